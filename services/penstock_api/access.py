@@ -1,8 +1,7 @@
-"""Who may call a route. Each says so with one of the dependencies here; one that says nothing cannot be made.
+"""The permissions of callers for routes. Each route declares one of the dependencies here; a route without one cannot be made.
 
-A caller is limited to some tenants, or not. `READ`, `OPERATE` and `DEFINE` let both in: what such a route shows or touches is
-the caller's own (see `ExecutionId` and `Asked`). `*_ALL` is for what belongs to all tenants together.
-"""
+A caller is limited to some tenants, or not. `READ`, `OPERATE` and `DEFINE` let both in: what such a route shows or touches
+is the caller's own (see `ExecutionId` and `Asked`). `*_ALL` is for what belongs to all tenants together."""
 
 from __future__ import annotations
 
@@ -54,7 +53,7 @@ class Guard(HTTPBearer):
         return caller
 
     async def caller_with(self, here: Backend, token: str | None) -> Caller | None:
-        """Who has this token; anybody where nobody needs one. None: a token does not say who asks."""
+        """Return the caller with this token, and ANYBODY where the API needs no token. None where the token names no caller."""
         if here.settings.api_access == "open":
             return ANYBODY
         return await here.caller(token) if token is not None and token.startswith(access.PREFIX) else None

@@ -1,4 +1,4 @@
-"""What the routes work with: one for each process."""
+"""The backend that the routes work with: one for each process."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Backend:
         return cls(settings, client, pool, reading, changes, standby, ends, looks, open_pages)
 
     async def end_streams(self) -> None:
-        """Of all who watch: they connect again, to another replica perhaps."""
+        """End the streams of all clients. They connect again, to another replica perhaps."""
         await self.changes.close()
         self.open_pages.end()
 
@@ -81,7 +81,7 @@ class Backend:
         return self.standby.behind if self.standby is not None else None
 
     async def caller(self, secret: str) -> Caller | None:
-        """Who has this secret, of a token or of a session; None where nobody has."""
+        """Return the caller with this secret of a token or a session; None where it has no owner."""
         now = asyncio.get_running_loop().time()
         known = self._known.get(secret)
         if known is not None and now - known[1] < KNOWN_FOR:
@@ -110,7 +110,7 @@ class Backend:
             await cancel(ended)
 
     async def look_at_activity(self) -> Activity:
-        """How much ended lately, and what waits: one look for everybody who asks within a second."""
+        """Return the number of recent ends, and the waits. All requests within a second share one query."""
         return await self._activity.look(self.reading.session, self.settings.stale_threshold)
 
     def forget_callers(self) -> None:

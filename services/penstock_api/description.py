@@ -1,5 +1,5 @@
-"""What the API says of itself: an OpenAPI 3.1 document for programs, and the same as a page; and what packs and workflows
-may say, for editors."""
+"""The description of the API: an OpenAPI 3.1 document for programs, and a page of the same content; and the schemas of packs
+and workflows, for editors."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def page_of(document: Document) -> str:
 
 
 def subjects_of(document: Document) -> dict[str, list[Operation]]:
-    """What can be asked for, by what it is about."""
+    """Return the operations of the API, by subject."""
     subjects: dict[str, list[Operation]] = {}
     for (path, method), operation in _operations(document):
         subjects.setdefault(operation["tags"][0], []).append(_operation(path, method, operation))
@@ -114,7 +114,7 @@ def subjects_of(document: Document) -> dict[str, list[Operation]]:
 
 
 def models_of(document: Document) -> dict[str, list[Field]]:
-    """What bodies and answers are made of, by the names of these."""
+    """Return the fields of bodies and answers, by the names of their models."""
     return {
         name: list(_fields(schema))
         for name, schema in document["components"]["schemas"].items()

@@ -39,7 +39,7 @@ PATIENCE = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What was sent with somebody, of which what comes back has to be the answer."""
+    """The values that were sent with a person to the provider. The answer of the provider has to match them."""
 
     state: str
     nonce: str
@@ -62,7 +62,7 @@ class IdentityProvider:
 
     @classmethod
     def of(cls, settings: Settings) -> IdentityProvider:
-        """That of these settings, which have one. Raises ConfigurationError."""
+        """Return the provider of these settings, which have one. Raises ConfigurationError."""
         secret = settings.oidc_client_secret
         assert settings.oidc_issuer is not None
         assert settings.oidc_client_id is not None
@@ -80,7 +80,7 @@ class IdentityProvider:
         )
 
     async def address(self, asked: Asked) -> str:
-        """Where to send somebody. Raises ConnectionFailed, ConfigurationError."""
+        """Return the address to send a person to. Raises ConnectionFailed, ConfigurationError."""
         described = await self._description()
         uri: str = prepare_grant_uri(
             described["authorization_endpoint"],
@@ -96,7 +96,7 @@ class IdentityProvider:
         return uri
 
     async def identify(self, asked: Asked, given: Mapping[str, str]) -> Identity:
-        """Who came back with this query. Raises NotAuthenticated, ConnectionFailed, ConfigurationError."""
+        """Identify the person that came back with this query. Raises NotAuthenticated, ConnectionFailed, ConfigurationError."""
         if not hmac.compare_digest(given.get("state", "").encode("utf-8", "replace"), asked.state.encode()):
             raise _refused("this is not the answer to what was asked (another `state`)")
         if "error" in given:
@@ -216,7 +216,7 @@ class IdentityProvider:
         return name
 
     def _roles(self, claims: Mapping[str, Any]) -> Roles:
-        """What is mapped of what the claim has, and nothing else."""
+        """Return the roles that are mapped from the values of the claim, and no others."""
         found: Any = claims
         for part in self.roles_claim.split("."):
             found = found.get(part) if isinstance(found, Mapping) else None

@@ -38,7 +38,7 @@ async def serve(settings: Settings, stop: Stop, listener: socket.socket | None =
 
 
 async def work(parts: Parts, listener: socket.socket, stop: Stop) -> None:
-    """The same on connections and a socket that are open."""
+    """Serve the API on connections and a socket that are open."""
     client = Client(parts.settings, parts.database, parts.publisher)
     backend = Backend.of(client)
     server = _Server(server_config(make_app(backend), parts.settings))

@@ -48,7 +48,8 @@ Render = Callable[[], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """When a page is rendered again: once something that is `watched` has moved, and after `every` seconds, if nothing has."""
+    """The instants at which a page is rendered again: once something that is `watched` has moved, and after `every` seconds,
+    if nothing has."""
 
     watched: Watched | None
     every: float | None
@@ -63,7 +64,7 @@ class Page(HTMLResponse):
 
     @cached_property
     def event(self) -> bytes:
-        """What a stream says to show it."""
+        """Return the event of a stream that shows the page."""
         lines = b"".join(b"data: %b\n" % line for line in LINE.split(bytes(self.body)))
         return b"event: page\n" + lines + b"\n"
 
@@ -77,7 +78,7 @@ class OpenPages:
         self._open: dict[Hashable, _OpenPage] = {}
 
     def __len__(self) -> int:
-        """How many different ones there are."""
+        """Return the number of different open pages."""
         return len(self._open)
 
     async def open(self, at: Hashable, guard: Guard, render: Render) -> AsyncIterator[bytes] | Response:

@@ -48,7 +48,7 @@ class Fault(BaseModel):
 
 
 class Problem(BaseModel):
-    """Why a request was refused, and what to do next."""
+    """A refused request: the reason, and what to do next."""
 
     type: str = Field(default="about:blank", description="A name of the kind of problem, for programs.")
     title: str

@@ -27,7 +27,8 @@ LONGEST_KEY = 1000
 
 
 def quickly(model: type[BaseModel]) -> Callable[[Endpoint], Endpoint]:
-    """For a function that takes `given` (of this model), `here`, `caller`, `response` and `idempotency_key`, and nothing else."""
+    """Mark an endpoint that takes `given` (of this model), `here`, `caller`, `response` and `idempotency_key`, and nothing
+    else."""
 
     def note(endpoint: Endpoint) -> Endpoint:
         endpoint.given = model  # type: ignore[attr-defined]
@@ -49,7 +50,7 @@ class Submit:
 
 
 def submits(routers: Iterable[APIRouter], prefix: str, largest: int) -> dict[str, Submit]:
-    """Those of these routers, by their paths. All of them are POST."""
+    """Return the quick submits of these routers, by their paths. All of them are POST."""
     return {
         prefix + route.path: Submit(
             route.endpoint, route.endpoint.given, route.status_code or 200, route.guard, route.scope, largest

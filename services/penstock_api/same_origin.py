@@ -60,8 +60,9 @@ def says_same_origin(headers: Mapping[str, str], netloc: str | None = None) -> b
 def refused(
     method: str, headers: Mapping[str, str], *, loopback: bool, netloc: str | None = None
 ) -> str | None:
-    """Why a request is not answered; None where it is. `headers`: by lower-case name. `loopback`: nobody needs a token, so that
-    only names of this machine are answered to: another name could be a page's, made to lead here (DNS rebinding)."""
+    """Return the reason to refuse a request; None where it is answered. `headers` are by lower-case name. With `loopback` no
+    caller needs a token, so only names of this machine are answered to. Another name can be that of a page, made to lead
+    here (DNS rebinding)."""
     host = headers.get("host", "")
     if loopback and urlsplit(f"//{host}").hostname not in LOOPBACK:
         return f"this answers to names of this machine alone, and not to {host[:100]!r}"

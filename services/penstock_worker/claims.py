@@ -56,8 +56,9 @@ class OwnedAttempt:
 
 @dataclass(slots=True)
 class Claimed:
-    """What one claim has taken; the messages that were staged for others to take the rest; whether something is parked that
-    this worker could not take; and the definitions that it has to look up before it can claim on."""
+    """The attempts that one claim has taken, and the messages that were staged so that other workers take the rest. `parked`
+    says whether something is parked that this worker could not take. `unknown` are the definitions that it has to look up
+    before it can claim on."""
 
     attempts: list[OwnedAttempt]
     staged: list[StagedMessage]
@@ -116,7 +117,8 @@ class Claims:
         return self.claimed(id, queue, await attempts.claim(tx, who, queue, ids, len(ids)))
 
     async def find(self, id: UUID) -> tuple[str, Claimed] | None:
-        """What was claimed under this id, and of which queue, if the transaction that did it has committed."""
+        """Return the queue and the attempts that were claimed under this id, if the transaction that claimed them has
+        committed."""
         queue = await retried(lambda: attempts.claimed_of(self._session, id))
         if queue is None:
             return None
@@ -124,7 +126,7 @@ class Claims:
         return queue, self.claimed(id, queue, ClaimAnswer(found))
 
     def alike(self, queues: Collection[str]) -> bool:
-        """Whether the same task executors run what comes by these."""
+        """Return whether the same task executors run the work of all these queues."""
         return len({self._of_queues.get(queue) for queue in queues}) == 1
 
     async def _answered(
@@ -151,13 +153,13 @@ class Claims:
         return self.claimed(id, queue, answer)
 
     def claimed(self, id: UUID, queue: str, answer: ClaimAnswer) -> Claimed:
-        """What this answer says was claimed under this id of that queue."""
+        """Return the attempts that this answer says were claimed under this id of that queue."""
         of_route = self._of_queues.get(queue)
         owned = [self._owned(id, attempt, of_route) for attempt in answer.attempts]
         return Claimed(owned, answer.staged, answer.parked, answer.unknown_definitions)
 
     def claimant(self, claim: UUID, most: int, queue: str) -> Claimant:
-        """Who claims so many of this queue under this id; `over` once it has."""
+        """Return the claimant of at most `most` attempts of this queue under this id. Call `over` once it has claimed."""
         of_route = self._of_queues.get(queue)
         versions = self._versions
         full = self._room.promise(claim, most)
@@ -169,7 +171,7 @@ class Claims:
         return Claimant(self._worker.id, claim, versions.known, versions.lacking, limited)
 
     def over(self, claim: UUID) -> None:
-        """What was taken under this id is started; or nothing was."""
+        """Release the promised room of a claim. Its attempts are started, or there were none."""
         self._room.over(claim)
 
     async def look_up(self, definitions: Sequence[int]) -> None:

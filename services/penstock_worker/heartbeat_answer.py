@@ -1,4 +1,4 @@
-"""What a worker does when its heartbeat is answered, refused, or does not get through."""
+"""The reaction of a worker to a heartbeat that is answered, refused, or does not get through."""
 
 from __future__ import annotations
 

@@ -35,11 +35,11 @@ class NextClaim(Protocol):
     def remembered(self) -> RememberedWorkflows: ...
 
     def asked(self, ended: int) -> tuple[Claimant, list[str]]:
-        """Who claims, and of which queues, where so many attempts end."""
+        """Return the claimant, and the queues that it claims of, where so many attempts end."""
 
     @property
     def let_in(self) -> bool:
-        """Whether the last ends let in what had waited for their slots: then these may, too."""
+        """Return whether the last ends let in executions that had waited for their slots: then these may, too."""
 
     def got(self, queue: str | None, claimed: ClaimAnswer) -> None:
         """This was claimed of that queue; of none, nothing was."""
@@ -102,7 +102,7 @@ async def _going_on(
 async def _letting_in(
     session: Session, ends: Sequence[AttemptEnd], claims: Sequence[UUID], go_on: NextClaim
 ) -> Finished:
-    """What waited for the slots of these begins in their place."""
+    """Finish attempts, and begin in their place the executions that waited for their slots."""
     ended = await letting_in.finish_and_claim(session, *go_on.asked(len(ends)), ends, claims)
     go_on.got(ended.queue, ended.claimed)
     return Finished(ended.moved, ended.staged, went_on=ended.queue is not None)

@@ -1,4 +1,4 @@
-"""Where the messages go that a worker's own endings have staged: to the broker, or straight into its free slots. Work for the
+"""The destinations of the messages that a worker's own endings have staged: the broker, or its own free slots. Work for the
 slots that these endings free is claimed in their transaction."""
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Taking:
         return self.work.remembered
 
     def asked(self, ended: int) -> tuple[Claimant, list[str]]:
-        """Who claims, and of which queues, in the slots of so many attempts that end."""
+        """Return the claimant, and the queues that it claims of, for the slots of so many attempts that end."""
         return self.work.asked(self, ended)
 
     @property
@@ -94,8 +94,8 @@ class NextWork:
                 return
 
     def asked(self, taking: Taking, ended: int) -> tuple[Claimant, list[str]]:
-        """Who claims under this id what goes into the slots of so many attempts that end, and of which queues: none, where this
-        worker is to end, or has to know before which queue it is."""
+        """Return the claimant under this id for the slots of so many attempts that end, and the queues that it claims of.
+        There are no queues where this worker is to end, or has to know before which queue it is."""
         queues = (
             [] if self._stopping.is_set() or not self._claims.alike(self._queues) else sorted(self._queues)
         )

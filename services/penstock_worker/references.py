@@ -1,5 +1,5 @@
-"""What an attempt's parameters only refer to, and its result will: secrets and stored results, read just before a run and put
-away right after it."""
+"""The secrets and stored results that the parameters and the result of an attempt refer to. They are read just before a run
+and put away right after it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock_worker.secret_masking import concealed_outcome
 
 
 class References:
-    """Of one worker."""
+    """The references of one worker."""
 
     def __init__(self, parts: Parts) -> None:
         settings = parts.settings
@@ -66,8 +66,8 @@ class References:
         return any(form in encoded for form in self._own_encoded)
 
     async def put_away(self, owned: OwnedAttempt, outcome: Outcome) -> Outcome:
-        """The same without secrets, and with a reference for a result that is too large for the database. In this order: what
-        looks like a secret within a reference is none."""
+        """Return an outcome without secrets, and with a reference for a result that is too large for the database. Secrets
+        go first, since a text within a reference that looks like a secret is none."""
         outcome = self.concealed(owned, outcome)
         encoded = outcome.result_json
         if self._store.url is None or (encoded is not None and len(encoded) <= self._cap):

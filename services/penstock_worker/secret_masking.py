@@ -1,6 +1,6 @@
-"""What a run prints and how it fails, without the parameters that are marked as secret and without what came of the secrets
-store: neither its log, nor its error, nor the history shows one. Of the store's secrets its result and what it carries over
-show none either; of marked parameters these are its action's own to keep clean. Nor do the steps of a durable function."""
+"""The masking of secrets in the output and the errors of a run. Neither its log, nor its error, nor the history shows a
+parameter that is marked as secret, or a secret of the store. Its result and the values that it carries over show no secret
+of the store either. An action itself keeps marked parameters out of these. The steps of a durable function are masked, too."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What somebody outside may name at a public door: a tenant, the key of an event or of a start (a message's id), and who
-sent it (a message's app id). One check for every door, so that what one refuses another one does not take."""
+"""The names that an outside caller may give at a public door. They are a tenant, the key of an event or of a start (a
+message's id), and the sender (a message's app id). One check serves every door, so that a name that one door refuses is not
+taken by another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens when an attempt fails, takes too long, or is lost with its worker."""
+"""The policies for an attempt that fails, takes too long, or is lost with its worker."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ ErrorTypes = Annotated[Items[str], BeforeValidator(_names)]
 
 
 class RetryPolicy(Options):
-    """Whether and when a failed attempt is followed by another. The names follow Cloacina's RetryPolicy.
+    """The policy that decides whether and when a failed attempt is followed by another. The names follow Cloacina's
+    RetryPolicy.
 
     Attempts that were lost with their worker are bounded by `Recovery`, not by this."""
 
@@ -94,10 +95,10 @@ class RetryPolicy(Options):
         return longest * (1 - self.jitter * random)
 
     def allows(self, error_type_names: Sequence[str]) -> bool:
-        """Whether an error may be retried. Give the names of its class and of its base classes.
+        """Return whether an error may be retried. Give the names of its class and of its base classes.
 
-        `ConnectError` and `httpx.ConnectError` both stand for `httpx.ConnectError`: an entry fits a name that it
-        equals, or whose last dotted parts it equals."""
+        `ConnectError` and `httpx.ConnectError` both stand for `httpx.ConnectError`: an entry fits a name that it equals, or
+        whose last dotted parts it equals."""
         if _any_fits(self.never_on, error_type_names):
             return False
         return not self.retry_on or _any_fits(self.retry_on, error_type_names)
@@ -128,12 +129,12 @@ class Timeouts(Options):
 
     @model_serializer
     def _those_named(self) -> dict[str, float | None]:
-        """What was named, also where it is a default: said by a task, it replaces what the action says."""
+        """Return the timeouts that were named, defaults included. Those of a task replace those of its action."""
         return {name: getattr(self, name) for name in Timeouts.model_fields if name in self.model_fields_set}
 
 
 class Recovery(Options):
-    """What becomes of an attempt whose worker was lost."""
+    """The recovery of an attempt whose worker was lost."""
 
     on_worker_loss: Literal["rerun", "fail"] = "rerun"
     """fail: for work that must run at most once, whatever its effects were when the worker died."""

@@ -66,7 +66,7 @@ class Publisher:
         self.settle([one for one, ok in zip(staged, confirmed, strict=True) if ok])
 
     async def _hint(self, hints: Sequence[StagedMessage]) -> None:
-        """Whoever does not hear of it looks by himself, later."""
+        """Send hints to the processes that wait. A process that misses a hint polls later."""
         if any(one.queue == queues.TIMERS_SET for one in hints):
             await self._timers.send()
         for one in hints:

@@ -20,9 +20,9 @@ from penstock.store.schedules import changes as schedules
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What applying did to a definition: `new`, `changed`, `unchanged`, `enabled` or `removed`; or `set by hand`: a
-    limit that was changed, but is not in force while another version is that was set by hand; or `retired`: it stays out of
-    use."""
+    """The effect of applying a definition: `new`, `changed`, `unchanged`, `enabled`, `removed`, `set by hand` or `retired`.
+    `set by hand` is a limit that was changed, but is not in force while a version that was set by hand is. `retired` stays
+    out of use."""
 
     kind: str
     ref: str

@@ -1,4 +1,4 @@
-"""What new code would do to a run of a durable function."""
+"""The replay of a run of a durable function against new code."""
 
 from __future__ import annotations
 

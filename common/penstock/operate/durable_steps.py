@@ -35,12 +35,12 @@ class Step:
 
 
 async def steps_of(session: Session, id: UUID) -> list[Step]:
-    """What a run has recorded, in order; its state (`ctx.set`) is left out."""
+    """Return the recorded steps of a run, in order, without its state (`ctx.set`)."""
     return (await steps_and_state(session, id))[0]
 
 
 async def steps_and_state(session: Session, id: UUID) -> tuple[list[Step], dict[str, Any]]:
-    """The same, and what `ctx.set` has shown last, by key."""
+    """Return the recorded steps of a run, in order, and the latest state of `ctx.set`, by key."""
     recorded = await steps.recorded(session, id)
     state = {
         step.name.partition("/")[2]: orjson.loads(step.result or "null")

@@ -1,7 +1,7 @@
-"""What outputs may show of payloads, parameters and definitions: `***` in place of whatever a schema marks as secret. Every
-output asks here.
+"""The masking of payloads, parameters and definitions in outputs: `***` stands for each value that a schema marks as secret.
+Every output asks here.
 
-What is secret is asked of all versions that were ever stored, for what is shown may be older, or newer, than the current one."""
+All versions that were ever stored decide what is secret, for a value may be older, or newer, than the current version."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ class Masking:
         return cls(await catalog.with_secrets(session))
 
     def parameters(self, ref: str | None, given: Any) -> Any:
-        """What an action or a workflow is given, constants and templates alike."""
+        """Mask the parameters of an action or a workflow, constants and templates alike."""
         return _by(self._parameters.get(ref or "", ()), without_references(given))
 
     def payload(self, trigger: str, payload: Any) -> Any:
-        """That of an event."""
+        """Mask the payload of an event."""
         return _by(self._payloads.get(trigger, ()), payload)
 
     def text(self, trigger: str, body: str) -> str:
-        """The same of a payload as somebody sent it: what cannot be read is not shown where there may be secrets in it."""
+        """Mask a payload as its sender wrote it. A text that cannot be decoded is hidden where it may hold secrets."""
         if trigger not in self._payloads:
             return body
         try:
@@ -56,7 +56,7 @@ class Masking:
             return MASK
 
     def text_of_unknown(self, trigger: str, body: str) -> str:
-        """The same of a payload for an unknown trigger, such as a misspelt one: the schemas of all triggers may apply."""
+        """Mask a payload for an unknown trigger, such as a misspelt one: the schemas of all triggers may apply."""
         if trigger in self._payloads:  # there was one
             return self.text(trigger, body)
         if not self._payloads:
@@ -91,7 +91,7 @@ class Masking:
     def differences(
         self, found: Sequence[Difference], old: Mapping[str, Any], new: Mapping[str, Any]
     ) -> list[Difference]:
-        """What differs between two bodies of a workflow: that a secret is another one, and not which."""
+        """Mask the differences between two bodies of a workflow. They show that a secret has changed, but not its value."""
         return [
             replace(one, old=self._at(one.at, one.old, old), new=self._at(one.at, one.new, new))
             for one in found

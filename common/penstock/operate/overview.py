@@ -1,4 +1,4 @@
-"""How it all goes, in the figures that the first page, the API and `penstock top` have in common."""
+"""The state of the installation in the figures that the first page, the API and `penstock top` share."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def lately(seen: Activity) -> Lately:
 
 
 async def newest_failures(session: Session, tenants: Collection[str] | None = None) -> list[ListedExecution]:
-    """Those that ended badly, of all tenants or of these."""
+    """Return the newest executions that ended badly, of all tenants or of `tenants`."""
     chosen = ExecutionFilter(tenants=tenants, status=BAD, children=True)
     return await execution_list.page(session, chosen, limit=NEWEST)
 

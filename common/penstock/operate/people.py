@@ -115,7 +115,7 @@ async def delete(session: Session, name: str) -> None:
 
 
 async def end_sessions(session: Session, name: str) -> int:
-    """How many there were. Raises NotFound."""
+    """End all sessions of a person, and return their number. Raises NotFound."""
     async with session.transaction() as tx:
         found, ended = await people.named(tx, name), await people.end_sessions(tx, name)
     if found is None:
@@ -192,7 +192,7 @@ async def log_out(session: Session, secret: str) -> None:
 
 
 async def find_session_caller(session: Session, secret: str) -> Caller | None:
-    """Whose session this is; None where it is nobody's, or over."""
+    """Return the caller of a session; None where there is no such session, or it is over."""
     found = await people.session_owner(session, _digest(secret), IDLE)
     if found is None:
         return None

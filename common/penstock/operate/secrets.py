@@ -46,7 +46,7 @@ async def put(session: Session, tenant: str, name: str, value: str, *, by: str) 
 
 
 async def delete(session: Session, tenant: str, name: str) -> None:
-    """What needs it fails from now on. Raises NotFound."""
+    """Delete a secret. An execution that needs it fails from now on. Raises NotFound."""
     if not await store.delete(session, tenant, name):
         names = [secret.name for secret in await store.listed(session, [tenant])]
         raise NotFound(f"tenant {tenant} has no secret {name!r}", hint=did_you_mean(name, names))

@@ -1,8 +1,7 @@
-"""What an action prints or logs goes to its run's log; what anything else prints goes where it always went.
+"""The capture of output: the prints and logs of an action go to its run's log, and other output stays where it was.
 
-`install()` once in a process. Nothing is redirected per run: the replaced streams look at the context
-variable when something is written, so an action that prints nothing pays nothing.
-"""
+`install()` once in a process. Nothing is redirected per run: the replaced streams look at the context variable when
+something is written, so an action that prints nothing pays nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an error says about the attempt that it ends: the leaves of exception groups, and the errors in a chain of causes."""
+"""The meaning of an error for the attempt that it ends: the leaves of exception groups, and the errors in a chain of causes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def failed_steps(error: BaseException) -> tuple[tuple[str, int], ...]:
 
 
 def is_final(error: BaseException) -> bool:
-    """Whether an error says that another attempt is of no use."""
+    """Return whether an error says that another attempt is of no use."""
     return isinstance(error, NonRetryable | ResultNotStorable) or (
         isinstance(error, StepFailed) and error.final
     )

@@ -1,4 +1,4 @@
-"""What an attempt came to: its outcome, and for a failure the error as it is kept with the attempt."""
+"""The outcome of an attempt, and for a failure the error as it is stored with the attempt."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Kind = Literal["completed", "failed", "timed_out", "deferred", "inquiry", "suspe
 
 @dataclass(frozen=True, slots=True)
 class TaskError:
-    """Why an attempt failed, in words that can be stored.
+    """The error that failed an attempt, in words that can be stored.
 
-    `type` is the class's name (`ValueError`, `acme.errors.Declined`); `kinds` names it and all its bases, for
-    a policy that retries on listed errors; of an exception group `members` has that of each error in it. `retryable` is True or
-    False where the action said so, and None where the retry policy decides. `retry_after` is in seconds, None for the policy's
-    own delay. `steps`: the steps of a durable function that caused it, by name and ordinal; `told`: the number of what its run
+    `type` is the class's name (`ValueError`, `acme.errors.Declined`); `kinds` names it and all its bases, for a policy that
+    retries on listed errors; of an exception group `members` has that of each error in it. `retryable` is True or False
+    where the action said so, and None where the retry policy decides. `retry_after` is in seconds, None for the policy's own
+    delay. `steps`: the steps of a durable function that caused it, by name and ordinal; `told`: the number of what its run
     was told last before it."""
 
     type: str
@@ -69,8 +69,8 @@ class TaskError:
         )
 
     def is_retried(self, allows: Callable[[Sequence[str]], bool]) -> bool:
-        """Whether this is tried again as long as attempts are left: as it says itself, else as a policy `allows` it. A group is,
-        if each error in it would be."""
+        """Return whether this is tried again as long as attempts are left. The error says so itself, or else a policy
+        `allows` it. A group is retried if each error in it would be."""
         if self.retryable is not None:
             return self.retryable
         return all(allows(kinds) for kinds in self.members or (self.kinds,))
@@ -78,13 +78,13 @@ class TaskError:
 
 @dataclass(slots=True)  # not frozen: that would make each of them cost three times as much
 class Outcome:
-    """How an attempt ended; treat it as read-only. Exactly the fields that belong to its `kind` are set.
+    """The end of an attempt; treat it as read-only. Exactly the fields that belong to its `kind` are set.
 
-    `completed`: `result_json`, the result as storable JSON. `failed`, `timed_out`: `error`. `deferred`:
-    `until` or `delay` (seconds on the database's clock), and `carry`, JSON to hand to the next run of this
-    execution as it is. `inquiry`: `inquiry`, the question (prompt, schema, assignee, timeout in seconds,
-    default). `suspended`: `awaited`, what a durable function waits for (children, until, signals). `lost`: `error`; the machine
-    elsewhere that ran it is gone, and nobody knows what came of it."""
+    `completed`: `result_json`, the result as storable JSON. `failed`, `timed_out`: `error`. `deferred`: `until` or `delay`
+    (seconds on the database's clock), and `carry`, JSON to hand to the next run of this execution as it is. `inquiry`:
+    `inquiry`, the question (prompt, schema, assignee, timeout in seconds, default). `suspended`: `awaited`, what a durable
+    function waits for (children, until, signals). `lost`: `error`; the machine elsewhere that ran it is gone, and the
+    outcome is unknown."""
 
     kind: Kind
     result_json: bytes | None = None
@@ -114,7 +114,7 @@ class Outcome:
 
     @classmethod
     def returned_json(cls, encoded: bytes, limit: int = results.RESULT_LIMIT) -> Outcome:
-        """The same for a result that is JSON already, from a command or another machine."""
+        """Return the outcome of a result that is JSON already, from a command or another machine."""
         try:
             return cls("completed", results.check(encoded, limit))
         except ResultNotStorable as error:
@@ -154,7 +154,8 @@ class Outcome:
 
     @classmethod
     def lost(cls, message: str) -> Outcome:
-        """What ran the attempt elsewhere is gone with it: `on_worker_loss` of the action says what follows."""
+        """Return the outcome of an attempt that is lost with the machine that ran it: `on_worker_loss` of the action says
+        what follows."""
         return cls("lost", error=TaskError("WorkerLost", message))
 
 

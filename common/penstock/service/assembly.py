@@ -1,4 +1,4 @@
-"""What every service does around its work: connect, beat, say how it is, stop when told."""
+"""The acts of every service around its work: connect, send heartbeats, report its state, stop on a signal."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ async def _leave_code_alone(began: asyncio.Event) -> None:
 
 @dataclass(slots=True)
 class Parts:
-    """What a running service is made of. `process` is its random id, under which others know it."""
+    """The parts of a running service. `process` is its random id, under which other processes know it."""
 
     settings: Settings
     database: Database

@@ -1,4 +1,4 @@
-"""How services log: one line an event, as docs/reference/logs.md says, JSON or for people, on standard error."""
+"""The logs of services: one line an event, as docs/reference/logs.md says, JSON or for people, on standard error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from penstock.tracing import trace_of
 
 
 def configure_logging(settings: Settings, **bound: str) -> None:
-    """What this process logs says who it is (`bound`, and its name), and of which run it is; what libraries log, too."""
+    """Configure the logs of this process and of its libraries. Each line names the process (`bound`, and its name) and the
+    run that it is of."""
     people = settings.log_format == "console" or (settings.log_format == "auto" and sys.stderr.isatty())
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     fields = {"replica": settings.name, **bound}

@@ -35,7 +35,7 @@ _NOT_READY = (NotMigrated, ConnectionFailed, asyncpg.PostgresError, asyncpg.Inte
 async def assembled_when_ready(
     settings: Settings, *, role: str, pause: float = PAUSE
 ) -> AsyncIterator[Parts]:
-    """What `assembled` gives, once PostgreSQL and the broker answer and the database has the functions that this release calls.
+    """Enter `assembled` once PostgreSQL and the broker answer and the database has the functions that this release calls.
     Raises ServersNotReady after `settings.wait` seconds, ConfigurationError at once where an address is wrong."""
     make_transport(Database(settings, role=role), role=role)  # raises where an address is wrong
     async with AsyncExitStack() as stack:

@@ -115,7 +115,7 @@ def without_password(text: str, url: str) -> str:
 
 
 def _passwords(url: str) -> set[str]:
-    """What an address says in its user part and in its query, as it is written there and as it is meant."""
+    """Return the passwords in the user part and in the query of an address, as they are written there and as they are meant."""
     user = url.split("://", 1)[-1].rsplit("@", 1)[0] if "@" in url else ""
     written = [user.split(":", 1)[1]] if ":" in user else []
     written += re.findall(r"[?&]password=([^&]*)", url)

@@ -51,8 +51,8 @@ def backoff(deadline: float | None = None, first: float = 0.05, most: float = 5.
 
 
 async def retried(work: Callable[[], Awaitable[T]], *, deadline: float | None = None) -> T:
-    """What `work` gives, tried again as `backoff` says. The first try, which nearly always is the only one, costs
-    nothing: preparing retries is a tenth of what a worker computes for a single execution."""
+    """Return the result of `work`, tried again as `backoff` says. The first try, which nearly always is the only one, costs
+    nothing. To prepare retries is a tenth of the computing of a worker for a single execution."""
     try:
         return await work()
     except Exception as error:
@@ -82,7 +82,7 @@ class Transaction:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was done in it."""
+        """Return whether the transaction has done nothing."""
         return not self._begun
 
     async def fetch(self, sql: str, *args: Any) -> list[Row]:
@@ -99,7 +99,7 @@ class Transaction:
         return self.keep(await self.fetch(sql, *args))
 
     async def stage_alone(self, sql: str, *args: Any) -> list[Row]:
-        """The same where that statement is the whole transaction: it commits by itself, in one round trip."""
+        """Run a statement as `stage` does, where it is the whole transaction: it commits by itself, in one round trip."""
         if self._begun or self.session.pooler:
             return await self.stage(sql, *args)
         crash_points.at("committing", self.connection)
@@ -269,7 +269,7 @@ class Database:
 
     @property
     def usage(self) -> PoolUsage:
-        """Of the connections that sessions share."""
+        """Return the usage of the connections that sessions share."""
         return self._pools[0].usage
 
     async def connect(self, *, timeout: float = 10) -> asyncpg.Connection[Row]:
@@ -287,7 +287,7 @@ class Database:
 
 
 def _leave_standby(connection: asyncpg.Connection[Row], error: BaseException) -> None:
-    """Where writes are refused they go on being refused; the next connection may lead to where they are taken."""
+    """Close a connection to a server that refuses writes. The next connection may lead to a server that accepts them."""
     if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
         connection.terminate()
 

@@ -44,7 +44,7 @@ class KeptLetter:
 
 @dataclass(frozen=True, slots=True)
 class LetterFilter:
-    """Which dead letters: all, or those that are like everything that is given. `reason` is a part of the reason, or the
+    """A filter of dead letters: all, or those that match every field that is set. `reason` is a part of the reason, or the
     reason as `counts` gives it."""
 
     ids: Sequence[UUID] | None = None
@@ -159,7 +159,7 @@ order by last_at desc, id desc limit $5
 async def newest(
     session: Session, chosen: LetterFilter, limit: int, before: UUID | None = None
 ) -> list[DeadLetterSummary]:
-    """Those that came (again) last first; `before` a letter goes on from a page's end."""
+    """Return dead letters, the latest to arrive first. `before` is the last letter of the page before."""
     return rows_as(DeadLetterSummary, await session.fetch(LIST, *_given(chosen), before, limit))
 
 
@@ -171,7 +171,7 @@ from dead_letter where {CHOSEN} group by 1, 2 order by letters desc, 1, 2
 
 
 async def counts(session: Session, chosen: LetterFilter) -> list[LetterCount]:
-    """How many there are of each queue and reason, most first."""
+    """Count the dead letters of each queue and reason, the largest count first."""
     return rows_as(LetterCount, await session.fetch(COUNTS, *_given(chosen)))
 
 

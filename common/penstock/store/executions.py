@@ -41,7 +41,7 @@ class Stages(Protocol):
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was done in it, so that it may be one statement."""
+        """Return whether the transaction has done nothing, so that it may be one statement."""
 
     async def stage_alone(self, sql: str, *args: Any) -> list[Row]: ...
 
@@ -142,7 +142,7 @@ order by e.id for no key update of e
 
 
 async def lock_scheduled(tx: Transaction, ids: Sequence[UUID], queues: Sequence[str]) -> dict[UUID, str]:
-    """Those of these executions that wait for a worker on one of these queues, and on which: locked, in order."""
+    """Lock, in order, the executions among `ids` that wait for a worker on one of these queues. Return the queue of each."""
     return {row["id"]: row["queue"] for row in await tx.fetch(LOCK_SCHEDULED, ids, queues)}
 
 
@@ -228,18 +228,18 @@ ITSELF_OR_TASKS = "select id from execution where id = any($2::uuid[]) and (id =
 
 
 async def itself_or_tasks(session: Session, id: UUID, of: Sequence[UUID]) -> set[UUID]:
-    """Those of these that are this execution, or of its tasks."""
+    """Filter `of` to this execution and its tasks."""
     return {UUID(int=row["id"].int) for row in await session.fetch(ITSELF_OR_TASKS, id, of)}
 
 
 async def tenant(session: Session, id: UUID) -> str | None:
-    """Whose it is. None where there is no such execution."""
+    """Return the tenant of an execution; None where there is no such execution."""
     return next((str(row["tenant"]) for row in await session.fetch(TENANT, id)), None)
 
 
 @dataclass(slots=True)
 class ExecutionEnd:
-    """How an execution ended. `result` and `error` are JSON."""
+    """The end of an execution. `result` and `error` are JSON."""
 
     id: UUID
     status: str
@@ -255,7 +255,7 @@ where e.id = any($1::uuid[]) and e.finished_at is not null
 
 
 async def finished(session: Session, ids: Sequence[UUID]) -> list[ExecutionEnd]:
-    """Those of `ids` that have ended and are not archived."""
+    """Return the finished, unarchived executions among `ids`."""
     return rows_as(ExecutionEnd, await session.fetch(FINISHED, list(ids)))
 
 
@@ -286,8 +286,8 @@ async def history(session: Session, execution: Execution) -> list[Move]:
 
 
 async def waited_and_ran(session: Session, execution: Execution) -> tuple[float | None, float | None]:
-    """For how many seconds it waited (for a slot, a worker, its time, a human), and for how many it ran. None for both if
-    its history was dropped."""
+    """Return the seconds that an execution waited (for a slot, a worker, its time, a human), and the seconds that it ran.
+    Both are None if its history was dropped."""
     moves = await history(session, execution)
     if not moves:
         return None, None

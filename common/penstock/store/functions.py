@@ -59,7 +59,7 @@ end $$
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """What a file declares: the text that makes the function, and how its statements are planned."""
+    """The declaration of a function in its file: the text that makes it, and the planner settings of its statements."""
 
     name: str
     text: str
@@ -67,7 +67,7 @@ class Function:
 
     @property
     def definer(self) -> bool:
-        """Whether it has the rights of the schema's owner, whichever role calls it."""
+        """Return whether the function has the rights of the schema's owner, whichever role calls it."""
         return DEFINER.search(self.text) is not None
 
     @property
@@ -77,7 +77,7 @@ class Function:
 
 
 def folder() -> Path:
-    """Where the migrations are: beside the code in a checkout, under share/ where installed."""
+    """Return the folder of the migrations: beside the code in a checkout, under share/ where installed."""
     for path in (Path(__file__).parents[3] / "migrations", Path(sys.prefix) / "share/penstock/migrations"):
         if (path / "env.py").exists():
             return path
@@ -112,8 +112,8 @@ def declared() -> dict[str, Function]:
 
 
 async def missing(fetch: Fetch) -> list[Function]:
-    """Those that the database does not have as this release declares them. None where a later release has applied its
-    own: replicas of this one run on those."""
+    """Return the functions that the database does not have as this release declares them. None are missing where a later
+    release has applied its own: replicas of this release run on those."""
     rows = list(await fetch(APPLIED))
     if any(_number(row["release"]) > _number(release()) for row in rows):
         return []

@@ -1,4 +1,4 @@
-"""What a process writes about itself: that it is there, that it still is, what state it is in, and that it leaves."""
+"""The rows of a process about itself: its registration, its heartbeats, its state, and its departure."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """What a heartbeat was answered: attempts that are not ours any more, attempts to cancel, attempts that the
-    database thinks we hold and we do not, whether it knows us at all, and how many connections we may have (`share`)."""
+    """The answer to a heartbeat. It names attempts that are not ours any more, attempts to cancel, and attempts that only
+    the database thinks we hold. `known` says whether the database knows us at all, `share` how many connections we may have."""
 
     lost: Sequence[UUID] = ()
     canceling: Sequence[UUID] = ()

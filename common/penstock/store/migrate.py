@@ -54,8 +54,8 @@ async def current(fetch: functions.Fetch) -> str | None:
 
 
 async def missing(fetch: functions.Fetch) -> list[str]:
-    """What `penstock migrate` would apply: revisions and functions. Nothing where a later release has migrated: this one
-    runs on its schema. Raises ConfigurationError where the schema is none of any release."""
+    """Return the revisions and functions that `penstock migrate` would apply. None are missing where a later release has
+    migrated: this release runs on its schema. Raises ConfigurationError where the schema is none of any release."""
     revision = await current(fetch)
     if revision is not None and not _is_known(revision):
         if not [row for row in await fetch(EXISTS, "penstock_function") if row["there"]]:
@@ -71,7 +71,7 @@ async def missing(fetch: functions.Fetch) -> list[str]:
 
 
 def named(missing: list[str]) -> str:
-    """What is missing, in a few words."""
+    """Name the missing revisions and functions in a few words."""
     return ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
 
 

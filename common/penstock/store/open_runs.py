@@ -33,5 +33,5 @@ order by d.ref, count(*) desc
 
 
 async def open_runs(session: Session) -> list[OpenRuns]:
-    """Of all durable functions."""
+    """Return the open runs of all durable functions."""
     return rows_as(OpenRuns, await session.fetch(OPEN_RUNS))

@@ -110,7 +110,7 @@ DELETE_SETTLED = f"{DELETE} and {RELAXED}"
 
 
 async def delete_settled(session: Session, ids: Sequence[int]) -> None:
-    """The same in a commit that may be lost: then they are published, or delivered, again."""
+    """Delete settled rows in a commit that may be lost. If it is, the messages are published, or delivered, again."""
     await session.fetch(DELETE_SETTLED, ids)
 
 

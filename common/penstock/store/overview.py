@@ -1,4 +1,4 @@
-"""What an overview shows: how much ended lately, how long that took, and what waits for what."""
+"""The figures of an overview: the number of recent ends, their durations, and the open executions by their cause."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from penstock.store.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What ended within some seconds: `number` is that of the slice since 1970. `p50` and `p95` are seconds from when
-    executions that nothing belongs to were made to when they ended; None where there were none."""
+    """The ends within a slice of some seconds: `number` counts slices since 1970. `p50` and `p95` are seconds from creation
+    to end of executions without a parent; None where none ended."""
 
     number: int
     ended: int
@@ -48,9 +48,10 @@ async def slices(session: Session, first: int, last: int, seconds: int) -> list[
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How many executions that are open stand where, for the same `cause`: running, stopping, worker (ready on a route),
-    route (no worker that lives can run them), timer (a retry, a delay), executor (to be scheduled), limit, human (open
-    inquiries), event, asleep (durable functions that wait), workflow (runs of them, whose tasks stand elsewhere)."""
+    """The number of open executions with the same `cause` of their wait. Causes are running, stopping, worker (ready on a
+    route) and route (no live worker can run them). Further causes are timer (a retry, a delay), executor (to be scheduled),
+    limit, human (open inquiries) and event. The last are asleep (durable functions that wait) and workflow (runs of
+    workflows; their tasks are counted elsewhere)."""
 
     cause: str
     count: int
@@ -79,5 +80,5 @@ from waiter w join lane l on l.id = w.lane group by 1
 
 
 async def standing(session: Session) -> list[Standing]:
-    """What is open, by what it waits for."""
+    """Count the open executions by the cause of their wait."""
     return rows_as(Standing, await session.fetch(STANDING))

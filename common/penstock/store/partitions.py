@@ -73,7 +73,7 @@ BLOCKS = "select pg_relation_size(quote_ident($1)::regclass) / current_setting('
 
 
 async def blocks(session: Session, table: str) -> int:
-    """How many blocks (of 8 KB) a table has. Raises PartitionDropped."""
+    """Return the number of blocks (of 8 KB) of a table. Raises PartitionDropped."""
     with _there(table):
         [(count,)] = await session.fetch(BLOCKS, table)
     if count is None:  # it was dropped between the look at its name and the look at its size
@@ -97,7 +97,7 @@ where pg_table_is_visible(c.oid) order by 1
 
 
 async def tables(session: Session) -> list[str]:
-    """Those that there are."""
+    """Return the partitioned tables of the schema."""
     return [row["name"] for row in await session.fetch(TABLES)]
 
 
@@ -108,12 +108,12 @@ except select relname::text from pg_class where pg_table_is_visible(oid) order b
 
 
 async def missing(session: Session, names: Sequence[str]) -> list[str]:
-    """Those of these tables that are not there."""
+    """Return the tables among `names` that do not exist."""
     return [row["name"] for row in await session.fetch(MISSING, names)]
 
 
 async def has_strays(session: Session, table: str) -> bool:
-    """Whether its default partition has rows: those of days for which there was no partition."""
+    """Return whether its default partition has rows: those of days for which there was no partition."""
     rows = await session.fetch(f'select exists (select from "{table}_default") as there')
     return bool(rows[0]["there"])
 

@@ -87,7 +87,7 @@ async def improve_password(tx: Transaction, name: str, new: str) -> None:
 
 
 async def end_sessions(tx: Transaction, name: str) -> int:
-    """How many there were."""
+    """End all sessions of a person, and return their number."""
     return int((await tx.execute(END_SESSIONS, name)).rpartition(" ")[2])
 
 
@@ -166,7 +166,7 @@ group by p.name
 
 @dataclass(frozen=True, slots=True)
 class SessionOwner:
-    """Whose session it is, and the person's roles now, as in Person."""
+    """The owner of a session, and the person's roles now, as in Person."""
 
     name: str
     roles: list[str]

@@ -1,4 +1,4 @@
-"""Which errors of PostgreSQL say nothing about the work itself, and what others mean to who gave something."""
+"""The errors of PostgreSQL: those that say nothing about the work itself, and the meaning of others to the caller."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def is_transient(error: BaseException) -> bool:
 
 
 def in_our_words(error: BaseException) -> PenstockError | None:
-    """What PostgreSQL's error means, where it is about what somebody gave; else None."""
+    """Return PostgreSQL's error in our words, where it is about the input of a caller; else None."""
     if isinstance(error, asyncpg.CharacterNotInRepertoireError | asyncpg.UntranslatableCharacterError):
         return InvalidInput(
             "a text holds a NUL character, which PostgreSQL refuses", hint="Remove it, or send it as base64."

@@ -40,17 +40,17 @@ PARKED = "parked."
 
 
 def is_work(name: str) -> bool:
-    """Whether it is the queue of a route."""
+    """Return whether this is the queue of a route."""
     return name.startswith(WORK)
 
 
 def is_announcement(name: str) -> bool:
-    """Whether its messages may be dropped, as they only tell other programs what happened."""
+    """Return whether the messages of a queue may be dropped, as they only announce to other programs what happened."""
     return name.startswith(ANNOUNCEMENTS)
 
 
 def is_consumed(name: str) -> bool:
-    """Whether a service consumes it: work, and every queue of the list."""
+    """Return whether a service consumes this queue: those of work, and every queue of the list."""
     return is_work(name) or name in QUEUES
 
 

@@ -133,7 +133,7 @@ _VERBS = {"r": "select", "a": "insert", "w": "update", "d": "delete"}
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """What may be done with a table; `columns`: with these alone, or, where there are none, with all."""
+    """A right on a table; `columns`: with these alone, or, where there are none, with all."""
 
     verb: str
     columns: tuple[str, ...] = ()

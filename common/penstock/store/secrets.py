@@ -24,7 +24,7 @@ class Sealed:
 
 @dataclass(frozen=True, slots=True)
 class SecretSummary:
-    """What may be said of a secret."""
+    """The public facts of a secret."""
 
     tenant: str
     name: str
@@ -57,7 +57,7 @@ where ($1::text[] is null or tenant = any ($1)) order by tenant, name
 
 
 async def listed(session: Session, tenants: Collection[str] | None = None) -> list[SecretSummary]:
-    """Those of these tenants; None: of all."""
+    """Return the secrets of these tenants; None: of all."""
     return rows_as(SecretSummary, await session.fetch(LIST, None if tenants is None else list(tenants)))
 
 
@@ -65,7 +65,7 @@ FIND = "select tenant, name, sealed, data_key, master_key from secret where tena
 
 
 async def find(session: Session, tenant: str, names: Collection[str]) -> list[Sealed]:
-    """Those of a tenant that there are of these."""
+    """Return the secrets of a tenant that exist among `names`."""
     return rows_as(Sealed, await session.fetch(FIND, tenant, list(names)))
 
 
@@ -75,7 +75,7 @@ OF_ATTEMPT = "select tenant, name, sealed, data_key, master_key from secrets_of_
 async def of_attempt(
     session: Session, execution: UUID, process: UUID, names: Collection[str]
 ) -> list[Sealed]:
-    """Those of these that the parameters of an execution refer to, which this process runs."""
+    """Filter the secrets among `names` to those that the parameters of an execution refer to, which this process runs."""
     return rows_as(Sealed, await session.fetch(OF_ATTEMPT, execution, process, list(names)))
 
 
@@ -115,7 +115,7 @@ KEYS = "select master_key, count(*)::integer as secrets from secret group by mas
 
 @dataclass(frozen=True, slots=True)
 class KeyUse:
-    """How many secrets are under a master key."""
+    """The number of secrets under a master key."""
 
     master_key: str
     secrets: int

@@ -54,7 +54,8 @@ class Standby:
         return self._database.session(most=most)
 
     async def is_near(self) -> bool:
-        """Whether it answers, and is not far behind. Asked once a second, however many want to know."""
+        """Return whether the standby answers, and is not far behind. It is asked once a second, however many callers ask
+        here."""
         now = time.monotonic()
         if now >= self._next_look:
             self._next_look = now + LOOK

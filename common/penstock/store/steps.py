@@ -1,5 +1,4 @@
-"""What durable functions have recorded, and waking those that are suspended. The fence (I2) is the database's: see
-`record_steps`."""
+"""The records of durable functions, and the wake of suspended ones. The fence (I2) is the database's: see `record_steps`."""
 
 from __future__ import annotations
 
@@ -110,7 +109,7 @@ where e.id = any($1::uuid[])
 
 
 async def heads(session: Session, ids: Sequence[UUID]) -> list[RunHead]:
-    """What an attempt of each of these has to know first."""
+    """Return the facts that an attempt of each of these has to know first."""
     return rows_as(RunHead, await session.fetch(HEADS, list(ids)))
 
 
@@ -276,8 +275,8 @@ select {COLUMNS} from recorded_steps($1) order by at, place, name, ordinal
 
 
 async def recorded(db: Session | Transaction, id: UUID) -> list[StoredStep]:
-    """What a run has recorded, archived or not, in the order in which it was. A step that is an execution of its own and has
-    completed is so, too."""
+    """Return the records of a run, archived or not, in the order of their recording. A step that is an execution of its own,
+    and has completed, counts as recorded, too."""
     return rows_as(StoredStep, await db.fetch(RECORDED, id))
 
 

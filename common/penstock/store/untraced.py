@@ -95,8 +95,8 @@ cross join lateral (
 async def joined(
     tx: Transaction, before: Sequence[tuple[TracedExecution, str]], limit: int
 ) -> dict[UUID, list[UUID]]:
-    """Of executions, each with the name of a task that came before it: the executions of those tasks that had ended when it
-    began, so many of a task at the most."""
+    """Return, for each execution, the executions of a task before it that had ended when it began. `before` holds each
+    execution with the name of that task. `limit` bounds the executions of a task."""
     rows = await tx.fetch(
         JOINED,
         [row.id for row, _ in before],

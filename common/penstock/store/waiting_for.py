@@ -1,4 +1,4 @@
-"""What an execution waits for outside of lines before limits: an instant, a message, a worker, an answer, an event."""
+"""The waits of an execution outside of lines before limits: an instant, a message, a worker, an answer, an event."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.store.rows import first_as
 
 @dataclass(frozen=True, slots=True)
 class ReadyTimer:
-    """When it becomes ready: the instant, and in how many seconds that is."""
+    """The instant at which an execution becomes ready, and the seconds until then."""
 
     seconds: float
     due_at: datetime
@@ -82,7 +82,7 @@ where e.status = 'scheduled' and n.queue = $1 and (e.ready_at, e.id) < ($2, $3)
 
 
 async def ahead_on_route(session: Session, queue: str, ready_at: datetime | None, execution: UUID) -> int:
-    """How many scheduled executions of its queue were ready before it."""
+    """Return the number of scheduled executions of its queue that were ready before it."""
     return int((await session.fetch(AHEAD_ON_ROUTE, queue, ready_at, execution))[0]["count"])
 
 
@@ -90,7 +90,7 @@ PAUSED = "select from paused_workflow where execution_id = $1"
 
 
 async def is_paused(session: Session, workflow: UUID) -> bool:
-    """Whether this run of a workflow is paused."""
+    """Return whether this run of a workflow is paused."""
     return bool(await session.fetch(PAUSED, workflow))
 
 
@@ -121,7 +121,7 @@ async def holder(session: Session, claim: UUID | None, execution: UUID) -> Claim
 
 @dataclass(frozen=True, slots=True)
 class OpenInquiry:
-    """What it asks, `asked` so many seconds ago, with so many seconds `left` (None: any time)."""
+    """An open inquiry, `asked` so many seconds ago, with so many seconds `left` (None: any time)."""
 
     prompt: str
     assignee: str | None
@@ -138,7 +138,7 @@ from inquiry where execution_id = $1 and status = 'created'
 
 
 async def inquiry(session: Session, execution: UUID) -> OpenInquiry | None:
-    """What it waits to be told; None if it has been."""
+    """Return the inquiry that an execution waits for; None if it has its answer."""
     return first_as(OpenInquiry, await session.fetch(INQUIRY, execution))
 
 
@@ -167,8 +167,9 @@ async def event(session: Session, execution: UUID) -> AwaitedEvent | None:
 
 @dataclass(slots=True)
 class Suspended:
-    """What a durable function waits for: `children` that are open (step, status, id), `signals` by name, an instant in `left`
-    seconds. `seconds`: since when. `kept`: limits of which it keeps a slot while a child of it is in line for the same limit."""
+    """The waits of a durable function: `children` that are open (step, status, id), `signals` by name, an instant in `left`
+    seconds. `seconds`: since when. `kept`: limits of which it keeps a slot while a child of it is in line for the same
+    limit."""
 
     seconds: float
     left: float | None
@@ -191,5 +192,5 @@ from suspended s where s.execution_id = $1
 
 
 async def suspended(session: Session, execution: UUID) -> Suspended | None:
-    """What a durable function that is suspended waits for, five of its children at most."""
+    """Return the waits of a suspended durable function, with five of its children at most."""
     return first_as(Suspended, await session.fetch(SUSPENDED, execution))

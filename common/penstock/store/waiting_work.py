@@ -1,4 +1,4 @@
-"""How much waits where: read from the rows themselves whenever it is asked for, never counted along."""
+"""The amounts of work that wait, by place: read from the rows themselves at each query, never counted along."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people tell executions, kept with who and why."""
+"""The commands of people to executions, stored with their author and reason."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ select distinct execution_id from workflow_command where execution_id = any($1::
 
 
 async def rerun_before(tx: Transaction, olds: Sequence[UUID]) -> set[UUID]:
-    """Those of these that were run once more already. Whoever asks is alone with that until this has committed."""
+    """Return the executions among `olds` that were run once more already. The caller holds a lock until it commits, so no
+    other transaction does this meanwhile."""
     await tx.fetch(ONE_AT_A_TIME)
     return {row["execution_id"] for row in await tx.fetch(RERUN_BEFORE, list(olds))}

@@ -1,5 +1,5 @@
-"""What is stored of a workflow's run besides its own execution: its tasks, and what people told it. In the hot tables or,
-once it was archived, there."""
+"""The rows of a workflow's run besides its own execution: its tasks, and the commands of people. They are in the hot tables
+or, once the run was archived, in the archive."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ from busy
 
 
 async def ran(session: Session, run: Execution) -> tuple[float, dict[str, float]]:
-    """For how many seconds any of its executions ran; and at least one of a task, by the task, without those whose history was
-    dropped."""
+    """Return the seconds that any of its executions ran, and the seconds of at least one of a task, by task. Executions
+    without a stored history do not count."""
     seconds = {
         row["task"]: row["seconds"]
         for row in await session.fetch(RAN, run.id, run.created_at, run.finished_at)
@@ -74,7 +74,7 @@ from archive a cross join jsonb_each(a.state -> 'tasks') x where a.id = $1
 
 
 async def tasks(session: Session, id: UUID) -> dict[int, StoredTask]:
-    """How its tasks stand, by their index in the graph. Tasks of which nothing is known yet are not in it."""
+    """Return the states of its tasks, by their index in the graph. Tasks without a stored state are left out."""
     return {
         row["task"]: StoredTask(row["status"], row["given"], row["items"])
         for row in await session.fetch(TASKS, id)
@@ -88,7 +88,7 @@ from workflow_command where execution_id = $1 order by id
 
 
 async def commands(session: Session, id: UUID) -> list[SentCommand]:
-    """What people told it, in order, and what became of that."""
+    """Return the commands of people to the run, in order, and the outcome of each."""
     return [
         SentCommand(
             row["kind"],

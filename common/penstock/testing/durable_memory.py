@@ -1,4 +1,4 @@
-"""What a run in a test has recorded, and the world around it: children, answers, events, signals, and the time."""
+"""The records of a run in a test, and the world around it: children, answers, events, signals, and the time."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Memory:
         self._attempt = 0
 
     def begin(self) -> AttemptMemory:
-        """For the next attempt. Those before it are over: whatever they still write is refused."""
+        """Begin the next attempt. The attempts before it are over: their further writes are refused."""
         self._attempt += 1
         return AttemptMemory(self, self._attempt)
 
@@ -123,7 +123,7 @@ class Memory:
             self._expect(start, child)
 
     def _expect(self, start: ChildStart, child: Child) -> None:
-        """When the answer or the event comes, or that it does not."""
+        """Decide the instant at which the answer or the event comes, or that it does not."""
         answers = self.answers.get(start.record.key.name.rpartition("/")[2], [])
         timeout, default = start.parameters["timeout"], start.parameters.get("default")
         if answers and (timeout is None or answers[0][0] <= timeout):
@@ -183,7 +183,7 @@ class Memory:
     def look(
         self, signals: Sequence[Key], children: Sequence[UUID]
     ) -> tuple[Sequence[Record], Mapping[UUID, Child]]:
-        """What is there by now of these."""
+        """Return the signals among `signals` that were sent, and the children among `children` that have ended."""
         ended = {c.id: copy.deepcopy(c) for c in self.children.values() if c.id in children and c.ended}
         return [copy.deepcopy(self.records[key]) for key in signals if key in self.records], ended
 
@@ -210,7 +210,7 @@ class Memory:
         self.arrive()
 
     def arrive(self) -> None:
-        """What is due by now is there."""
+        """Bring in the answers, events and signals that are due by now."""
         for child in self.children.values():
             due, status, result = self._due.get(child.id, (None, "", None))
             if due is not None and due <= self.now and not child.ended:

@@ -62,7 +62,7 @@ class DurableRun:
         self._memory.cancelled_at = BEGIN + timedelta(seconds=seconds(after))
 
     def state(self, key: str) -> Any:
-        """What `ctx.set` has left there; None if nothing."""
+        """Return the last value of `ctx.set` for this key; None if there is none."""
         record = self._memory.records.get(state_key(key))
         return None if record is None else orjson.loads(record.result or "null")
 
@@ -98,7 +98,7 @@ class DurableRun:
     async def _attempt(
         self, action: Action[..., Any], function: Callable[..., Any], arguments: dict[str, Any]
     ) -> Outcome | None:
-        """What the run came to; None if another attempt follows."""
+        """Run an attempt, and return the outcome of the run; None if another attempt follows."""
         attempt = Attempt(
             self._memory.begin(),
             function,

@@ -206,7 +206,8 @@ class ExecutorConformance(ABC):
 
 
 class LoggingExecutorConformance(ExecutorConformance):
-    """The same and more, for executors whose work can log: all but those that only receive an answer."""
+    """The tests of ExecutorConformance and more, for executors whose work can log: all but those that only receive an
+    answer."""
 
     async def test_log_lines_come_in_order(self) -> None:
         async with self._opened(1) as executor:

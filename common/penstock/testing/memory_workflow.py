@@ -111,7 +111,7 @@ class MemoryWorkflow:
         return self._go_on()
 
     def command(self, kind: str, task: str | None = None, value: Any = None) -> list[Start]:
-        """As a person gives it. Gives what started."""
+        """Send a command, as a person does. Return the starts that follow."""
         command = Command(1, kind, task, value)
         self._with(lambda facts: apply_command(self.plan, self.state, facts, self.system, command))
         started = self.decision.starts

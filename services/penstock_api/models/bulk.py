@@ -12,7 +12,7 @@ from penstock_api.models.model import Answer, Given, Id, Instant, Tenant, Text
 
 
 class ChosenExecutions(Given):
-    """Those that are like everything that is given."""
+    """A filter of executions: those that match every field that is set."""
 
     status: list[str] | None = Field(default=None, max_length=50)
     action: Text | None = None
@@ -25,7 +25,7 @@ class ChosenExecutions(Given):
 
 
 class Bulk(Given):
-    """Which executions, and why."""
+    """The executions of a bulk command, and its reason."""
 
     chosen: ChosenExecutions = Field(default_factory=ChosenExecutions)
     all: bool = Field(default=False, description="Said where nothing else says which.")
@@ -45,7 +45,7 @@ class BulkRerun(Bulk):
 
 
 class BulkLetters(Given):
-    """Which dead letters."""
+    """The dead letters of a bulk command."""
 
     queue: Text | None = None
     reason: Text | None = Field(default=None, description="With this in their reason.")

@@ -88,7 +88,7 @@ class RuleError(Answer):
 
 
 class RerunRules(Given):
-    """Which of them: those of a rule, those on an event, both, or with `all` every one."""
+    """A filter of failed rules: those of a rule, those on an event, both, or with `all` every one."""
 
     rule: str | None = None
     event: Id | None = None

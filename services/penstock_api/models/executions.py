@@ -22,7 +22,7 @@ Item = Annotated[
 
 
 class Start(Given):
-    """What to start."""
+    """A start of an action or a workflow."""
 
     action: str = Field(description="An action or workflow, such as `shop.charge`.", max_length=300)
     parameters: dict[str, Any] = Field(default_factory=dict)
@@ -72,7 +72,7 @@ class Attempt(Answer):
 
 
 class Progress(Answer):
-    """How far the run says that it is."""
+    """The progress of a run, as the run reports it."""
 
     done: float = Field(description="From 0 to 1.")
     text: str
@@ -81,7 +81,7 @@ class Progress(Answer):
 
 
 class Told(Answer):
-    """What somebody told the run."""
+    """A command of a person to the run."""
 
     kind: str
     task: str | None
@@ -113,7 +113,7 @@ class Task(Answer):
 
 
 class Step(Answer):
-    """What a durable function has recorded."""
+    """A recorded step of a durable function."""
 
     label: str = Field(description="What `skip`, `set-result` and `rerun` call it: `charge`, `1/charge:2`.")
     name: str
@@ -135,7 +135,7 @@ class Trace(Answer):
 
 
 class Ending(Answer):
-    """What came of an execution; secrets are `***`."""
+    """The outcome of an execution; secrets are `***`."""
 
     id: UUID
     status: str
@@ -258,7 +258,7 @@ class Rerun(Given):
 
 
 class Signal(Given):
-    """What a durable function is told."""
+    """A signal to a durable function."""
 
     name: Text = Field(description="What it waits for: `ctx.signal(name)`.")
     value: Any = Field(default=None, description="What `ctx.signal` gives it.")

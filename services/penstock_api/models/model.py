@@ -1,4 +1,4 @@
-"""What all of them share."""
+"""The bases that all models share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Answer(BaseModel):
 
 
 class Given(BaseModel):
-    """What a request holds: nothing that is not declared, no NaN, and nothing of another type ("no" is not false)."""
+    """The body of a request: no field that is not declared, no NaN, and no value of another type ("no" is not false)."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 

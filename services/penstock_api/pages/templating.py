@@ -38,7 +38,7 @@ def pretty(value: Any) -> str:
 
 
 def brief(value: Any, most: int = 90) -> str:
-    """The same in a line."""
+    """Return a value as JSON in one line of at most `most` characters."""
     text = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS, default=str).decode()
     return text if len(text) <= most else text[: most - 1] + "…"
 
@@ -52,7 +52,7 @@ def took(value: float | timedelta | None) -> str:
 
 
 def ago(value: datetime) -> str:
-    """How long ago an instant is, or how long it is still to come."""
+    """Say how long ago an instant is, or how long it is still to come."""
     seconds = (datetime.now(UTC) - value).total_seconds()
     if -1 < seconds < 1:
         return "now"

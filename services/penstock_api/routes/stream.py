@@ -1,4 +1,4 @@
-"""What changes, as it changes: server-sent events."""
+"""The stream of changes, as they happen: server-sent events."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ async def _store_events(
 
 
 def _by_policy(delivery: Delivery, letter: Letter) -> bool:
-    """Whether a policy has ended this event, and not the time to live that its own producer gave it."""
+    """Return whether a policy has ended this event, and not the time to live that its own producer gave it."""
     deaths = delivery.headers.get("x-death")
     latest = deaths[0] if isinstance(deaths, list) and deaths and isinstance(deaths[0], dict) else {}
     return letter.reason in OF_POLICIES and "original-expiration" not in latest

@@ -33,7 +33,7 @@ LONGEST_TURN_S = 0.1
 
 
 async def handle(batch: Batch, tx: Transaction) -> None:
-    """What can be checked is checked here, one event at a time: a bad one is refused and keeps no other one back."""
+    """Check and store events, one at a time. A bad event is refused, and keeps no other one back."""
     triggers = await _schemas(tx, {ref for d in batch.deliveries if "\0" not in (ref := d.routing_key or "")})
     new: dict[UUID, tuple[Delivery, events.NewEvent]] = {}
     began = time.thread_time()
@@ -86,7 +86,7 @@ def _event(delivery: Delivery, triggers: Mapping[str, Schema], settings: Setting
 
 
 def _trace(id: UUID, trigger: str, delivery: Delivery) -> tracing.Carrier | None:
-    """That of the publisher, or, where he has none, one that the event begins; if the sampler takes it."""
+    """Return the trace of the publisher, or else one that the event begins, if the sampler takes it."""
     if not tracing.is_on():
         return None
     given = tracing.trace_of(delivery.headers)

@@ -153,7 +153,7 @@ class AttemptAccess:
 
 
 def _kept(one: Unwritten) -> Record:
-    """As somebody has recorded it before."""
+    """Return a write as the record that an earlier writer has stored."""
     return Record(
         Key(one.name, one.ordinal),
         one.place,

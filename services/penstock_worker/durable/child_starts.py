@@ -40,12 +40,12 @@ class ChildOrder:
 
     @property
     def target(self) -> str:
-        """What the child runs."""
+        """Return the ref that the child runs."""
         return item_workflow_ref(self.start.target) if self.start.record.kind == MAP else self.start.target
 
     @property
     def namespace(self) -> Namespace:
-        """Where it runs."""
+        """Return the namespace that the child runs in."""
         name = self.start.record.key.name.rpartition("/")[2]
         return namespaces.of_child(self.tenant, self.function, name, self.target)
 

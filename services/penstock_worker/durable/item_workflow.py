@@ -1,4 +1,4 @@
-"""What `ctx.map` runs: a workflow of one task that fans out, registered when it is first needed."""
+"""The workflow that `ctx.map` runs: one task that fans out, registered when it is first needed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What the durable functions of a worker read and write: whatever has come together while one transaction was under way shares
-the next one."""
+"""The reads and writes of the durable functions of a worker. Those that come together while one transaction is under way
+share the next one."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ Durable = Callable[[Mapping[str, Any]], Awaitable[Outcome]]
 
 
 class RunningAttempt(Protocol):
-    """As the runner has it. `cancelled`: somebody asked for its end."""
+    """A running attempt, as the runner has it. `cancelled` says that its end was requested."""
 
     attempt: OwnedAttempt
     cancelled: bool
@@ -52,7 +52,7 @@ class DurableRuns:
         self._watch = ResultWatch(parts.database)
 
     def of(self, owned: OwnedAttempt) -> Durable | None:
-        """What runs this attempt; None if its action is not durable."""
+        """Return the driver of this attempt; None if its action is not durable."""
         action = owned.version.action
         if not isinstance(action, Action) or not action.durable or action.function is None:
             return None

@@ -63,7 +63,7 @@ async def executors(
 
 
 def build(concurrency: int, configured: Mapping[str, Mapping[str, Any] | None]) -> dict[str, TaskExecutor]:
-    """The same, not opened yet."""
+    """Make the task executors, not opened yet."""
     classes: dict[str, str | Callable[..., TaskExecutor]] = dict(EXECUTORS)
     wanted: dict[str, Mapping[str, Any] | None] = {name: {} for name in classes if name not in ON_REQUEST}
     for name, registered in REGISTERED.items():

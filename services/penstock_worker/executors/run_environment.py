@@ -1,4 +1,4 @@
-"""What a program outside Python may know of its run, as environment variables."""
+"""The facts of its run that a program outside Python may know, as environment variables."""
 
 from __future__ import annotations
 

@@ -74,8 +74,8 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The failure of the attempt before, which is tried again. It has the failed steps that caused it, the number of the
-    result that the run was told last before it, and the number of the attempt."""
+    """The failure of the attempt before, which is tried again: the failed steps that caused it, and the number of the
+    attempt. `told` is the number of the result that the run was told last before it."""
 
     causes: tuple[Key, ...]
     told: int

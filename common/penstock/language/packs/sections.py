@@ -46,7 +46,7 @@ def build(pack: Pack, folder: Path, entries: Sequence[Entry]) -> list[Any]:
 
 
 def _given(entry: Entry, pack: Pack, kind: type[Declaration]) -> dict[str, Any]:
-    """What was written, with the name in it and the pack in front of every name that lacks one."""
+    """Return the entry as written, with the name in it and the pack in front of every name that lacks one."""
     given = dict(mapping(entry.value, entry.name, entry.source))
     given.setdefault("ref", entry.name)
     for name in kind.shorten:

@@ -207,7 +207,8 @@ Leaf = Callable[[Any], bool | None]
 
 
 def holds(rule: Any, outcomes: SourceOutcomes, leaf: Leaf) -> bool | None:
-    """Whether a rule holds. Parts are looked at in order, and no further than the answer needs, those about outcomes first.
+    """Return whether a rule holds. Parts are evaluated in order, and no further than the answer needs, those about outcomes
+    first.
 
     None only if `leaf` says None and it matters."""
     if isinstance(rule, All):

@@ -1,8 +1,7 @@
-"""What carries messages between the services. Two ways, one small interface, one contract test suite.
+"""The transports, which carry messages between the services: two ways, one small interface, one contract test suite.
 
-A message is a hint: it carries ids, and PostgreSQL holds the truth. So a transport may deliver twice, late or
-out of order, but a message that `publish` confirmed is delivered at least once, or dead-lettered.
-"""
+A message is a hint: it carries ids, and PostgreSQL holds the truth. So a transport may deliver twice, late or out of order,
+but a message that `publish` confirmed is delivered at least once, or dead-lettered."""
 
 from __future__ import annotations
 
@@ -107,13 +106,13 @@ class Transport(Protocol):
         """Make sure that `queue` exists."""
 
     async def depth(self, queue: str) -> int:
-        """How many messages wait in `queue` (not counting delivered ones)."""
+        """Return the number of messages that wait in `queue`, without delivered ones."""
 
     async def broadcast(self, body: bytes) -> None:
         """Tell every process that listens now; best effort, at most once."""
 
     async def listen(self) -> Subscription:
-        """What is broadcast from now on. Its deliveries need no ack."""
+        """Subscribe to the broadcasts from now on. Their deliveries need no ack."""
 
     @property
     def healthy(self) -> bool:

@@ -1,4 +1,4 @@
-"""The troubles of an installation, and their remedies. `penstock doctor` prints it."""
+"""The faults of an installation, and their remedies. `penstock doctor` prints them."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ async def _unserved(session: Session, settings: Settings) -> list[Finding]:
 
 
 async def _routes(session: Session, settings: Settings) -> list[Finding]:
-    """Find routes without a worker, and workers on routes without work, before anything waits."""
+    """Warn of routes that no worker serves, and of workers on routes that no work goes to, before any work waits there."""
     table = await routes.table(session, settings)
     if not any(use.workers for use in table):
         return []

@@ -127,6 +127,6 @@ READ_CLOCK = "select clock_timestamp()"
 
 
 async def read_clock(tx: Transaction) -> datetime:
-    """What the clock of the database says."""
+    """Read the clock of the database."""
     instant: datetime = (await tx.fetch(READ_CLOCK))[0][0]
     return instant

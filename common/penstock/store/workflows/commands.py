@@ -1,4 +1,4 @@
-"""What people told workflows, and what became of it."""
+"""The commands of people to workflows, and their outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What decisions on workflows ask for. The caller holds the locks of the workflows."""
+"""The facts that decisions on workflows ask for. The caller holds the locks of the workflows."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ join result r on r.execution_id = e.id
 
 
 async def read_results(tx: Transaction, wanted: Sequence[tuple[UUID, int, str]]) -> list[StoredResult]:
-    """What the executions of tasks (workflow, task, its name) gave."""
+    """Read the results of the executions of tasks (workflow, task, its name)."""
     rows = await tx.fetch(
         RESULTS, [id for id, _, _ in wanted], [task for _, task, _ in wanted], [name for _, _, name in wanted]
     )
@@ -88,7 +88,7 @@ from unnest($1::uuid[], $2::integer[]) as x (execution_id, task) join workflow_k
 
 
 async def read_kept_results(tx: Transaction, wanted: Sequence[tuple[UUID, int]]) -> list[StoredResult]:
-    """What re-runs kept of their tasks' results in the run before."""
+    """Read the results of tasks that re-runs kept of the run before."""
     rows = await tx.fetch(KEPT_RESULTS, [id for id, _ in wanted], [task for _, task in wanted])
     return [_result(row) for row in rows]
 
@@ -174,7 +174,7 @@ async def store_items(tx: Transaction, new: Sequence[tuple[UUID, int, Sequence[A
 
 @dataclass(slots=True)
 class StoredParameters:
-    """What a run was started with."""
+    """The parameters and the context that a run was started with."""
 
     workflow: UUID
     parameters: Mapping[str, Any]
@@ -188,7 +188,7 @@ from payload where execution_id = any($1::uuid[])
 
 
 async def read_parameters(tx: Transaction, workflows: Sequence[UUID]) -> list[StoredParameters]:
-    """What these runs were started with."""
+    """Read the parameters that these runs were started with."""
     rows = await tx.fetch(PARAMETERS, workflows)
     return [
         StoredParameters(

@@ -1,4 +1,5 @@
-"""What a re-run keeps of the run before. That is in the hot tables or, once it was archived, there."""
+"""The results that a re-run keeps of the run before. They are in the hot tables or, once that run was archived, in the
+archive."""
 
 from __future__ import annotations
 

@@ -57,8 +57,9 @@ OPEN_PARENTS = "select * from open_parents($1::uuid[])"
 async def open_parents(
     tx: Transaction, ids: Sequence[UUID]
 ) -> tuple[list[EndedExecution], list[StoredWorkflow]]:
-    """Those of these executions that have ended and are children, or are followed by something; and the workflows of the
-    children, if they run: locked until the transaction ends, and read after that. In one round trip."""
+    """Read the executions among `ids` that have ended and are children, or have followers, and the workflows of the
+    children, if they run. The workflows are locked until the transaction ends, and read after that lock. All of it takes one
+    round trip."""
     return ended_and_stored(await tx.fetch(OPEN_PARENTS, ids))
 
 

@@ -151,7 +151,7 @@ def _attempts(headers: Mapping[str, Any], redelivered: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """Where a dead letter comes from: its logical queue, why, and the routing key that it had there."""
+    """The origin of a dead letter: its logical queue, the reason, and the routing key that it had there."""
 
     queue: str
     reason: str
