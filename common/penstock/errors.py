@@ -148,7 +148,7 @@ class PartitionDropped(PenstockError):
 
 
 class NotAuthenticated(PenstockError):
-    """Nobody can tell who asks: there is no token, or it is none of ours, or it has expired. Send one that is."""
+    """The caller is unknown: there is no token, or it is none of ours, or it has expired. Send one that is."""
 
 
 class TooManyAttempts(PenstockError):

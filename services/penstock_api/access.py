@@ -29,7 +29,7 @@ KEY_HEADER = "idempotency-key"
 
 
 class Guard(HTTPBearer):
-    """Lets in who has the scope of a route: for one tenant at least, or `everywhere`, for all of them."""
+    """The guard of a route, which lets in callers with a scope: for one tenant at least, or `everywhere`, for all of them."""
 
     def __init__(self, *, everywhere: bool) -> None:
         super().__init__(
@@ -38,7 +38,7 @@ class Guard(HTTPBearer):
         self.everywhere = everywhere
 
     async def __call__(self, request: Request, scopes: SecurityScopes) -> None:  # type: ignore[override]
-        """Note who asks, for the route. Raises NotAuthenticated, NotAllowed."""
+        """Note the caller, for the route. Raises NotAuthenticated, NotAllowed."""
         [scope] = scopes.scopes
         request.state.caller = self.admitted(await self.find_caller(request), scope)
 
@@ -53,7 +53,8 @@ class Guard(HTTPBearer):
         return caller
 
     async def caller_with(self, here: Backend, token: str | None) -> Caller | None:
-        """Return the caller with this token, and ANYBODY where the API needs no token. None where the token names no caller."""
+        """Return the caller with this token, and the caller of every scope where the API is open. None where the token names
+        no caller."""
         if here.settings.api_access == "open":
             return ANYBODY
         return await here.caller(token) if token is not None and token.startswith(access.PREFIX) else None
@@ -131,8 +132,8 @@ ADMIN_ALL = Security(_ALL, scopes=[access.ADMIN])
 
 
 class GuardedRoute(APIRoute):
-    """A route that says who may call it: raises TypeError where it does not. What it changes is noted, before it is
-    answered, with who did it and why: the `reason` of its body, or the header `X-Reason`."""
+    """A route that declares its permitted callers: raises TypeError where it does not. Its change is noted before the
+    answer, with the caller and the reason: the `reason` of its body, or the header `X-Reason`."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         guards = [one for one in options["dependencies"] if isinstance(one.dependency, Guard)]
@@ -186,7 +187,8 @@ def _parts(dependant: Dependant) -> Iterator[Dependant]:
 
 
 async def _reason(request: Request) -> str | None:
-    """The change is made: whatever a body that nobody had to read says, this fails for no reason."""
+    """Return the reason of a change that is made already. A body that no model had to read, whatever it holds, is no reason
+    to fail."""
     body = await request.body()
     try:
         given = orjson.loads(body)
@@ -236,7 +238,7 @@ async def _seen(
             raise NotFound(
                 f"no execution {id}", hint="It may be another tenant's, or older than the archive."
             )
-        own(caller, tenant)  # who may look at it is told that this is not theirs to do
+        own(caller, tenant)  # a caller that may look at it is told that this is not permitted
     return id
 
 

@@ -1,10 +1,8 @@
-"""The changes for all watchers of this process: one query of the history each quarter of a second, while a watcher
-exists, however many there are.
-
-A LISTEN would need a NOTIFY of whoever commits, which all commits of a database wait in line for; so nothing is added there,
-and a change is seen a quarter of a second later. A move is written with the instant of its statement and seen when its
-transaction commits: so each look goes back to what was under way at the one before, and leaves out what it has told already.
-"""
+"""The changes for all watchers of this process: one query of the history each quarter of a second, while a watcher exists. A
+LISTEN would need a NOTIFY of every transaction that commits, and all commits of a database wait in line for that. So no
+NOTIFY is added, and a change is seen a quarter of a second later. A move is written with the instant of its statement and
+seen when its transaction commits. So each look goes back to the moves that were under way at the one before, and leaves out
+those that were told already."""
 
 from __future__ import annotations
 
@@ -107,7 +105,7 @@ class Changes:
 
     @property
     def looking(self) -> bool:
-        """Somebody watches, or did a moment ago."""
+        """Return whether a client watches, or did a moment ago."""
         return self._looking is not None and not self._looking.done()
 
     async def close(self) -> None:
@@ -124,7 +122,7 @@ class Changes:
         return _last(await changes.after(self._session, since - OVERLAP, MOST + 1))
 
     async def _look(self) -> None:
-        """Until nobody watches any more."""
+        """Look until no client watches any more."""
         seen: set[Change] = set()
         at: datetime | None = None
         missed = False
@@ -134,10 +132,10 @@ class Changes:
             began = loop.time()
             try:
                 settled = await changes.settled(self._session, OVERLAP.total_seconds())
-                if at is None:  # what was before anybody watched is told to nobody
+                if at is None:  # no watcher is told of a change before its watch
                     at = settled
                     self._begun.set()
-                    if missed:  # what moved before this, nobody can tell any more
+                    if missed:  # moves before this are unknown by now
                         self._tell(None)
                 found = await changes.after(self._session, at, MOST + len(seen) + 1)
             except Exception as error:

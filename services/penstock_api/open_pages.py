@@ -1,5 +1,5 @@
-"""Pages that are open in browsers: each is sent again over one stream when something that it shows has moved. Those who see the
-same have one rendering of it (`SharedLooks`), and what looks as it did is not sent."""
+"""Pages that are open in browsers: each is sent again over one stream when something that it shows has moved. Streams that
+show the same share one rendering of it (`SharedLooks`). A page that looks as before is not sent."""
 
 from __future__ import annotations
 
@@ -114,13 +114,13 @@ class OpenPages:
         guard: Guard,
         render: Render,
     ) -> AsyncIterator[bytes]:
-        """`known`, `moved`: of the page, from before the first look at it. Nothing is opened before somebody is sent the first:
+        """`known`, `moved`: of the page, from before the first look at it. Nothing is opened before the first page is sent:
         of a stream that is never begun nothing would be closed."""
         if (page := self._open.get(at)) is None:
             page = self._open[at] = _OpenPage(self._changes, live, since, self._pace)
             moved = page.moved
         elif page is not known:
-            moved = None  # somebody else has opened it meanwhile: one more look
+            moved = None  # another stream has opened it meanwhile: one more look
         page.viewers += 1
         loop = asyncio.get_running_loop()
         until, shown = loop.time() + LONGEST, first
@@ -151,7 +151,7 @@ class OpenPages:
 
 
 class _OpenPage:
-    """One that somebody looks at. `moved`: done once there may be something else to see; then there is the next one."""
+    """A page that a client watches. `moved`: done once there may be something else to see; then there is the next one."""
 
     def __init__(
         self, changes: Changes, live: Live, since: datetime, pace: Callable[[_OpenPage], float]

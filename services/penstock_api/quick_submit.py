@@ -80,13 +80,13 @@ async def answer(
         return receive
     try:
         caller = await submit.guard.caller_with(backend, token_in(headers.get("authorization", "")))
-        if caller is None:  # a browser's cookie may say who asks
+        if caller is None:  # a browser's cookie may name the caller
             return receive
         caller = submit.guard.admitted(caller, submit.scope)
     except Exception:  # nothing is done yet: FastAPI's way fails alike, and says why
         return receive
     body, again = await _read(receive)
-    if len(body) != int(length):  # who asks has left
+    if len(body) != int(length):  # the client has left
         return again
     try:
         given = submit.given.model_validate_json(body)
@@ -102,7 +102,7 @@ async def answer(
         problem = problems.explained_to_callers(error)
         await problem(scope, receive, same_origin.with_headers(send))
         if not isinstance(error, (PenstockError, *problems.OUTAGES)):
-            raise  # as from any other route: who serves the app logs it
+            raise  # as from any other route: the server of the app logs it
         return None
     content = said.model_dump_json().encode()
     await send(

@@ -1,7 +1,7 @@
-"""Many look at the same page, and look again whenever something changes: they are shown one rendering of it.
-
-Whoever asks is shown what was rendered after he asked, never before: so nobody misses what he was told of, whichever replica
-told him. Those who ask while a rendering is under way, or shortly after one, share the next."""
+"""Renderings of pages that watchers share. Many clients watch the same page, and ask again whenever something changes. A
+client sees a rendering that began after its request, never one from before. So no client misses a change that it was
+notified of, whichever replica notified it. Clients that ask while a rendering is under way, or shortly after one, share the
+next."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ class SharedLooks:
         self._last: dict[Hashable, asyncio.Future[None]] = {}
 
     async def look(self, page: Hashable, render: Callable[[], Awaitable[Response]]) -> Response:
-        """The page, as `render` of the first who asks for the same `page` gives it, in his own task. Raises what that raises."""
+        """Return the page. `render` of the first client that asks for the same `page` renders it, in that client's task.
+        Raises the errors of `render`."""
         while (coming := self._coming.get(page)) is not None:
-            shown = await asyncio.shield(coming)  # one who leaves takes it from nobody
+            shown = await asyncio.shield(coming)  # a client that leaves does not cancel it for the rest
             if shown is not None:
                 return shown
         return await self._render(page, render)
 
     def __len__(self) -> int:
-        """Pages that somebody was shown lately, or waits for."""
+        """Return the number of pages that a client was shown lately, or waits for."""
         return len({*self._coming, *self._last})
 
     async def _render(self, page: Hashable, render: Callable[[], Awaitable[Response]]) -> Response:
@@ -41,7 +42,7 @@ class SharedLooks:
                 if (last := self._last.get(page)) is not None:
                     await asyncio.shield(last)
             finally:
-                # Who asks from now on may have been told of what this does not show any more.
+                # A client that asks from now on may have been notified of a change that this rendering does not show.
                 del self._coming[page]
             self._last[page] = loop.create_future()
             try:
@@ -52,10 +53,10 @@ class SharedLooks:
             return shown
         except Exception as error:
             rendered.set_exception(error)
-            rendered.exception()  # there may be nobody else to hear of it
+            rendered.exception()  # no other client may be left to receive the error
             raise
         finally:
-            if not rendered.done():  # he has left: another of those who wait renders it
+            if not rendered.done():  # the client has left: another waiting client renders it
                 rendered.set_result(None)
 
     def _let_the_next(self, page: Hashable) -> None:

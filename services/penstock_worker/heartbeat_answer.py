@@ -7,7 +7,7 @@ from penstock_worker.runner import Runner
 
 
 def answered(runner: Runner, pulse: Pulse) -> None:
-    """End what is this worker's no more, and what somebody asked to cancel; take work again, or no more."""
+    """End the attempts that are not this worker's any more, and those that are to be cancelled. Take work again, or no more."""
     if not pulse.known:
         # The database took this worker for dead. What was claimed since then still counts as ours there.
         runner.lose(list(runner.running), known=False)
@@ -19,6 +19,6 @@ def answered(runner: Runner, pulse: Pulse) -> None:
 
 
 def silent(runner: Runner, seconds: float) -> None:
-    """No heartbeat got through for so long that others take over soon: end everything before they do. If it was everybody's
-    silence, nobody has, and it is handed back, which is no loss."""
+    """End everything before other workers take over: no heartbeat got through for long. If the silence was of all processes,
+    no worker has taken over. Then the work is handed back, which is no loss."""
     runner.give_up(f"its worker could not reach the database for {seconds:.0f} s")

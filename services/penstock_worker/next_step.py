@@ -1,8 +1,6 @@
-"""The end of attempts and what follows it, in one transaction: whoever commits a step takes the next one with it.
-
-An executor does the same with the message that tells of the ends, wherever this does not: where more ended than a few, where a
-lock is taken, where it is more than a few starts.
-"""
+"""The end of attempts and what follows it, in one transaction: the worker that commits a step takes the next one with it. An
+executor does the same with the message that tells of the ends, wherever this does not. That is where more ended than a few,
+where a lock is taken, or where it is more than a few starts."""
 
 from __future__ import annotations
 
@@ -50,8 +48,8 @@ class NextClaim(Protocol):
 
 @dataclass(slots=True)
 class Finished:
-    """`moved`: the executions whose attempts were written down. The others' are not the worker's any more. `went_on`: what
-    follows is done, too."""
+    """The outcome of an end. `moved`: the executions with a stored end of their attempt; the other attempts are not the
+    worker's any more. `went_on`: what follows is done, too."""
 
     moved: set[UUID]
     staged: list[StagedMessage]

@@ -30,7 +30,7 @@ class NotAtOnce(Exception):
 
 
 async def follow_ends(tx: Transaction, ids: Sequence[UUID]) -> None:
-    """Do what follows these ends, whoever ended them, once. Waits for the locks of workflows."""
+    """Do what follows these ends, from whichever process they came, once. Waits for the locks of workflows."""
     ended, workflows = await open_parents(tx, ids)
     if workflows:
         await advance(tx, workflows)

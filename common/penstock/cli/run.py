@@ -123,7 +123,7 @@ async def _why_nothing_happens(client: Client, ref: str) -> str | None:
 async def _why_over_http(client: HttpClient, ref: str) -> str | None:
     try:
         alive, known = await client.workers.all(), await client.get_json(f"/actions/{ref}")
-    except PenstockError:  # such as NotAllowed: who may start something need not see who works
+    except PenstockError:  # such as NotAllowed: a caller that may start something need not see the workers
         return None
     return _missing(alive, ref, known["kind"] == "action")
 

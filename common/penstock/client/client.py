@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from penstock.store.executions import Execution, Move
     from penstock.store.past_attempts import PastAttempt
 
-# Whoever imports the client pays for little: what a method needs is imported when it is first called, and what all of them
+# The import of the client costs little: what a method needs is imported when it is first called, and what all of them
 # need when it connects. A web server imports it in every process, and a script that only shows its usage too.
 
 
@@ -104,7 +104,8 @@ class Client(StartAndWatch):
         return Limits(self.session, self.publisher)
 
     async def close(self) -> None:
-        """Tell whoever still waits for a result that nobody looks any more. Whoever made the connections closes them."""
+        """Notify the callers that still wait for a result that the watch has ended. The maker of the connections closes
+        them."""
         await self._watch.close()
 
     # -- starting ------------------------------------------------------------------------------------------------
@@ -125,14 +126,14 @@ class Client(StartAndWatch):
         secrets: Mapping[str, str] | None = None,
         connection: Any = None,
     ) -> UUID:
-        """Start an action or workflow, given as its ref, itself, or with its parameters (`charge.call(order=7)`); returns
-        the id of its execution once it is durably stored.
+        """Start an action or workflow, given as its ref, itself, or with its parameters (`charge.call(order=7)`); returns the
+        id of its execution once it is durably stored.
 
-        `key`: the same key again gives the same execution (Conflict if the parameters differ). `delay` (seconds) or
-        `at` put the start off; an execution that has not started by `expires_at` ends as timeout. `by`: who starts it, kept
-        as its origin. `secrets`: parameters that are secrets of the store, each with the secret's name. `connection`: an open
-        asyncpg transaction of yours to submit in; it is published when a relay finds it after your commit.
-        Raises NotFound, InvalidInput, Conflict."""
+        `key`: the same key again gives the same execution (Conflict if the parameters differ). `delay` (seconds) or `at` put
+        the start off; an execution that has not started by `expires_at` ends as timeout. `by`: the starter, kept as its
+        origin. `secrets`: parameters that are secrets of the store, each with the secret's name. `connection`: an open
+        asyncpg transaction of yours to submit in; it is published when a relay finds it after your commit. Raises NotFound,
+        InvalidInput, Conflict."""
         from penstock.client.starts import Request
 
         ref, params = named_start(ref, params)
@@ -228,8 +229,8 @@ class Client(StartAndWatch):
         by: str,
         reason: str | None = None,
     ) -> None:
-        """Tell a running workflow to `pause`, `resume`, `skip` a task or `set_result` of one. It is kept with who
-        and why, and obeyed under the workflow's lock. Or a durable function to `skip` a step, or take a result for it. Raises
+        """Tell a running workflow to `pause`, `resume`, `skip` a task or `set_result` of one. It is kept with its author and
+        reason, and obeyed under the workflow's lock. Or a durable function to `skip` a step, or take a result for it. Raises
         Conflict if it does not run."""
         from penstock.client import commands
         from penstock.messaging import broadcast
@@ -257,9 +258,9 @@ class Client(StartAndWatch):
         by: str,
         reason: str | None = None,
     ) -> UUID:
-        """Run what has ended once more, the same version with the same parameters; returns the id of the new execution.
-        Of a workflow, `from_failed` keeps what succeeded, and `from_task` what does not come after that task. It is
-        kept with who and why. Raises NotFound, Conflict, InvalidInput."""
+        """Run what has ended once more, the same version with the same parameters; returns the id of the new execution. Of a
+        workflow, `from_failed` keeps what succeeded, and `from_task` what does not come after that task. It is kept with its
+        author and reason. Raises NotFound, Conflict, InvalidInput."""
         from penstock.client import commands
         from penstock.store.database import retried
 

@@ -48,8 +48,8 @@ _LINES = TypeAdapter(list[LogLine])
 
 
 class HttpClient(StartAndWait):
-    """Talks to the API of one installation, and raises the errors that `Client` raises: NotFound, Conflict, InvalidInput, and
-    ConnectionFailed where nobody answers. Safe to share between tasks. Who calls is who the token says."""
+    """A client of the API of one installation. It raises the errors that `Client` raises: NotFound, Conflict, InvalidInput,
+    and ConnectionFailed where no server answers. Safe to share between tasks. The token names the caller."""
 
     def __init__(
         self, server: str, *, token: str | None = None, transport: httpx.AsyncBaseTransport | None = None
@@ -61,7 +61,7 @@ class HttpClient(StartAndWait):
             base_url=server.rstrip("/"),
             headers=headers,
             timeout=PATIENCE,
-            limits=httpx.Limits(max_connections=None),  # each who waits for a result has one
+            limits=httpx.Limits(max_connections=None),  # each wait for a result has one
             transport=transport,
         )
         self.limits = HttpLimits(self._tell)

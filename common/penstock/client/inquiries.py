@@ -1,4 +1,4 @@
-"""Questions to humans: who may answer, and with what."""
+"""Questions to humans: the permission to answer, and the answers."""
 
 from __future__ import annotations
 
@@ -46,9 +46,10 @@ def _masked(row: Inquiry) -> str | None:
 async def answer(
     session: Session, execution: UUID, response: object, by: str, asked: datetime | None = None
 ) -> list[StagedMessage]:
-    """Answer the question that was asked at `asked` (its `created_at`; by default the one that is asked now); returns what was
-    staged. Raises NotFound, InvalidInput for a response that does not fit its schema, NotAllowed for somebody whom it does not
-    ask, Conflict if it was answered, ran out of time or was cancelled before, or if something else is asked by now."""
+    """Answer the question that was asked at `asked` (its `created_at`; by default the one that is asked now). Returns what
+    was staged. Raises NotFound, InvalidInput for a response that does not fit its schema, and NotAllowed for a person that
+    it does not ask. Raises Conflict if it was answered, timed out or was cancelled before, or if another question is asked
+    by now."""
     staged: list[StagedMessage] = []
     tried = False
     async for attempt in backoff(deadline=30):

@@ -76,10 +76,9 @@ class TaskResult(NamedTuple):
 
 @dataclass(slots=True)
 class Facts:
-    """What has been loaded. `tasks` has None for a task of which nothing is stored. `variables`: by reader, the names
-    that were asked for (None: all) and name -> (writer, value). `parameters` is None until they are loaded, and with
-    them `context`: values that the run was started with beside its parameters. `rerun`: results may also be those of
-    the run before."""
+    """The loaded facts. `tasks` has None for a task of which nothing is stored. `variables`: by reader, the names that were
+    asked for (None: all) and name -> (writer, value). `parameters` is None until they are loaded, and with them `context`:
+    values that the run was started with beside its parameters. `rerun`: results may also be those of the run before."""
 
     tasks: dict[int, TaskState | None] = field(default_factory=dict)
     results: dict[int, TaskResult] = field(default_factory=dict)

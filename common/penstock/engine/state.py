@@ -145,7 +145,7 @@ class TaskState:
 
     @property
     def failing(self) -> bool:
-        """It failed and nobody handled it (what `Needed.failures` asks for)."""
+        """Return whether the task failed and no other task handled it (what `Needed.failures` asks for)."""
         return self.final and not self.handled and self.status not in (COMPLETED, SKIPPED)
 
 

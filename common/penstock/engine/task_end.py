@@ -79,7 +79,7 @@ def end_workflow(draft: Draft) -> Asking[None]:
 
 
 def _failures(draft: Draft) -> Asking[dict[str, Any]]:
-    """The error of the workflow: the first of the tasks whose failure nobody handled."""
+    """Return the error of the workflow: the first of the tasks with an unhandled failure."""
     yield from draft.scope.load(Needed(failures=bool(draft.state.unhandled)))
     candidates = {**(draft.facts.failures or {}), **draft.decision.tasks}
     found = {

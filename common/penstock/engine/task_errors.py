@@ -28,8 +28,8 @@ def describe_error(error: PenstockError) -> dict[str, Any]:
 def describe_failed_items(
     failed: int, total: int, skipped: int, first: Any, errors: Mapping[int, Any]
 ) -> dict[str, Any]:
-    """Return the error of a fan-out. `first` is the first error that the executor itself found. `errors` are those of
-    the first items whose execution failed."""
+    """Return the error of a fan-out. `first` is the first error that the executor itself found. `errors` are those of the
+    first items with a failed execution."""
     message = f"{failed} of {total} items failed" + (f", {skipped} were not started" if skipped else "")
     if errors:
         named = [
@@ -43,8 +43,7 @@ def describe_failed_items(
 def describe_failed_tasks(
     ends: Mapping[str, TaskResult], unhandled: int, faults: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """The error of a workflow: which tasks failed with nobody to handle it, and which transitions were in
-    error."""
+    """Return the error of a workflow: the tasks with unhandled failures, and the transitions in error."""
     found = [f"{name}: {_message(ended.error)}" for name, ended in ends.items()]
     if unhandled > len(found):
         found.append(f"and {unhandled - len(found)} more")

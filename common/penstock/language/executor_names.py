@@ -1,4 +1,4 @@
-"""The names of the task executors that every worker can have, and actions that ask for one that nobody knows."""
+"""The names of the task executors that every worker can have, and the check of actions that ask for an unknown one."""
 
 from __future__ import annotations
 

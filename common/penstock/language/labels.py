@@ -1,7 +1,6 @@
-"""Labels: what a worker has, such as a GPU or a place, and an action may ask for.
-
-A worker offers an action only if it carries all of its labels, so to everybody who asks who runs what it is one of those
-that lack the action: it hands such work on, and never fails it."""
+"""Labels: the properties of a worker, such as a GPU or a place, that an action may ask for. A worker offers an action only
+if it carries all of its labels. So to every other process it is a worker that lacks the action: it hands such work on, and
+never fails it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Runs the parts that a process must not live without: its consumers and loops, and whatever keeps its connections.
-
-A part that fails is run again. One that ends in any other way (it returned though nobody stopped it, somebody else cancelled
-it, or it fails again and again for reasons that are no outage) is the end of the process, which whoever started it starts
-anew: better than one that says that it lives and does nothing.
-"""
+"""The supervision of the parts that a process must not live without: its consumers and loops, and the keeper of its
+connections. A part that fails is run again. A part that ends in any other way is the end of the process, which its starter
+starts again. Such ends are a return without a stop, a cancel by another task, and failures again and again for reasons that
+are no outage. That is better than a process that says that it lives and does nothing."""
 
 from __future__ import annotations
 
@@ -95,7 +93,7 @@ class Supervisor:
             except asyncio.CancelledError:
                 if task.cancelling():
                     raise
-                # A library that loses its connection may raise this in whoever waits for its answer.
+                # A library that loses its connection may raise this in the task that waits for its answer.
                 failures = self._failures(name, began, failures, ConnectionError("cancelled by nobody"))
             except Exception as error:
                 failures = self._failures(name, began, failures, error)

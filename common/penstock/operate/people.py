@@ -1,4 +1,4 @@
-"""People: who they are, what they may do for which tenants, and their log-ins."""
+"""People: their names, their permissions for each tenant, and their log-ins."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class LogInCaller:
 async def create(
     session: Session, name: str, password: str, roles: Sequence[str], tenants: Sequence[str] = (), *, by: str
 ) -> Person:
-    """Somebody with these roles for these tenants; none: for all. Raises InvalidInput, Conflict."""
+    """Create a person with these roles for these tenants; none: for all. Raises InvalidInput, Conflict."""
     if not NAME.fullmatch(name):
         raise InvalidInput(f"{name!r} is no name of a user", hint="Use letters, digits, . _ @ + and -.")
     pairs = _pairs(roles, tenants)
@@ -81,8 +81,8 @@ async def create(
 
 
 async def set_roles(session: Session, name: str, roles: Sequence[str], tenants: Sequence[str] = ()) -> Person:
-    """Give somebody these roles for these tenants (none: for all). What they had for these tenants is replaced, and what they
-    have for others stays. Raises InvalidInput, NotFound."""
+    """Give a person these roles for these tenants (none: for all). What they had for these tenants is replaced, and what
+    they have for others stays. Raises InvalidInput, NotFound."""
     new_roles, new_tenants = _pairs(roles, tenants)
     async with session.transaction() as tx:
         found = await people.named(tx, name)
@@ -126,7 +126,7 @@ async def end_sessions(session: Session, name: str) -> int:
 async def log_in(
     session: Session, name: str, password: str, *, line: LogInLine, caller: LogInCaller
 ) -> Begun:
-    """Begin a session, and end the one whose secret came before. Raises NotAuthenticated, TooManyAttempts."""
+    """Begin a session, and end the session of the secret that came before. Raises NotAuthenticated, TooManyAttempts."""
     name, password = name[:LONGEST].replace("\0", ""), password[: LONGEST + 1]
     async with line.turn(name, caller.address):
         if await caller.has_left():
@@ -155,10 +155,8 @@ async def log_in(
 async def begin_session(
     tx: Transaction, name: str, *, before: str | None, seconds: float, verified: str | None = None
 ) -> Begun:
-    """Begin a session of an authenticated person, and end the one whose secret came `before`.
-
-    `verified`: the hash that the password was compared with. Raises NotAuthenticated where it is not the person's any more.
-    """
+    """Begin a session of an authenticated person, and end the session of the secret that came `before`. `verified`: the hash
+    that the password was compared with. Raises NotAuthenticated where the person has another hash by now."""
     secret = secrets.token_urlsafe(32)
     if before is not None:
         await people.end_session(tx, _digest(before))

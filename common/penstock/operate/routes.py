@@ -1,4 +1,4 @@
-"""Routes: which there are, who names them, who serves them, and why something goes where it goes."""
+"""Routes: their names, the definitions that name them, the workers that serve them, and why work goes where it goes."""
 
 from __future__ import annotations
 

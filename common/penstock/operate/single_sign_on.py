@@ -52,8 +52,8 @@ def _pair(said: str) -> tuple[str, str]:
 
 
 async def enter(session: Session, identity: Identity, *, before: str | None = None) -> Begun:
-    """A new session of theirs, who is made a user at the first, and the end of the one whose secret came `before`. Somebody
-    without any role is let in no more: their sessions end. Raises NotAllowed, Conflict."""
+    """Begin a session of the person, and end the session of the secret that came `before`. The person becomes a user at the
+    first sign-in. A person without any role is let in no more: the sessions of that person end. Raises NotAllowed, Conflict."""
     made_by = f"{identity.issuer} {identity.subject}"
     if not NAME.fullmatch(identity.name):
         raise NotAllowed(

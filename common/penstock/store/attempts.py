@@ -117,7 +117,7 @@ select n.queue from claim c join execution e on e.id = c.executions[1] join name
 
 
 async def claimed_of(session: Session, claim: UUID) -> str | None:
-    """The queue whose work a claim has taken. None: it has taken nothing, or all of it has ended."""
+    """Return the queue of the work that a claim has taken. None: it has taken nothing, or all of it has ended."""
     return next((row["queue"] for row in await session.fetch(CLAIMED_OF, claim)), None)
 
 

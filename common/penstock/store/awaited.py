@@ -1,4 +1,5 @@
-"""Executions that somebody waits for: who ends one tells him how it ended, on a channel of his own."""
+"""Executions that a process waits for. The process that ends one notifies the waiter of the end, on a channel of the
+waiter's own."""
 
 from __future__ import annotations
 

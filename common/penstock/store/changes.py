@@ -1,5 +1,5 @@
-"""Moves of executions as they come, for those who watch. Read from the history, so that nobody who moves one does anything
-more for it."""
+"""Moves of executions as they come, for watchers. They are read from the history, so that a transaction that moves one does
+nothing more for it."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ where a.datname = current_database() and a.backend_type = 'client backend' and a
 
 
 async def settled(session: Session, most: float) -> datetime:
-    """The instant up to which whoever looks from now on sees every move: none is under way that is older, but of
-    transactions that have been open for longer than `most` seconds."""
+    """Return the instant up to which a later look sees every move. No older move is under way, except in transactions that
+    have been open for longer than `most` seconds."""
     at: datetime = (await session.fetch(SETTLED, most))[0]["at"]
     return at
 

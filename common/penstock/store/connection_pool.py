@@ -45,7 +45,7 @@ class PooledConnection:
 
 @dataclass(frozen=True, slots=True)
 class PoolUsage:
-    """Connections that are open, those of them that somebody uses, and statements that wait for one."""
+    """The open connections, those in use, and the statements that wait for one."""
 
     open: int
     used: int
@@ -104,7 +104,7 @@ class ConnectionPool:
         self._fit()
 
     def may_lend(self, connection: asyncpg.Connection[Row]) -> None:
-        """Somebody has this connection for another purpose, and closes it. It can do statements meanwhile."""
+        """Lend this connection, which a caller has for another purpose and closes itself. It can do statements meanwhile."""
         self._other = PooledConnection(connection)
         self._fit()
 
@@ -237,7 +237,8 @@ class ConnectionPool:
         return turn.result() if turn.done() else None
 
     def _hand_on(self, pooled: PooledConnection | None) -> bool:
-        """Give this to who has waited longest, or the room for a new one; says whether somebody waited."""
+        """Give this connection, or the room for a new one, to the task that has waited longest. Return whether a task
+        waited."""
         if not self._waiting:
             return False
         self._waiting.popleft().set_result(pooled)

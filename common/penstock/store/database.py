@@ -264,7 +264,7 @@ class Database:
             self._pools[0].limit(most - (self.settings.most_connections - self.settings.database_connections))
 
     def may_lend(self, connection: asyncpg.Connection[Row]) -> None:
-        """This connection of somebody who listens may do statements too, where the server has too few."""
+        """Lend this connection of a listener for statements too, where the server has too few."""
         self._pools[0].may_lend(connection)
 
     @property

@@ -102,7 +102,7 @@ from beat($1, $2::uuid[], $3::integer[], make_interval(secs => $4), $5::jsonb), 
 async def beat(
     session: Session, id: UUID, holding: Mapping[UUID, int], silence: float, executors: str | None = None
 ) -> Pulse:
-    """It lives, and holds these attempts (execution to number). A silence of everybody is noted as `note_silence` does.
+    """It lives, and holds these attempts (execution to number). A silence of all processes is noted as `note_silence` does.
     `executors` (JSON): what its task executors say of themselves, None for what they said before."""
     [row] = await session.fetch(BEAT, id, list(holding), list(holding.values()), silence, executors)
     room = ConnectionRoom(row["room"], row["used"], row["others"], row["services"])

@@ -27,7 +27,7 @@ ANY_EVENT = "select from unmatched limit 1"
 
 
 async def any_unmatched_event(session: Session) -> bool:
-    """Return true if there is an event whose rules were not matched yet."""
+    """Return true if there is an event that was not matched with its rules yet."""
     return bool(await session.fetch(ANY_EVENT))
 
 
@@ -35,7 +35,7 @@ RESTAGE_EVENTS = "select restage_events(make_interval(secs => $1), $2) as messag
 
 
 async def restage_events(tx: Transaction, age: float, limit: int) -> None:
-    """Stage events whose rules nobody has looked at for `age` seconds. The whole transaction, in one round trip."""
+    """Stage events that no executor has matched with rules for `age` seconds. The whole transaction, in one round trip."""
     await tx.stage_alone(RESTAGE_EVENTS, age, limit)
 
 
@@ -51,7 +51,7 @@ RESTAGE_ENDS = "select restage_ends(make_interval(secs => $1), $2) as messages"
 
 
 async def restage_ends(tx: Transaction, age: float, limit: int) -> None:
-    """Stage ends that those who follow have not heard of for `age` seconds. The whole transaction, in one round trip."""
+    """Stage ends that their followers have not heard of for `age` seconds. The whole transaction, in one round trip."""
     await tx.stage_alone(RESTAGE_ENDS, age, limit)
 
 

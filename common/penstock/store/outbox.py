@@ -60,7 +60,7 @@ async def lease(
     holder: UUID | None,
 ) -> list[Unpublished]:
     """Take up to `limit` messages that are older than `age` seconds, and not older than `reach`; for so many `seconds`, or
-    until this process has ended, nobody else takes them. `only`: of queues that begin so."""
+    until this process has ended, no other process takes them. `only`: of queues that begin so."""
     return rows_as(Unpublished, await session.fetch(LEASE, age, limit, reach, seconds, only, holder))
 
 
@@ -140,7 +140,7 @@ update outbox set due_at = clock_timestamp() where queue = $1 and error = 'the b
 
 
 async def offer_again(session: Session, queue: str) -> None:
-    """Somebody consumes this queue now: what was `refused` goes out again at once."""
+    """Offer the messages that were `refused` again at once, since this queue has a consumer now."""
     await session.fetch(OFFER_AGAIN, queue)
 
 

@@ -75,7 +75,7 @@ END_SESSIONS = "delete from person_session where person = (select id from person
 
 
 async def set_password(tx: Transaction, name: str, password: str) -> bool:
-    """And end all sessions. False where there is nobody of that name."""
+    """Set a password, and end all sessions. Return False where there is no person of that name."""
     found = bool(await tx.fetch(SET_PASSWORD, name, password))
     await end_sessions(tx, name)
     return found
@@ -95,7 +95,7 @@ DELETE = "delete from person where name = $1 returning id"
 
 
 async def delete(session: Session, name: str) -> bool:
-    """With all sessions. False where there is nobody of that name."""
+    """Delete a person with all sessions. Return False where there is no person of that name."""
     return bool(await session.fetch(DELETE, name))
 
 

@@ -1,5 +1,5 @@
-"""Waiting for results: whoever ends what is awaited tells this process how it ended, or only that it has, and then it looks; and
-now and then without being told, in one query for all that are awaited."""
+"""The wait for results. A process that ends an awaited execution notifies this one, with the result or only of the end, and
+then this one looks. It also looks now and then without a notice, in one query for all that are awaited."""
 
 from __future__ import annotations
 
@@ -127,7 +127,8 @@ class ResultWatch:
                     self._done.add(id)
 
     async def _watch(self) -> None:
-        """Look until nobody waits any more. What ends this early is told to all who wait: nobody else would look for them."""
+        """Look until no caller waits any more. An error that ends this early goes to all callers that wait: no other task
+        would look for them."""
         try:
             while True:
                 await self._look()
@@ -163,7 +164,7 @@ class ResultWatch:
             await self._rest(self._look_at - time.monotonic())
 
     async def _somebody_waits(self) -> bool:
-        """False once nobody has waited for a while."""
+        """Return whether a caller waits, or did a moment ago."""
         until = time.monotonic() + LINGER
         while not self._waiting and self._told.listens and (self._expecting or time.monotonic() < until):
             self._came.clear()  # one may be told late of what one found
@@ -171,9 +172,9 @@ class ResultWatch:
         return bool(self._waiting)
 
     async def _rest(self, seconds: float) -> None:
-        """Until something comes, or nothing did for so long."""
+        """Wait until something comes, or nothing did for so long."""
         if not self._told.listens and self._waiting:
-            await asyncio.sleep(FIRST)  # whoever comes meanwhile is looked for together
+            await asyncio.sleep(FIRST)  # the ends of callers that come meanwhile are looked for together
             seconds -= FIRST
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, seconds)):

@@ -87,8 +87,8 @@ async def record(db: Session | Transaction, worker: UUID, writes: Sequence[StepW
 
 @dataclass(slots=True)
 class RunHead:
-    """The state of a run whose attempt begins: the database's clock, and what it was asked to end as. `failure` (JSON: steps,
-    told, attempt) says how the last attempt that failed ended."""
+    """The state of a run whose attempt begins: the database's clock, and what it was asked to end as. `failure` (JSON:
+    steps, told, attempt) is that of the last attempt that failed."""
 
     id: UUID
     now: datetime
@@ -264,7 +264,7 @@ async def give(
     by: str,
     reason: str | None,
 ) -> GivenStep:
-    """Give a step its result (JSON). `kind`: skip or set_result, as it is kept with who and why."""
+    """Give a step its result (JSON). `kind`: skip or set_result, as it is kept with its author and reason."""
     [row] = await tx.stage(GIVE, id, name, ordinal, result, kind, by, reason)
     return GivenStep(row["known"], row["given"], row["open_child"])
 

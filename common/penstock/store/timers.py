@@ -12,7 +12,8 @@ FIRE = "select messages, canceling, did, next_in from fire_due($1)"
 
 @dataclass(slots=True)
 class FireDue:
-    """`fired`: something was due. `next_in`: seconds until something else is; None where nobody knows of anything."""
+    """The outcome of a turn. `fired`: something was due. `next_in`: seconds until something else is; None where no timer is
+    known."""
 
     fired: bool
     next_in: float | None

@@ -1,9 +1,6 @@
-"""Leaves a server that does not answer any more, once another has taken its place.
-
-A server that hangs, or whose network drops what is sent, raises no error: who waits for its answer would wait for ever. A
-long statement looks the same from here. What tells them apart is whether the server to which new connections lead knows of the
-old one.
-"""
+"""The departure from a server that does not answer any more, once another has taken its place. A server that hangs, or that
+a network cuts off, raises no error: a caller would wait for its answer for ever. A long statement looks the same from here.
+The difference is whether the server to which new connections lead knows of the old one."""
 
 from __future__ import annotations
 
@@ -67,7 +64,7 @@ class UnansweredWatch:
                 finally:
                     connection.terminate()
             if mine not in known:
-                return  # a pooler stands in between, whose connections have numbers of their own
+                return  # a pooler stands in between, and its connections have numbers of their own
             for pid, one in pids.items():
                 if pid not in known:
                     log.warning("database.server_left", reason="it does not answer, and another does")

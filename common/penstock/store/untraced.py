@@ -1,4 +1,4 @@
-"""Traced executions that have ended, and whose span nobody has sent yet."""
+"""Traced executions that have ended, and that have a span to send."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ left join workflow w on w.execution_id = e.parent
 
 
 async def take(tx: Transaction, limit: int) -> list[TracedExecution]:
-    """Take so many, to send their spans. Nobody else gets them."""
+    """Take so many, to send their spans. No other process gets them."""
     return rows_as(TracedExecution, await tx.fetch(TAKE, limit))
 
 

@@ -203,7 +203,7 @@ class World:
             told(ended)
 
     def ask(self, question: Question, timeout: float | None) -> None:
-        """Somebody asks. What was answered beforehand is answered at once."""
+        """Ask a question. An answer that was prepared is given at once."""
         self.questions.append(question)
         call = question.execution.call
         for name in (call.path, call.ref):

@@ -1,5 +1,5 @@
-"""Signing in with an identity provider: somebody is sent there, and comes back with a code. What was sent along waits in a cookie
-of their browser, so that any replica can take the answer, and no other browser."""
+"""The sign-in with an identity provider: a person is sent there, and comes back with a code. The values that were sent along
+wait in a cookie of the person's browser, so that any replica can take the answer, and no other browser."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ AWAY = timedelta(minutes=10)
 
 @router.get("/sign-in/provider")
 async def leave(request: Request, then: str = "/") -> Response:
-    """Send somebody to the provider."""
+    """Send the person to the provider."""
     from penstock_api.identity_provider import Asked
 
     try:
@@ -56,7 +56,8 @@ async def leave(request: Request, then: str = "/") -> Response:
 
 @router.get("/sign-in/provider/back")
 async def arrive(request: Request, here: Here) -> Response:
-    """Let in who comes back from there, if a claim of theirs is mapped to a role. The cookie is good for one answer."""
+    """Let in a person that comes back from there, if a claim of that person is mapped to a role. The cookie is good for one
+    answer."""
     then, begun = "/", None
     try:
         provider = _provider(request)

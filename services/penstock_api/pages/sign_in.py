@@ -1,5 +1,5 @@
-"""The sign-in page: with name and password, or with a token. His browser keeps the session, or the token, where no
-script can read it."""
+"""The sign-in page: with name and password, or with a token. The browser keeps the session, or the token, where no script
+can read it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def show(request: Request, then: str = "/") -> Response:
 
 @router.post("/sign-in")
 async def enter(request: Request, here: Here) -> Response:
-    """Let in who is known. All that others are told is that they are not."""
+    """Let in a known caller. Any other is only told that it is not known."""
     given = await form_of(request)
     then = inside(given.get("then", "/"))
     answer = RedirectResponse(then, 303)
@@ -65,5 +65,5 @@ async def leave(request: Request, here: Here) -> Response:
 
 
 def inside(then: str) -> str:
-    """A path of this host: anything else would lead somebody who has just signed in to somewhere else."""
+    """Return a path of this host: anything else would lead a person that has just signed in to another site."""
     return then if then.startswith("/") and then[1:2] not in ("/", "\\") and then.isprintable() else "/"

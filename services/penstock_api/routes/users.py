@@ -1,4 +1,4 @@
-"""People: who may log in, and with which roles."""
+"""The people that may log in, and their roles."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def list_users(session: Db) -> list[models.User]:
 
 @router.post("/users", status_code=201, dependencies=[ADMIN_ALL])
 async def create(given: models.NewUser, session: Db, caller: Asked) -> models.User:
-    """Somebody who may log in with this password."""
+    """Create a user that may log in with this password."""
     made = await people.create(
         session, given.name, given.password.get_secret_value(), given.roles, given.tenants, by=caller.name
     )
@@ -36,7 +36,7 @@ async def create(given: models.NewUser, session: Db, caller: Asked) -> models.Us
 
 @router.put("/users/{name}/roles", dependencies=[ADMIN_ALL])
 async def set_roles(name: str, given: models.Roles, session: Db, here: Here) -> models.User:
-    """Give somebody these roles for these tenants, in place of those that they have for these."""
+    """Give a user these roles for these tenants, instead of those that the user has for these."""
     made = await people.set_roles(session, name, given.roles, given.tenants)
     here.forget_callers()
     return models.User.model_validate(made)
@@ -51,13 +51,13 @@ async def set_password(name: str, given: models.Password, session: Db, here: Her
 
 @router.delete("/users/{name}/sessions", status_code=204, dependencies=[ADMIN_ALL])
 async def end_sessions(name: str, session: Db, here: Here) -> None:
-    """Log somebody out everywhere: here at once, at other replicas within seconds."""
+    """Log a user out everywhere: from this replica at once, from other replicas within seconds."""
     await people.end_sessions(session, name)
     here.forget_callers()
 
 
 @router.delete("/users/{name}", status_code=204, dependencies=[ADMIN_ALL])
 async def delete(name: str, session: Db, here: Here) -> None:
-    """Nobody of that name may log in any more."""
+    """Delete the user of that name, so that a log-in under this name fails."""
     await people.delete(session, name)
     here.forget_callers()

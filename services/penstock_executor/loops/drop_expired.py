@@ -49,7 +49,7 @@ def keyed(settings: Settings) -> Mapping[str, int]:
         "enforcement": min(keys, settings.archive_retention_days),
         "workflow_command": settings.archive_retention_days,
         "audit": settings.archive_retention_days,
-        "awaited": 1,  # of those who went without a word; who waits says so again before that
+        "awaited": 1,  # of waiters that left without a word; a process that still waits writes again before that
         "untraced": 1,  # of installations whose executors do not trace
     }
 

@@ -1,9 +1,9 @@
-"""Stages anew what waits for a message that is nowhere: executions that are requested or scheduled for a while, workflows
-that wait for a message of their own, events whose rules nobody has looked at, ends that those who follow have not heard of.
+"""The loop that stages again work that waits for a lost message. That work is executions that are requested or scheduled for a
+while, and workflows that wait for a message of their own. It is also events that no executor has matched with rules, and ends
+that their followers have not heard of.
 
-A message can only be lost with the broker itself (its disk, a purged queue). So only queues that are empty are looked
-at, oldest executions first, a bounded step each turn.
-"""
+A message can only be lost with the broker itself (its disk, a purged queue). So only queues that are empty are looked at,
+oldest executions first, a bounded step each turn."""
 
 from __future__ import annotations
 

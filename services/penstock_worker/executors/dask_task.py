@@ -1,8 +1,8 @@
 """The program on a Dask worker: one attempt, once. Pickled by name, so Penstock is installed there too.
 
 Dask runs a task again elsewhere when the worker that had it is gone, or gone with its result. An attempt must not run twice
-unseen: whoever starts it sets an event on the scheduler, and whoever finds that set runs nothing and says `LOST`.
-"""
+unseen. The process that starts it sets an event on the scheduler, and a process that finds the event set runs nothing and
+returns `LOST`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ LOOK = 0.2
 
 
 def started(key: str, client: Client | None = None) -> Event:
-    """Set by whoever runs it, until it has ended or its result was fetched."""
+    """Return the event that the runner of an attempt sets, until the attempt has ended or its result was fetched."""
     return Event(f"{key}-started", client=client)
 
 
 def stop(key: str, client: Client | None = None) -> Event:
-    """Set by whoever wants it to end."""
+    """Return the event that a process sets to end the attempt."""
     return Event(f"{key}-stop", client=client)
 
 
@@ -33,15 +33,15 @@ async def run_once(job: SealedJob, key: str) -> Answer | str:
     if await begun.is_set():
         return LOST
     await begun.set()
-    if (
-        await ending.is_set()
-    ):  # after the line above, as who stops it sets the one and then looks at the other
+    if await ending.is_set():  # after the line above, as the stopper sets the one and then looks at the other
         await begun.clear()
         return LOST
     told = _Told(worker, ending, key)
     answer = await perform(job, told.to_stop(), {"DASK_SCHEDULER_ADDRESS": worker.scheduler.address})
     if told.so:
-        await begun.clear()  # who waits for its end is waiting for this; who gave it to us may be gone
+        await (
+            begun.clear()
+        )  # a process that waits for the end waits for this; the worker that gave the attempt may be gone
     return answer
 
 
@@ -51,7 +51,8 @@ class _Told:
         self.so = False
 
     async def to_stop(self) -> None:
-        """Somebody says so, or nobody wants the result any more: it was cancelled, or the worker of Penstock is gone."""
+        """Wait until the attempt has to stop: the event is set, or its result is not needed any more. That is so when it was
+        cancelled, or the worker of Penstock is gone."""
         said = asyncio.ensure_future(self._ending.wait())
         try:
             while not said.done() and self._wanted():

@@ -133,7 +133,7 @@ class OpenCalls:
             self._ready.append(call)
 
     def cancel(self, call: Call) -> None:
-        """Nobody waits for this call any more. Its child is cancelled once the function goes on."""
+        """Cancel this call: no task waits for it any more. Its child is cancelled once the function goes on."""
         self._open.pop(call, None)
         if call.signal is not None:
             self.signals.leave(call.signal, call)

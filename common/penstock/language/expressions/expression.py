@@ -103,7 +103,7 @@ def _template_of(source: str) -> nodes.Template:
     tree = Parser(SANDBOX, source).parse()
     match tree.body:
         case [nodes.Output(nodes=[first, nodes.TemplateData(data="\n")])]:
-            # A block of YAML text ends with a newline that nobody meant: it does not turn a value into text.
+            # A block of YAML text ends with a newline that its author did not mean: it does not turn a value into text.
             tree.body = [nodes.Output([first], lineno=1)]
     return tree
 

@@ -36,7 +36,7 @@ class FireCount:
 
 @dataclass(frozen=True, slots=True)
 class Erroring:
-    """A schedule whose latest fire did not end well: `how` it ended."""
+    """A schedule with a latest fire that did not end well: `how` it ended."""
 
     schedule: str
     due_at: datetime
@@ -107,7 +107,7 @@ group by o.schedule order by 2 desc, 1
 
 
 async def orphaned(session: Session, age: float) -> list[FireCount]:
-    """Schedules with fires whose execution is gone, or did not start for `age` seconds."""
+    """Return schedules with fires that have lost their execution, or that did not start for `age` seconds."""
     return rows_as(FireCount, await session.fetch(ORPHANED, age))
 
 
@@ -134,7 +134,7 @@ order by s.ref
 
 
 async def erroring(session: Session) -> list[Erroring]:
-    """Enabled schedules whose latest fire that is known to have ended did not end well."""
+    """Return enabled schedules for which the latest known end of a fire was bad."""
     return rows_as(Erroring, await session.fetch(ERRORING))
 
 
@@ -157,5 +157,5 @@ from schedule where error is not null or next_due < statement_timestamp() - make
 
 
 async def troubled(session: Session, late: float) -> list[Troubled]:
-    """Schedules that could not be planned, or that nobody fires although they are due for `late` seconds."""
+    """Return schedules that could not be planned, or that no executor fires although they are due for `late` seconds."""
     return rows_as(Troubled, await session.fetch(TROUBLED, late))

@@ -147,7 +147,7 @@ START_WAITING = "select messages, started from start_waiting_fires($1)"
 
 
 async def start_waiting(tx: Transaction, limit: int) -> bool:
-    """Start waiting fires whose turn has come. Says whether there were any."""
+    """Start waiting fires that have their turn now. Return whether there were any."""
     [row] = await tx.stage(START_WAITING, limit)
     return bool(row["started"])
 

@@ -40,7 +40,7 @@ CHANGED = "PN003"
 
 @dataclass(slots=True)
 class OpenedParents:
-    """The executions whose attempts were ended (`moved`), those of them that are followed, and their workflows, locked; none of
+    """The executions with ended attempts (`moved`), those of them that are followed, and their workflows, locked; none of
     these two where they could not be had without waiting. `tasks`: of workflows, where they are few, how those stand that
     are stored, and of which version that is."""
 
@@ -63,8 +63,8 @@ left join lateral remembered_tasks(o.execution_id, {MOST_STORED}) r on true
 async def finish_and_open(
     tx: Transaction, worker: UUID, ends: Sequence[AttemptEnd], claims: Sequence[UUID]
 ) -> OpenedParents:
-    """Write down these ends (see attempts.finish), and open the workflows whose tasks they are, if nobody has to be waited for,
-    and none of the ended held slots of limits."""
+    """Write down these ends (see attempts.finish), and open the workflows that the ended tasks belong to. They are opened
+    only if no lock has to be waited for, and none of the ended held slots of limits."""
     rows = await tx.fetch(FINISH_AND_OPEN, *finish_arguments(worker, ends, claims))
     tx.keep(rows[:1])
     ended, workflows = ended_and_stored([row for row in rows if row["id"] or row["execution_id"]])
@@ -122,8 +122,8 @@ async def take_steps(
     queues: Sequence[str],
 ) -> StepTaken:
     """Write the step, and claim of what it starts that is on one of these queues no more than what it ends. The whole
-    transaction, in one round trip. Nothing is done, and it is not `taken`, where somebody else has changed what it was decided
-    on, or is about to."""
+    transaction, in one round trip. Nothing is done, and it is not `taken`, where another transaction has changed the facts
+    of the decision, or is about to."""
     try:
         [row] = await session.fetch(
             TAKE, *_as_ended(step, who, ends, claims), *_as_started(step), *_as_claimed(who, queues)

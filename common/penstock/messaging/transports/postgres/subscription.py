@@ -83,7 +83,7 @@ class Subscription:
             rows = await asyncio.shield(taking)
         except Exception:
             self._taking = None
-            self.wake.set()  # whoever looks next has to
+            self.wake.set()  # the next look has to
             raise
         if self._taking is not taking:  # `close` gives back what it brought
             return []

@@ -39,15 +39,13 @@ deleted, but not (seen with 3.10.8) if the queue is there again at that moment: 
 class RabbitMQTransport:
     """Carries messages over RabbitMQ 3.10 or later. See penstock.messaging.transports.Transport for the contract.
 
-    `url`: one address or several (a list, or separated by commas), tried in turn; amqps:// for TLS.
-    `prefix`: what all exchanges and queues begin with; another prefix is another, independent installation.
-    `declare`: make the topology; False: only check that it is there.
-    `delivery_limit`: a message delivered this often without an ack goes to the dead letters.
-    `prefetch_bytes`: of the messages that a consumer of a queue holds at the most, and one message more.
-    `publish_timeout`, `connect_deadline`, `watchdog_interval`, `topology_interval`, `heartbeat`: seconds.
-    `client`: who this is, in the broker's list of connections. `supervisor`: of the process whose end it is when what
-    keeps the connections ends; by default of nobody's.
-    """
+    `url`: one address or several (a list, or separated by commas), tried in turn; amqps:// for TLS. `prefix`: what all
+    exchanges and queues begin with; another prefix is another, independent installation. `declare`: make the topology;
+    False: only check that it is there. `delivery_limit`: a message delivered this often without an ack goes to the dead
+    letters. `prefetch_bytes`: of the messages that a consumer of a queue holds at the most, and one message more.
+    `publish_timeout`, `connect_deadline`, `watchdog_interval`, `topology_interval`, `heartbeat`: seconds. `client`: the name
+    of this process in the broker's list of connections. `supervisor`: of the process that ends when the task that keeps the
+    connections ends; by default no process does."""
 
     name = "rabbitmq"
     outbox_is_queue = False
@@ -128,7 +126,7 @@ class RabbitMQTransport:
         return await self._publisher.publish([wire.outgoing(message, self._names) for message in messages])
 
     def wake(self, names: Collection[str]) -> None:
-        """Nobody looks into the outbox here: what is in it is published."""
+        """Do nothing: with RabbitMQ a message in the outbox is published, and no consumer looks there."""
 
     async def subscribe(self, queue: str, prefetch: int) -> Subscription:
         consumer = Consumer(
@@ -208,8 +206,8 @@ class RabbitMQTransport:
             self._doubted.set()
 
     async def _look_after_topology(self) -> None:
-        """An operator may delete a queue or a binding while nobody reconnects: it is declared again, or, where others
-        declare it, what is missing is said."""
+        """Declare again a queue or a binding that an operator deleted while no client reconnected. Where others declare it,
+        report what is missing."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._looking_after * random.uniform(0.8, 1.2)):
