@@ -91,7 +91,7 @@ class Operation:
 
 
 def page_of(document: Document) -> str:
-    """HTML that runs nothing and asks nobody else."""
+    """Return HTML that runs nothing and loads nothing from other hosts."""
     template = jinja2.Environment(autoescape=True).from_string(
         (_HERE / "templates/description.html").read_text()
     )

@@ -43,10 +43,10 @@ async def follow_ends(tx: Transaction, ids: Sequence[UUID]) -> None:
 
 
 async def follow_ends_at_once(tx: Transaction, opened: OpenedParents) -> Committed | None:
-    """Follow these ends in the transaction that ended them; they are tasks of workflows, or executions without
-    followers. It holds the locks of their rows, so it does not wait for a lock that somebody may hold who waits for
-    it: where one is taken, nothing is done (None), and the message that tells of the ends stays staged. Raises
-    NotAtOnce if more follows than starts, or many."""
+    """Follow these ends in the transaction that ended them; they are tasks of workflows, or executions without followers.
+    The transaction holds the locks of their rows. So it waits for no further lock, since a holder of that lock may wait for
+    it. Where a lock is taken, nothing is done (None), and the message that tells of the ends stays staged. Raises NotAtOnce
+    if more follows than starts, or many."""
     if not opened.ended:
         return None
     workflows = await with_ends(tx, opened.ended, opened.workflows)

@@ -53,8 +53,8 @@ class Metrics:
         counters: Mapping[str, Read] | None = None,
         by_label: Mapping[str, Mapping[str, int]] | None = None,
     ) -> None:
-        """Also show what the service keeps anyway: read when somebody asks. `by_label`: counters that have a number for each
-        value of their label. Raises ValueError for a name that is not in METRICS."""
+        """Also show figures that the service keeps anyway, read at each request. `by_label`: counters that have a number for
+        each value of their label. Raises ValueError for a name that is not in METRICS."""
         if unknown := {*(gauges or ()), *(counters or ()), *(by_label or ())} - METRICS.keys():
             raise ValueError(f"{', '.join(sorted(unknown))}: add it to metric_list.py")
         self.registry.register(_Kept(gauges or {}, counters or {}, by_label or {}))

@@ -84,8 +84,8 @@ async def relay(
 
 
 async def offer_again(transport: Transport, session: Session, queue: str, holder: UUID | None) -> None:
-    """Somebody consumes this queue now. The broker may have had none until then: what it gave back goes out at once, and not
-    when a relay comes to it."""
+    """Offer the messages of a queue again that has a consumer now. The broker may have had none until then. Messages that it
+    gave back go out at once, and not when a relay comes to them."""
     await outbox.offer_again(session, queue)
     if not transport.outbox_is_queue:
         await relay(transport, session, 0.0, holder=holder, only=[queue])

@@ -80,8 +80,8 @@ async def create_token(
     seconds: float | None = None,
     by: str,
 ) -> tuple[Token, str]:
-    """A new token, and its secret, which nobody can find out later. `scopes`: or names of roles; no `tenants`: all. It
-    expires after `seconds`. Raises Conflict, InvalidInput."""
+    """Create a token, and return it with its secret, which is stored nowhere. `scopes`: or names of roles; no `tenants`:
+    all. It expires after `seconds`. Raises Conflict, InvalidInput."""
     check_name(name, "the name of the token")
     for tenant in tenants:
         check_tenant(tenant)
@@ -110,7 +110,8 @@ async def find_caller(session: Session, secret: str) -> Caller | None:
 
 
 def _digest(secret: str) -> bytes:
-    """Plain SHA-256: the secret has 256 random bits, so that nobody can guess it, however quick a guess is."""
+    """Return the plain SHA-256 of a secret. The secret has 256 random bits, so it cannot be guessed, however quick a guess
+    is."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).digest()
 
 

@@ -1,4 +1,4 @@
-"""The steps of durable functions, as those who look at them see them."""
+"""The steps of durable functions as outputs show them."""
 
 from __future__ import annotations
 

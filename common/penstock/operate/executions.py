@@ -1,4 +1,4 @@
-"""Everything about an execution, as those who look at it see it: secrets masked."""
+"""The facts of an execution as outputs show them: secrets masked."""
 
 from __future__ import annotations
 

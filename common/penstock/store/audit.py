@@ -1,4 +1,4 @@
-"""Changes that somebody made over HTTP, as they are kept."""
+"""The changes that callers made over HTTP, as they are kept."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ where ($1::bigint is null or id < $1) and ($2::text is null or by = $2) order by
 
 
 async def newest(session: Session, before: int | None, by: str | None, limit: int) -> list[AuditedChange]:
-    """The newest (of somebody), from before that one on."""
+    """Return the newest changes (of one caller), from before that one on."""
     return rows_as(AuditedChange, await session.fetch(NEWEST, before, by, limit))

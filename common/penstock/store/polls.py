@@ -90,7 +90,7 @@ order by p.trigger limit 1 for update of p skip locked
 
 
 async def ended(tx: Transaction) -> EndedCall | None:
-    """Lock a poll trigger whose call has ended. None where there is none."""
+    """Lock a poll trigger with a call that has ended. None where there is none."""
     for row in await tx.fetch(ENDED):
         end = None if row["gone"] else CallEnd(row["status"], row["result"], row["error"])
         return EndedCall(row["trigger"], row["running"], end)

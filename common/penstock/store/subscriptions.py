@@ -115,7 +115,7 @@ SUBSCRIBED = "select subscribed from cluster"
 
 
 async def subscribed(session: Session) -> list[str]:
-    """The statuses that anybody subscribed to."""
+    """Return the statuses that a subscription names."""
     found: list[str] = (await session.fetch(SUBSCRIBED))[0]["subscribed"]
     return found
 

@@ -1,4 +1,4 @@
-"""The rows that are due at an instant: timers, keys whose waiters may start, lanes whose limits changed, unanswered
+"""The rows that are due at an instant: timers, keys with waiters that may start, lanes with changed limits, unanswered
 inquiries."""
 
 from __future__ import annotations

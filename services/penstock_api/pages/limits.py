@@ -1,4 +1,4 @@
-"""Limits: how many may run at once, who holds a slot, and who is next."""
+"""The pages of limits: how many executions may run at once, the holders of slots, and the next in line."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ STREAM = "text/event-stream"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A page of the menu. Who may not look at it is not led there."""
+    """A page of the menu. A caller that may not look at it is not led there."""
 
     path: str
     name: str

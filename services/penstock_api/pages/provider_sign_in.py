@@ -1,5 +1,5 @@
 """The sign-in with an identity provider: a person is sent there, and comes back with a code. The values that were sent along
-wait in a cookie of the person's browser, so that any replica can take the answer, and no other browser."""
+wait in a cookie of the person's browser. So any replica can take the answer, and no other browser can."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ async def show(request: Request, then: str = "/") -> Response:
 
 @router.post("/sign-in")
 async def enter(request: Request, here: Here) -> Response:
-    """Let in a known caller. Any other is only told that it is not known."""
+    """Let in a known caller. Any other caller only learns that it is unknown."""
     given = await form_of(request)
     then = inside(given.get("then", "/"))
     answer = RedirectResponse(then, 303)

@@ -1,9 +1,6 @@
-"""Fires what is due: timers (retries, delays, deadlines), keys whose waiters may start now, lines whose limits changed,
-inquiries that nobody answered in time.
-
-It sleeps until the next timer is due. A worker or a client that sets a nearer one broadcasts that, and a handler of this
-replica wakes the loop itself.
-"""
+"""The loop that fires what is due: timers (retries, delays, deadlines), keys with waiters that may start now, lines with
+changed limits, and inquiries past their deadline. It sleeps until the next timer is due. A worker or a client that sets a
+nearer one broadcasts that, and a handler of this replica wakes the loop itself."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Backend(Protocol):
         """Return the result of a child, with stored results in place of references to them."""
 
     async def cancel(self, ids: Sequence[UUID]) -> None:
-        """Ask for these children to end: nobody needs them any more."""
+        """Ask for these children to end: their run does not need them any more."""
 
     def may_stay(self) -> bool:
         """Return whether the function may stay on its worker while it waits, because no other attempt needs its slot."""

@@ -1,4 +1,5 @@
-"""Queued: which limit it waits for, who is before it, who holds the slots, and for how long about."""
+"""The place of a queued execution: the limit that it waits for, the executions before it, the holders of the slots, and the
+expected wait."""
 
 from __future__ import annotations
 

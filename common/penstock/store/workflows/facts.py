@@ -209,6 +209,6 @@ cross join lateral (
 
 
 async def read_failures(tx: Transaction, workflows: Sequence[UUID]) -> list[StoredTask]:
-    """Up to ten tasks of each of these that failed and whose failure nobody handled."""
+    """Read up to ten tasks of each of these workflows with an unhandled failure."""
     rows = await tx.fetch(FAILURES, workflows)
     return [StoredTask(row["execution_id"], row["task"], load_task_state(row["record"])) for row in rows]

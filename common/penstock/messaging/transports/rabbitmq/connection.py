@@ -43,7 +43,7 @@ FULL_HINT = (
 
 
 class Link:
-    """A connection that comes back. `prepare` runs on each new one before anybody may use it."""
+    """A connection that comes back. `prepare` runs on each new one before its first use."""
 
     def __init__(
         self,
