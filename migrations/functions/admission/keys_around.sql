@@ -1,5 +1,5 @@
--- These keys, and those that the first who stand before them need as well. What is about to free slots locks them together,
--- in one order, so that nobody has to be passed over because of a key that was found too late.
+-- Return these keys, and those that the first executions before them need as well. A transaction that is about to free slots locks
+-- them together, in one order, so that no execution is passed over because of a key that was found too late.
 create or replace function keys_around(p_keys limit_key[]) returns limit_key[]
 language plpgsql stable
 as $$

@@ -1,5 +1,5 @@
--- Limits changed: everybody who waits for these executions' namespaces, or under these limits, is to be looked at anew.
--- The caller holds the placement alone, so nobody promotes or joins a line meanwhile.
+-- Mark all lanes of these namespaces, or under these limits, to be grouped again, since limits changed.
+-- The caller holds the placement alone, so no transaction promotes or joins a line meanwhile.
 create or replace function limits_changed(p_namespaces integer[], p_limits integer[]) returns void
 language plpgsql
 as $$

@@ -1,7 +1,7 @@
--- Promote: those who wait before these keys start as far as there is room, in the order of rank, turn and the instant at which
+-- Promote executions that wait before these keys, as far as there is room, in the order of rank, turn and the instant at which
 -- they became ready. Choose, admit, and leave a wake row where more may start. Costs what is started, however many wait.
--- The caller holds the keys' locks, so nobody frees a slot or joins the line between the look and the choice; rows are not
--- waited for: who holds one may be waiting for these keys.
+-- The caller holds the keys' locks, so no transaction frees a slot or joins the line between the look and the choice. Rows are
+-- not waited for: the holder of a row may be waiting for these keys.
 -- planner: lookups
 create or replace function promote(p_keys limit_key[]) returns message[]
 language plpgsql
@@ -23,7 +23,7 @@ begin
         return v_messages;
     end if;
     if v_several then
-        -- Some need other keys too. All are looked at together, so that nobody takes a slot before an older one who needs both.
+        -- Some need other keys too. All are looked at together, so that no execution takes a slot before an older one that needs both.
         select * into v_chosen, v_rooms, v_again from choose_one_by_one(v_gates);
     else
         select * into v_chosen, v_rooms, v_again from choose_at_once(v_gates);
@@ -32,7 +32,7 @@ begin
         v_messages := admit(v_chosen, v_rooms);
     end if;
     if v_again <> '{}' then
-        -- Before these some are left who have room still (there were very many), or wait for the next instant of their rate.
+        -- Before these some executions are left that have room still (there were very many), or wait for the next instant of their rate.
         insert into wake (limit_id, group_value)
         select m.limit_id, m.group_value
         from unnest(key_room(array(select k from unnest(v_again) k where exists (

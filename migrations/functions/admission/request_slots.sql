@@ -1,6 +1,6 @@
 -- Ask: requested -> scheduled for those of these executions for which there is room in every key that they need, and
 -- -> queued for the others, unless a limit refuses them. What needs none starts.
--- All who come now start where there is room for all of them, and nobody waits, so that it does not matter who is first.
+-- All who come now start where there is room for all of them, and none waits, so that it does not matter which is first.
 -- Takes all locks in their order: rows of executions, the placement, keys. The rows are looked at after their locks (they may
 -- have lost their limits, or become due, since the caller looked), and room after the keys' locks.
 -- planner: lookups
@@ -43,7 +43,7 @@ begin
     if v_waiting is not null then
         v_new := join_line(find_lanes(v_waiting));
         if v_new is not null then
-            -- Nobody has looked at these lanes yet. Before an older lane somebody has: its gate is closed.
+            -- No transaction has looked at these lanes yet. One has looked at each older lane: its gate is closed.
             v_messages := v_messages || promote(v_new);
         end if;
         v_messages := v_messages || refuse(v_waiting);

@@ -1,6 +1,6 @@
--- Answers an inquiry, once: respond, timeout and cancel have one winner, which is who moves the execution out of
+-- Answer an inquiry, once. Respond, timeout and cancel have one winner: the transaction that moves the execution out of
 -- waiting. The answer becomes the execution's result; or, where its attempt asked in order to go on, the execution is requested
--- again, with it. Whoever listens is told. `moved` is empty if another transaction ended it first.
+-- again, with it. Listeners are notified. `moved` is empty if another transaction ended it first.
 create or replace function answer_inquiry(
     p_execution uuid, p_response text, p_by text, out messages message[], out moved uuid[]
 )

@@ -1,6 +1,6 @@
--- Messages for those who wait for the ends of these executions. They are not staged: whoever began the transaction sends them
--- after its commit, and who is not told finds the end by himself a little later. Rows of those who wait are only read here:
--- they delete them, in an order of their own.
+-- Return messages for the processes that wait for the ends of these executions. They are not staged: the caller sends them after
+-- its commit, and a process that receives none polls the end a little later. Rows of waiting processes are only read here: these
+-- processes delete them, in an order of their own.
 -- planner: lookups_planned_once
 create or replace function tell_awaited(p_ids uuid[]) returns message[]
 language plpgsql

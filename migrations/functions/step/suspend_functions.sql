@@ -1,5 +1,6 @@
--- Functions that have just become waiting are suspended. What they wait for may have come while they ran, and nobody woke them
--- then, nor told that it is to end: that is looked for here, under the locks of their rows. Who ends a child or tells a signal later finds them waiting.
+-- Suspend functions that have just become waiting. An awaited end, a signal or a cancel may have come while they ran, and woke
+-- none of them: it is looked for here, under the locks of their rows. A transaction that ends a child or sends a signal later
+-- finds them waiting.
 -- planner: lookups
 create or replace function suspend_functions(p_ids uuid[], p_awaits jsonb[]) returns message[]
 language plpgsql

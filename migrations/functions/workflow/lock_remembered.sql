@@ -1,6 +1,6 @@
--- Locks workflows (in the order given, that of their ids) for somebody who remembers them, without waiting, and says whether
--- they still are as he remembers: they run, and nobody has written another version of them, or asked them to stop. If not, he
--- does nothing with them.
+-- Lock workflows (in the order of their ids) for a worker that remembers them, without waiting. Return whether they still are as
+-- the worker remembers: they run, and no transaction has written another version of them, or asked them to stop. If not, the
+-- worker does nothing with them.
 -- planner: lookups_planned_once
 create or replace function lock_remembered(p_ids uuid[], p_versions integer[], p_stops integer[]) returns boolean
 language plpgsql

@@ -1,6 +1,6 @@
--- Creates the executions of tasks in the hands of the worker that ended those before them: they are born running, and nobody is
--- offered them. For actions on one of its queues that no limit covers and that it knows; `queue` is null, and nothing is done,
--- where that is not so of all of them, or somebody may have paused their workflow. Raises PN003 where one exists already, or a
+-- Create the executions of tasks in the hands of the worker that ended those before them: they are born running, and offered to
+-- no other worker. For actions on one of its queues that no limit covers and that it knows; `queue` is null, and nothing is done,
+-- where that is not so of all of them, or their workflow may be paused. Raises PN003 where one exists already, or a
 -- definition is not the current one of its ref any more.
 -- planner: lookups_planned_once
 create or replace function take_children(
