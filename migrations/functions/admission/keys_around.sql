@@ -1,4 +1,4 @@
--- Return these keys, and those that the first executions before them need as well. A transaction that is about to free slots locks
+-- Return these keys, and those that the first executions before them need as well. A transaction that will free slots locks
 -- them together, in one order, so that no execution is passed over because of a key that was found too late.
 create or replace function keys_around(p_keys limit_key[]) returns limit_key[]
 language plpgsql stable

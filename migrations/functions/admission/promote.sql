@@ -23,7 +23,7 @@ begin
         return v_messages;
     end if;
     if v_several then
-        -- Some need other keys too. All are looked at together, so that no execution takes a slot before an older one that needs both.
+        -- Some need other keys too. All are looked at together, so that none takes a slot before an older one that needs both.
         select * into v_chosen, v_rooms, v_again from choose_one_by_one(v_gates);
     else
         select * into v_chosen, v_rooms, v_again from choose_at_once(v_gates);
@@ -32,7 +32,7 @@ begin
         v_messages := admit(v_chosen, v_rooms);
     end if;
     if v_again <> '{}' then
-        -- Before these some executions are left that have room still (there were very many), or wait for the next instant of their rate.
+        -- Some executions before these still have room (there were very many), or wait for the next instant of their rate.
         insert into wake (limit_id, group_value)
         select m.limit_id, m.group_value
         from unnest(key_room(array(select k from unnest(v_again) k where exists (

@@ -1,5 +1,5 @@
--- Look again at keys with a slot that was freed without the locks of all other keys that it takes, at keys with a rate that allows
--- another start now, and at keys with a changed limit; and at lanes with a new worker, which stand before their keys again.
+-- Look again at keys with a slot that was freed without the locks of all other keys that it takes, at keys with a rate that allows a
+-- start now, and at keys with a changed limit; and at lanes with a new worker, which stand before their keys again.
 -- planner: lookups
 create or replace function wake_keys(p_limit integer, out messages message[], out woken boolean)
 language plpgsql
