@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import httpx
 import pytest
 from argon2 import PasswordHasher
+from structlog.testing import capture_logs
 
 from penstock.errors import NotAuthenticated, TooManyAttempts
 from penstock.operate import log_in_line, people
 from penstock.operate.log_in_line import LogInLine
 from penstock.store import people as store
 from penstock_api.caller_address import grouped
+from penstock_api.refused_log_ins import RefusedLogIns
 from tests.penstock_api.conftest import Api
 from tests.penstock_api.serving import serving
 
@@ -122,6 +124,84 @@ async def test_full_line_refuses_the_worst_address_for_a_new_one(crowd: Crowd) -
     await crowd.come("right", "ada", "home")
     assert not crowd.refused("right")
     assert len(crowd.line) == log_in_line.WAITING
+
+
+async def fill(crowd: Crowd, addresses: int, each: int) -> list[str]:
+    """Let log-ins from addresses without failures wait behind two that are under way. Return what waits, in order."""
+    for n in range(log_in_line.AT_ONCE):
+        await crowd.come(f"busy-{n}", "x", f"busy-{n}")
+    labels = [f"flood-{n}-{turn}" for turn in range(each) for n in range(addresses)]
+    for label in labels:
+        _, address, turn = label.split("-")
+        await crowd.come(label, f"name-{turn}", f"far-{address}")
+    return labels
+
+
+async def test_new_address_waits_for_one_of_each_other(crowd: Crowd) -> None:
+    """No address has failed yet. The line is full of second log-ins, of which one makes room for the first of another."""
+    labels = await fill(crowd, addresses=log_in_line.WAITING // 2, each=2)
+    await crowd.come("right", "ada", "home")
+    assert not crowd.refused("right")
+    assert [label for label in labels if crowd.refused(label)] == [labels[-1]]
+    while "right" not in crowd.begun:
+        under_way = next(label for label in crowd.begun if not crowd.tasks[label].done())
+        await crowd.end(under_way, NotAuthenticated("wrong"))
+    assert [label for label in crowd.begun if label.endswith("-1")] == ["busy-1"]
+
+
+async def test_known_name_goes_first_in_a_flood_of_fresh_addresses(crowd: Crowd) -> None:
+    await crowd.come("before", "ada", "home")
+    await crowd.end("before")
+    await fill(crowd, addresses=log_in_line.WAITING, each=1)
+    await crowd.come("right", "ada", "home")
+    await crowd.end("busy-0")
+    assert crowd.begun == ["before", "busy-0", "busy-1", "right"]
+
+
+async def test_known_name_with_wrong_passwords_goes_first_no_longer(crowd: Crowd) -> None:
+    await crowd.come("before", "eve", "home")
+    await crowd.end("before")
+    for n in range(log_in_line.MISTAKES):
+        await crowd.come(f"wrong-{n}", "eve", "home")
+        await crowd.end(f"wrong-{n}", NotAuthenticated("wrong"))
+    await fill(crowd, addresses=1, each=1)
+    await crowd.come("again", "eve", "home")
+    await crowd.end("busy-0")
+    assert crowd.begun[-1] == "flood-0-0"
+
+
+async def test_log_ins_cancelled_together_leave_the_line(crowd: Crowd) -> None:
+    """Two turns end while the tasks of those that wait next are cancelled, and have not run yet."""
+    labels = await fill(crowd, addresses=4, each=1)
+    for label in ("busy-0", "busy-1", *labels[:3]):
+        crowd.tasks[label].cancel()
+    await asyncio.wait([crowd.tasks[label] for label in ("busy-0", "busy-1", *labels[:3])])
+    assert all(crowd.tasks[label].cancelled() for label in ("busy-0", "busy-1", *labels[:3]))
+    assert crowd.begun[2:] == labels[3:]
+    assert not len(crowd.line)
+
+
+async def test_flood_of_refused_log_ins_writes_two_lines() -> None:
+    ends: list[Callable[[], None]] = []
+    refused = RefusedLogIns(lambda end: ends.append(end))
+    with capture_logs() as lines:
+        for n in range(1000):
+            refused.note(f"name-{n}", f"192.0.2.{n % 50}", "wrong")
+        ends.pop()()
+        ends.pop()()
+    assert not ends
+    assert [line["count"] for line in lines] == [1, 999]
+    assert {line["event"] for line in lines} == {"api.log_in_refused"}
+
+
+async def test_refused_log_in_after_a_quiet_time_is_logged_at_once() -> None:
+    ends: list[Callable[[], None]] = []
+    refused = RefusedLogIns(lambda end: ends.append(end))
+    with capture_logs() as lines:
+        refused.note("ada", "192.0.2.1", "wrong")
+        ends.pop()()
+        refused.note("ada", "192.0.2.1", "wrong")
+    assert [line["count"] for line in lines] == [1, 1]
 
 
 async def begin(api: Api, name: str, password: str, address: str = "192.0.2.1", **more: Any) -> people.Begun:
