@@ -24,6 +24,7 @@ from penstock.store.result_watch import ResultWatch
 from penstock.store.standby import Standby, StandbySession
 from penstock_api.changes import Changes
 from penstock_api.open_pages import OpenPages
+from penstock_api.refused_log_ins import RefusedLogIns
 from penstock_api.session_pool import SessionPool
 from penstock_api.shared_looks import SharedLooks
 
@@ -48,6 +49,7 @@ class Backend:
     looks: SharedLooks
     open_pages: OpenPages
     log_ins: LogInLine = field(default_factory=LogInLine)
+    refused_log_ins: RefusedLogIns = field(default_factory=RefusedLogIns)
     _activity: ActivityWatch = field(default_factory=ActivityWatch)
     _known: dict[str, tuple[Caller, float]] = field(default_factory=dict)
 
@@ -70,6 +72,7 @@ class Backend:
 
     async def close(self) -> None:
         """End every watch, and leave the standby."""
+        self.refused_log_ins.close()
         await self.end_streams()
         await self.ends.close()
         if self.standby is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import structlog
 from fastapi import APIRouter, Request, Response
 
 from penstock.errors import NotAuthenticated, TooManyAttempts
@@ -14,8 +13,6 @@ from penstock_api.caller_address import address_of
 from penstock_api.models import users as models
 from penstock_api.problems import ANSWERS, Problem
 from penstock_api.routes.router import operation_id
-
-log = structlog.get_logger()
 
 router = APIRouter(
     tags=["users"],
@@ -37,7 +34,7 @@ async def log_in(given: models.LogIn, request: Request, response: Response, here
         )
         await audit.note(session, f"user:{begun.name}", "users_log_in", request.url.path, None)
     except (NotAuthenticated, TooManyAttempts) as refused:
-        log.warning("api.log_in_refused", name=given.name[:100], address=address, reason=refused.message)
+        here.refused_log_ins.note(given.name, address, refused.message)
         raise
     session_cookie.put(request, response, begun.secret, begun.expires_at)
     return models.LoggedIn(name=begun.name, expires_at=begun.expires_at)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import httpx
 import pytest
 from argon2 import PasswordHasher
+from structlog.testing import capture_logs
 
 from penstock.errors import NotAuthenticated, TooManyAttempts
 from penstock.operate import log_in_line, people
 from penstock.operate.log_in_line import LogInLine
 from penstock.store import people as store
 from penstock_api.caller_address import grouped
+from penstock_api.refused_log_ins import RefusedLogIns
 from tests.penstock_api.conftest import Api
 from tests.penstock_api.serving import serving
 
@@ -32,96 +34,27 @@ async def ada(api: Api, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     await api.house.rows("delete from login_failure")
 
 
-class Crowd:
-    """Log-ins in a line, whose turns end when the test says so."""
-
-    def __init__(self) -> None:
-        self.line = LogInLine()
-        self.begun: list[str] = []
-        self.ends: dict[str, asyncio.Future[None]] = {}
-        self.tasks: dict[str, asyncio.Task[None]] = {}
-
-    async def come(self, label: str, name: str, address: str) -> None:
-        async def log_in() -> None:
-            async with self.line.turn(name, address):
-                self.begun.append(label)
-                await self.ends[label]
-
-        self.ends[label] = asyncio.get_running_loop().create_future()
-        self.tasks[label] = asyncio.create_task(log_in())
-        for _ in range(3):
-            await asyncio.sleep(0)
-
-    async def end(self, label: str, error: Exception | None = None) -> None:
-        if error is None:
-            self.ends[label].set_result(None)
-        else:
-            self.ends[label].set_exception(error)
-        await asyncio.wait([self.tasks[label]])
-        for _ in range(3):
-            await asyncio.sleep(0)
-
-    def refused(self, label: str) -> bool:
-        task = self.tasks[label]
-        return task.done() and isinstance(task.exception(), TooManyAttempts)
-
-    async def close(self) -> None:
-        for task in self.tasks.values():
-            task.cancel()
-        await asyncio.wait(self.tasks.values())
+async def test_flood_of_refused_log_ins_writes_two_lines() -> None:
+    ends: list[Callable[[], None]] = []
+    refused = RefusedLogIns(lambda end: ends.append(end))
+    with capture_logs() as lines:
+        for n in range(1000):
+            refused.note(f"name-{n}", f"192.0.2.{n % 50}", "wrong")
+        ends.pop()()
+        ends.pop()()
+    assert not ends
+    assert [line["count"] for line in lines] == [1, 999]
+    assert {line["event"] for line in lines} == {"api.log_in_refused"}
 
 
-@pytest.fixture
-async def crowd() -> AsyncIterator[Crowd]:
-    crowd = Crowd()
-    yield crowd
-    await crowd.close()
-
-
-async def test_address_without_failures_goes_first(crowd: Crowd) -> None:
-    await crowd.come("a", "x", "bad")
-    await crowd.end("a", NotAuthenticated("wrong"))
-    await crowd.come("b", "x", "worse")
-    for n in range(2):
-        await crowd.come(f"busy-{n}", "x", f"new-{n}")
-    # "b" was first, and "worse" has no failure yet: two of the three are under way
-    await crowd.come("c", "x", "bad")
-    await crowd.come("right", "ada", "home")
-    assert crowd.begun == ["a", "b", "busy-0"]
-    await crowd.end("b", NotAuthenticated("wrong"))
-    await crowd.end("busy-0")
-    assert crowd.begun == ["a", "b", "busy-0", "busy-1", "right"]
-
-
-async def test_line_is_bounded_by_name_address_and_length(
-    crowd: Crowd, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for n in range(log_in_line.OF_NAME_AND_ADDRESS + 1):
-        await crowd.come(f"same-{n}", "ada", "one")
-    assert [crowd.refused(f"same-{n}") for n in range(3)] == [False, False, True]
-    for n in range(log_in_line.OF_ADDRESS):
-        await crowd.come(f"name-{n}", f"name-{n}", "one")
-    assert sum(crowd.refused(f"name-{n}") for n in range(log_in_line.OF_ADDRESS)) == 2
-    for n in range(log_in_line.WAITING):
-        await crowd.come(f"far-{n}", "x", f"far-{n}")
-    assert len(crowd.line) == log_in_line.WAITING
-    assert not any(crowd.refused(f"far-{n}") for n in range(log_in_line.WAITING))
-    assert sum(crowd.refused(f"name-{n}") for n in range(log_in_line.OF_ADDRESS)) == log_in_line.OF_ADDRESS
-    await crowd.come("last", "x", "last")
-    assert crowd.refused("last")
-
-
-async def test_full_line_refuses_the_worst_address_for_a_new_one(crowd: Crowd) -> None:
-    for n in range(log_in_line.AT_ONCE):
-        await crowd.come(f"busy-{n}", "x", f"busy-{n}")
-    for _ in range(3):
-        for name in ("u", "u", "u"):
-            await crowd.come("guess", name, "attacker")
-    for n in range(log_in_line.WAITING - len(crowd.line)):
-        await crowd.come(f"far-{n}", "x", f"far-{n}")
-    await crowd.come("right", "ada", "home")
-    assert not crowd.refused("right")
-    assert len(crowd.line) == log_in_line.WAITING
+async def test_refused_log_in_after_a_quiet_time_is_logged_at_once() -> None:
+    ends: list[Callable[[], None]] = []
+    refused = RefusedLogIns(lambda end: ends.append(end))
+    with capture_logs() as lines:
+        refused.note("ada", "192.0.2.1", "wrong")
+        ends.pop()()
+        refused.note("ada", "192.0.2.1", "wrong")
+    assert [line["count"] for line in lines] == [1, 1]
 
 
 async def begin(api: Api, name: str, password: str, address: str = "192.0.2.1", **more: Any) -> people.Begun:

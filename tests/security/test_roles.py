@@ -16,7 +16,8 @@ from tests.penstock.operate.keys import KEY
 from tests.servers.databases import as_service
 
 CREDENTIALS = {
-    *("api_token", "person", "person_role", "person_session", "login_failure"),
+    *("api_token", "person", "person_role", "person_session"),
+    *("known_address", "login_failure"),
     *("secret", "webhook", "subscription", "delivery", "audit", "service_role"),
 }
 """Written here a second time, so that a slip in the table of rights is found."""

@@ -198,10 +198,11 @@ def _unwritable(reason: str) -> Exception:
 def _explain(error: Exception) -> None:
     from penstock.cli.output import complain
     from penstock.errors import MissingExtra, ServersNotReady
+    from penstock.language.visible_text import visible
     from penstock.service.explain_errors import explained
 
     if os.environ.get("PENSTOCK_LOG_LEVEL", "").lower() == "debug":
-        traceback.print_exc()
+        sys.stderr.write(visible(traceback.format_exc()))
     said = explained(error)
     complain(said)
     match said:

@@ -12,6 +12,7 @@ from penstock.cli.output import Json, json_line, out
 from penstock.cli.server import read
 from penstock.client.generated_types.module import digest_of, module_of
 from penstock.errors import InvalidInput
+from penstock.language.visible_text import visible
 from penstock.operate import definitions
 
 
@@ -39,7 +40,7 @@ def types(
     )
     digest = digest_of(module)
     if file is None:
-        json_line({"module": module, "digest": digest}) if json else sys.stdout.write(module)
+        json_line({"module": module, "digest": digest}) if json else sys.stdout.write(visible(module))
         return
     stale = digest_of(_text_of(file)) != digest
     if stale and not check:

@@ -12,12 +12,11 @@ from types import ModuleType
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from penstock.cli.demo_run import DemoRun, Figures
-from penstock.cli.output import span, table
+from penstock.cli.output import VisibleConsole, span, table
 from penstock.client.client import Client
 from penstock.client.installation import HOME
 from penstock.errors import ConfigurationError, NotFound
@@ -43,7 +42,7 @@ QUICK: dict[str, Any] = {
 SERVERS = ("PENSTOCK_DATABASE_URL", "PENSTOCK_BROKER_URL")
 """The demo leaves servers that these name alone."""
 
-say = Console(highlight=False)
+say = VisibleConsole(highlight=False)
 
 
 def demo(

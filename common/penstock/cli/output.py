@@ -10,12 +10,15 @@ from uuid import UUID
 
 import orjson
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.measure import Measurement
+from rich.segment import Segment
 from rich.table import Table
+from rich.text import Text
 
 from penstock.errors import PenstockError
+from penstock.language.visible_text import visible, visible_json
 from penstock.service.explain_errors import more_of
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one document a line.")]
@@ -52,13 +55,32 @@ TREE = " │├└─*"
 ENDLESS = 10_000
 """Columns of a file or a pipe: what programs read is not folded."""
 
-out = Console(soft_wrap=True, width=None if sys.stdout.isatty() else ENDLESS)
-err = Console(stderr=True, soft_wrap=True)
+
+class VisibleConsole(Console):
+    """The way of every text of a command to a terminal: what would steer the terminal is shown as an escape."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Return the text to print, of a line or a cell of a table. Its width is measured by the same method."""
+        return super().render_str(visible(text), **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield what is written. A renderable that is no string, such as JSON in colours, does not pass `render_str`."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=visible(segment.text))
+
+    def print_json(self, json: str | None = None, **options: Any) -> None:
+        """Print a JSON document in colours. What would steer the terminal is an escape of JSON."""
+        super().print_json(None if json is None else visible_json(json), **options)
+
+
+out = VisibleConsole(soft_wrap=True, emoji=False, width=None if sys.stdout.isatty() else ENDLESS)
+err = VisibleConsole(stderr=True, soft_wrap=True, emoji=False)
 
 
 def json_line(value: Any) -> None:
     """One JSON document on one line of standard output."""
-    sys.stdout.write(orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS).decode() + "\n")
+    document = orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS).decode()
+    sys.stdout.write(visible_json(document) + "\n")
 
 
 def _plain(value: Any) -> Any:

@@ -1,5 +1,8 @@
 """The line of log-ins before a password is hashed. It is bounded, and an address without failures goes first.
 
+A name that logged in from its address before goes first of all. Addresses take turns, so that a flood from fresh addresses
+delays a new one by one log-in of each at most.
+
 A hash takes 64 MB and a core for a tenth of a second. An attacker with many addresses sends more guesses than can be hashed. The
 line refuses what exceeds its bounds before any statement runs, so that a guess which is refused costs next to nothing.
 """
@@ -7,7 +10,7 @@ line refuses what exceeds its bounds before any statement runs, so that a guess 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -24,6 +27,10 @@ OF_NAME_AND_ADDRESS = 2
 """Log-ins of one name from one address that wait or are hashed at most."""
 REMEMBERED_ADDRESSES = 10_000
 """Addresses whose failures this process remembers. It forgets the one that failed longest ago first."""
+REMEMBERED_LOG_INS = 10_000
+"""Names with the address of their last log-in that this process remembers. It forgets the oldest first."""
+MISTAKES = 3
+"""Wrong passwords after which a name that logged in from its address before goes first no longer."""
 RETRY_AFTER = 3
 """Seconds after which a log-in that found no place in the line may come again."""
 
@@ -44,6 +51,7 @@ class LogInLine:
         self._waiting: list[_Place] = []
         self._under_way: set[_Place] = set()
         self._failures: OrderedDict[str, int] = OrderedDict()
+        self._mistakes_left: OrderedDict[tuple[str, str], int] = OrderedDict()
 
     @asynccontextmanager
     async def turn(self, name: str, address: str) -> AsyncIterator[None]:
@@ -51,8 +59,12 @@ class LogInLine:
         place = self._enter(name, address)
         try:
             await place.begin
-            yield
-            self._failures.pop(address, None)
+            try:
+                yield
+            except Exception:
+                self._note_mistake(name, address)
+                raise
+            self._note_success(name, address)
         except asyncio.CancelledError:
             raise
         except BaseException:
@@ -73,9 +85,11 @@ class LogInLine:
         place = _Place(name, address)
         self._waiting.append(place)
         if len(self._waiting) > WAITING:
-            worst = max(reversed(self._waiting), key=self._rank)
+            ranks = self._ranks()
+            worst = max(reversed(self._waiting), key=ranks.__getitem__)
             self._waiting.remove(worst)
-            worst.begin.set_exception(_refusal())
+            if not worst.begin.done():
+                worst.begin.set_exception(_refusal())
         self._go_on()
         return place
 
@@ -89,15 +103,39 @@ class LogInLine:
     def _go_on(self) -> None:
         """Let the best of those that wait begin, the oldest of equals."""
         while self._waiting and len(self._under_way) < AT_ONCE:
-            place = min(self._waiting, key=self._rank)
+            place = min(self._waiting, key=self._ranks().__getitem__)
             self._waiting.remove(place)
-            self._under_way.add(place)
-            place.begin.set_result(None)
+            if not place.begin.done():  # its task was cancelled, and has not run yet to leave the line
+                self._under_way.add(place)
+                place.begin.set_result(None)
 
-    def _rank(self, place: _Place) -> tuple[int, int]:
-        """Return the order of a place: an address with few failures first, then one with few log-ins under way."""
-        under_way = sum(other.address == place.address for other in self._under_way)
-        return self._failures.get(place.address, 0), under_way
+    def _ranks(self) -> dict[_Place, tuple[bool, int, int]]:
+        """Return the order of each place that waits. One pass: a flood must not cost the square of the line.
+
+        A name that logged in from its address before comes first, then an address with few failures. Of equals, the first
+        log-ins of all addresses come before the second ones: those under way count, too.
+        """
+        before = Counter(place.address for place in self._under_way)
+        ranks = {}
+        for place in self._waiting:
+            address = place.address
+            is_new = (place.name, address) not in self._mistakes_left
+            ranks[place] = (is_new, self._failures.get(address, 0), before[address])
+            before[address] += 1
+        return ranks
+
+    def _note_success(self, name: str, address: str) -> None:
+        self._failures.pop(address, None)
+        self._mistakes_left[name, address] = MISTAKES
+        self._mistakes_left.move_to_end((name, address))
+        if len(self._mistakes_left) > REMEMBERED_LOG_INS:
+            self._mistakes_left.popitem(last=False)
+
+    def _note_mistake(self, name: str, address: str) -> None:
+        """Count down what a name may still do wrong. Without an end, its owner could hold both turns with wrong passwords."""
+        mistakes_left = self._mistakes_left.pop((name, address), 0) - 1
+        if mistakes_left > 0:
+            self._mistakes_left[name, address] = mistakes_left
 
     def _note_failure(self, address: str) -> None:
         self._failures[address] = self._failures.get(address, 0) + 1

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import structlog
 from structlog.typing import EventDict, Processor
 
 from penstock.language.redaction import LIVE
+from penstock.language.visible_text import visible
 from penstock.run.context import CURRENT
 from penstock.service.process_secrecy import credentials
 from penstock.settings import Settings
@@ -37,6 +39,7 @@ def configure_logging(settings: Settings, **bound: str) -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
         masked_values,
+        *((visible_values,) if people else ()),
     ]
     structlog.configure(
         processors=[*processors, renderer, masked],
@@ -59,16 +62,21 @@ def configure_logging(settings: Settings, **bound: str) -> None:
 
 def masked_values(_: Any, __: str, line: EventDict) -> EventDict:
     """A line whose values show no secret that this process has to do with."""
-    return {name: _masked(value) for name, value in line.items()}
+    return {name: _each_text(LIVE.mask, value) for name, value in line.items()}
 
 
-def _masked(value: Any) -> Any:
+def visible_values(_: Any, __: str, line: EventDict) -> EventDict:
+    """Return a line for a terminal, which no value steers. The renderer adds its own colours afterwards."""
+    return {visible(name): _each_text(visible, value) for name, value in line.items()}
+
+
+def _each_text(change: Callable[[str], str], value: Any) -> Any:
     if isinstance(value, str):
-        return LIVE.mask(value)
+        return change(value)
     if isinstance(value, list | tuple):
-        return [_masked(item) for item in value]
+        return [_each_text(change, item) for item in value]
     if isinstance(value, dict):
-        return {_masked(name): _masked(item) for name, item in value.items()}
+        return {_each_text(change, name): _each_text(change, item) for name, item in value.items()}
     return value
 
 

@@ -82,6 +82,7 @@ api_token           -         -       rad   -       -
 person              -         -       rawd  -       -
 person_role         -         -       rad   -       -
 person_session      -         -       rawd  -       -
+known_address       -         -       rawd  -       -
 login_failure       -         -       rad   -       -
 audit               r*d       -       ra    -       -
 secret              -         -       rawd  -       -

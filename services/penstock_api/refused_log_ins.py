@@ -1,0 +1,53 @@
+"""The log of refused log-ins. A flood of them writes two lines in ten seconds, not a line each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+
+log = structlog.get_logger()
+
+WINDOW = 10.0
+"""Seconds in which refusals after the first one are counted."""
+
+
+def _after_window(end: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_later(WINDOW, end)
+
+
+class RefusedLogIns:
+    """Refusals of one process. The first one is logged at once, and the others of its window as one line when it ends."""
+
+    def __init__(self, after_window: Callable[[Callable[[], None]], None] = _after_window) -> None:
+        self._after_window = after_window
+        self._is_counting = False
+        self._count = 0
+        self._last: tuple[str, str, str] = ("", "", "")
+
+    def note(self, name: str, address: str, reason: str) -> None:
+        """Log this refusal, or count it."""
+        self._count, self._last = self._count + 1, (name[:100], address, reason)
+        if not self._is_counting:
+            self._write()
+            self._is_counting = True
+            self._after_window(self._end)
+
+    def _end(self) -> None:
+        self._is_counting = False
+        if self._count:
+            self._write()
+            self._is_counting = True  # a flood goes on: its next refusal is counted, too
+            self._after_window(self._end)
+
+    def _write(self) -> None:
+        """Log how many were refused since the last line. Name, address and reason are those of the last one."""
+        name, address, reason = self._last
+        log.warning("api.log_in_refused", count=self._count, name=name, address=address, reason=reason)
+        self._count = 0
+
+    def close(self) -> None:
+        """Log what was counted and not yet written."""
+        if self._count:
+            self._write()

@@ -1,0 +1,159 @@
+"""The line of log-ins: its order, its bounds, and that no place outlives its caller."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from penstock.errors import NotAuthenticated, TooManyAttempts
+from penstock.operate import log_in_line
+from penstock.operate.log_in_line import LogInLine
+
+
+class Crowd:
+    """Log-ins in a line, whose turns end when the test says so."""
+
+    def __init__(self) -> None:
+        self.line = LogInLine()
+        self.begun: list[str] = []
+        self.ends: dict[str, asyncio.Future[None]] = {}
+        self.tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def come(self, label: str, name: str, address: str) -> None:
+        async def log_in() -> None:
+            async with self.line.turn(name, address):
+                self.begun.append(label)
+                await self.ends[label]
+
+        self.ends[label] = asyncio.get_running_loop().create_future()
+        self.tasks[label] = asyncio.create_task(log_in())
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+    async def end(self, label: str, error: Exception | None = None) -> None:
+        if error is None:
+            self.ends[label].set_result(None)
+        else:
+            self.ends[label].set_exception(error)
+        await asyncio.wait([self.tasks[label]])
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+    def refused(self, label: str) -> bool:
+        task = self.tasks[label]
+        return task.done() and isinstance(task.exception(), TooManyAttempts)
+
+    async def close(self) -> None:
+        for task in self.tasks.values():
+            task.cancel()
+        await asyncio.wait(self.tasks.values())
+
+
+@pytest.fixture
+async def crowd() -> AsyncIterator[Crowd]:
+    crowd = Crowd()
+    yield crowd
+    await crowd.close()
+
+
+async def test_address_without_failures_goes_first(crowd: Crowd) -> None:
+    await crowd.come("a", "x", "bad")
+    await crowd.end("a", NotAuthenticated("wrong"))
+    await crowd.come("b", "x", "worse")
+    for n in range(2):
+        await crowd.come(f"busy-{n}", "x", f"new-{n}")
+    # "b" was first, and "worse" has no failure yet: two of the three are under way
+    await crowd.come("c", "x", "bad")
+    await crowd.come("right", "ada", "home")
+    assert crowd.begun == ["a", "b", "busy-0"]
+    await crowd.end("b", NotAuthenticated("wrong"))
+    await crowd.end("busy-0")
+    assert crowd.begun == ["a", "b", "busy-0", "busy-1", "right"]
+
+
+async def test_line_is_bounded_by_name_address_and_length(
+    crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(log_in_line.OF_NAME_AND_ADDRESS + 1):
+        await crowd.come(f"same-{n}", "ada", "one")
+    assert [crowd.refused(f"same-{n}") for n in range(3)] == [False, False, True]
+    for n in range(log_in_line.OF_ADDRESS):
+        await crowd.come(f"name-{n}", f"name-{n}", "one")
+    assert sum(crowd.refused(f"name-{n}") for n in range(log_in_line.OF_ADDRESS)) == 2
+    for n in range(log_in_line.WAITING):
+        await crowd.come(f"far-{n}", "x", f"far-{n}")
+    assert len(crowd.line) == log_in_line.WAITING
+    assert not any(crowd.refused(f"far-{n}") for n in range(log_in_line.WAITING))
+    assert sum(crowd.refused(f"name-{n}") for n in range(log_in_line.OF_ADDRESS)) == log_in_line.OF_ADDRESS
+    await crowd.come("last", "x", "last")
+    assert crowd.refused("last")
+
+
+async def test_full_line_refuses_the_worst_address_for_a_new_one(crowd: Crowd) -> None:
+    for n in range(log_in_line.AT_ONCE):
+        await crowd.come(f"busy-{n}", "x", f"busy-{n}")
+    for _ in range(3):
+        for name in ("u", "u", "u"):
+            await crowd.come("guess", name, "attacker")
+    for n in range(log_in_line.WAITING - len(crowd.line)):
+        await crowd.come(f"far-{n}", "x", f"far-{n}")
+    await crowd.come("right", "ada", "home")
+    assert not crowd.refused("right")
+    assert len(crowd.line) == log_in_line.WAITING
+
+
+async def fill(crowd: Crowd, addresses: int, each: int) -> list[str]:
+    """Let log-ins from addresses without failures wait behind two that are under way. Return what waits, in order."""
+    for n in range(log_in_line.AT_ONCE):
+        await crowd.come(f"busy-{n}", "x", f"busy-{n}")
+    labels = [f"flood-{n}-{turn}" for turn in range(each) for n in range(addresses)]
+    for label in labels:
+        _, address, turn = label.split("-")
+        await crowd.come(label, f"name-{turn}", f"far-{address}")
+    return labels
+
+
+async def test_new_address_waits_for_one_of_each_other(crowd: Crowd) -> None:
+    """No address has failed yet. The line is full of second log-ins, of which one makes room for the first of another."""
+    labels = await fill(crowd, addresses=log_in_line.WAITING // 2, each=2)
+    await crowd.come("right", "ada", "home")
+    assert not crowd.refused("right")
+    assert [label for label in labels if crowd.refused(label)] == [labels[-1]]
+    while "right" not in crowd.begun:
+        under_way = next(label for label in crowd.begun if not crowd.tasks[label].done())
+        await crowd.end(under_way, NotAuthenticated("wrong"))
+    assert [label for label in crowd.begun if label.endswith("-1")] == ["busy-1"]
+
+
+async def test_known_name_goes_first_in_a_flood_of_fresh_addresses(crowd: Crowd) -> None:
+    await crowd.come("before", "ada", "home")
+    await crowd.end("before")
+    await fill(crowd, addresses=log_in_line.WAITING, each=1)
+    await crowd.come("right", "ada", "home")
+    await crowd.end("busy-0")
+    assert crowd.begun == ["before", "busy-0", "busy-1", "right"]
+
+
+async def test_known_name_with_wrong_passwords_goes_first_no_longer(crowd: Crowd) -> None:
+    await crowd.come("before", "eve", "home")
+    await crowd.end("before")
+    for n in range(log_in_line.MISTAKES):
+        await crowd.come(f"wrong-{n}", "eve", "home")
+        await crowd.end(f"wrong-{n}", NotAuthenticated("wrong"))
+    await fill(crowd, addresses=1, each=1)
+    await crowd.come("again", "eve", "home")
+    await crowd.end("busy-0")
+    assert crowd.begun[-1] == "flood-0-0"
+
+
+async def test_log_ins_cancelled_together_leave_the_line(crowd: Crowd) -> None:
+    """Two turns end while the tasks of those that wait next are cancelled, and have not run yet."""
+    labels = await fill(crowd, addresses=4, each=1)
+    for label in ("busy-0", "busy-1", *labels[:3]):
+        crowd.tasks[label].cancel()
+    await asyncio.wait([crowd.tasks[label] for label in ("busy-0", "busy-1", *labels[:3])])
+    assert all(crowd.tasks[label].cancelled() for label in ("busy-0", "busy-1", *labels[:3]))
+    assert crowd.begun[2:] == labels[3:]
+    assert not len(crowd.line)
