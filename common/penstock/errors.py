@@ -196,3 +196,8 @@ class StepTimedOut(StepFailed):
 class ReplayMismatch(PenstockError):
     """A durable function does not ask for what is recorded of its run: its code was changed, or is not deterministic. Bring the
     code back, or let the change apply to new runs only (`ctx.version`); `penstock replay ID --against FILE.py` tries it."""
+
+
+class NothingAwaited(PenstockError):
+    """A durable function waits, and its attempt knows of nothing that would end the wait. The run fails instead of waiting for
+    ever. This is a defect of Penstock: report it with the code of the function."""

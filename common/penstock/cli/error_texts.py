@@ -209,6 +209,11 @@ TEXTS: Mapping[str, Text] = {
         said="two branches wait for the signal 'paid', and which of them it is for would be left to chance\n"
         "hint:  Give each branch a signal of its own name.",
     ),
+    "NothingAwaited": Text(
+        why="An attempt of a durable function was to be suspended, and it awaited no child, no instant and no signal.",
+        do="Report it with the code of the function (docs/support.md). Cancel the tasks that the function leaves, as a way around it.",
+        said="an attempt is to be suspended, and nothing would end its wait",
+    ),
     "MissingExtra": Text(
         why="Penstock was installed lean, as servers want it, and this part needs libraries that are not there.",
         do="Type the line that the message has; `pip install 'penstock[all]'` installs everything.",

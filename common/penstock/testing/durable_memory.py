@@ -258,6 +258,7 @@ class AttemptMemory:
     async def look(
         self, signals: Sequence[Key], children: Sequence[UUID]
     ) -> tuple[Sequence[Record], Mapping[UUID, Child]]:
+        self._memory.arrive()
         return self._memory.look(signals, children)
 
     async def cancel(self, ids: Sequence[UUID]) -> None:

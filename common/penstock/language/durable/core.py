@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
@@ -46,6 +46,8 @@ class Core:
         self.children = history.children
         self.limit = limit
         self.unwritten: dict[Key, Record] = {}
+        self._writing: set[asyncio.Task[Mapping[Key, Record]]] = set()
+        """The writes under way that carry values of the function."""
         self.open_children: set[UUID] = set()
         self.clock = _clock(history.now)
         self.loop = RunLoop()  # type: ignore[abstract]  # the rest is set by name
@@ -87,22 +89,46 @@ class Core:
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
-    def _to_write(self) -> list[Record]:
-        records = [*self.journal.changed, *self.unwritten.values()]
-        self.journal.changed.clear()
-        self.unwritten = {}
-        return records
+    @property
+    def has_values(self) -> bool:
+        """Whether a value of the function, or what it was told, is not recorded yet."""
+        return bool(self.journal.changed or self.unwritten or self._writing)
 
     async def write_values(self) -> None:
-        """Record the parameters of the function, and the results that it was told, before anything outside can learn of
-        them."""
-        if records := self._to_write():
-            await self.ours(self.backend.record(records))
+        """Record the values of the function, and the results that it was told, before anything outside can learn of them.
+        Values that another call records at this moment are awaited."""
+        self.waiting.check()
+        if self.journal.changed or self.unwritten:
+            await self.ours(self._write([]))
+        for write in list(self._writing):
+            await self.ours(asyncio.shield(write))
 
     async def written(self, record: Record) -> Record:
         """Write a record, and return it as it is stored. A record that was stored before stays."""
-        kept = await self.ours(self.backend.record([*self._to_write(), record]))
+        self.waiting.check()
+        kept = await self.ours(self._write([record]))
         return kept.get(record.key, record)
+
+    def _write(self, records: Sequence[Record]) -> Awaitable[Mapping[Key, Record]]:
+        """Write these, with all values that are not recorded. A task of its own writes values: the cancellation of one branch
+        must not end a write that carries the values of another one."""
+        values = [*self.journal.changed, *self.unwritten.values()]
+        self.journal.changed.clear()
+        self.unwritten = {}
+        if not values:
+            return self._recorded(records)
+        write = asyncio.ensure_future(self._recorded([*values, *records]))
+        self._writing.add(write)
+        write.add_done_callback(self._writing.discard)
+        return asyncio.shield(write)
+
+    async def _recorded(self, records: Sequence[Record]) -> Mapping[Key, Record]:
+        """Write these. After a write that fails the attempt is over: no later write may stand without it."""
+        try:
+            return await self.backend.record(records)
+        except Exception as error:
+            self.waiting.end(Stopped(error))
+            return {}
 
     async def ours(self, write: Awaitable[T]) -> T:
         """Return the answer of a write. Where the claim is lost, or the attempt is over, the function goes no further."""
@@ -120,6 +146,11 @@ class Core:
             record.result = until_json(self.clock() + span)
             await self.written(record)
         return instant_of(record)
+
+    def close(self) -> None:
+        """The attempt is over, and awaits no write any more."""
+        for write in self._writing:
+            write.cancel()
 
     # -- a fresh look ---------------------------------------------------------------------------------------------------
 

@@ -35,7 +35,7 @@ class Deliveries(OpenCalls):
         self._root: asyncio.Task[Any] | None = None
         self._until: Callable[[], bool] = bool
         self._finished: asyncio.Future[None] | None = None
-        self.scheduled = False
+        self._scheduled = False
         """Whether the tasks of the function are about to run."""
 
     # -- running the function -----------------------------------------------------------------------------------------
@@ -51,14 +51,19 @@ class Deliveries(OpenCalls):
             self._finished = None
         self._core.waiting.check()
 
+    @property
+    def idle(self) -> bool:
+        """Whether all tasks of the function wait for what they are told. Once the function has ended, the attempt ends."""
+        return not self._scheduled and self._finished is not None and not self._finished.done()
+
     def wake(self) -> None:
         """Something is known that may be told. The tasks run in a callback of their own: no other task runs around them."""
-        if not self.scheduled:
-            self.scheduled = True
+        if not self._scheduled:
+            self._scheduled = True
             self._outside.call_soon(self._turn)
 
     def _turn(self) -> None:
-        self.scheduled = False
+        self._scheduled = False
         finished = self._finished
         if finished is None or finished.done():
             return

@@ -98,6 +98,7 @@ class Attempt:
             verdict = core.waiting.verdict
             core.waiting.end(Unfinished())
             await _in_a_callback(deliveries.end_tasks)
+            core.close()
             core.waiting.close()
             deliveries.forget()
         return _said(verdict, outcome)
@@ -111,6 +112,7 @@ class Attempt:
         if outcome.error is not None and self._retried(outcome):
             core.waiting.staying = True
             await deliveries.finish_running()
+            await core.write_values()
             steps = tuple(deliveries.causes(outcome.error.steps))
             return Outcome(outcome.kind, error=replace(outcome.error, steps=steps, told=core.journal.told))
         if tasks := core.loop.open_tasks():

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 from uuid import UUID
 
-from penstock.errors import PenstockError
+from penstock.errors import NothingAwaited, PenstockError
 from penstock.language.durable.attempt_over import AttemptOver, Stopped, Suspended, Verdict
 from penstock.language.durable.backend import Backend
 from penstock.language.durable.records import Awaited, Child
@@ -28,8 +28,10 @@ SIGNAL_LOOK = 0.5
 class Told(Protocol):
     """The part of the deliveries of an attempt that its waits use."""
 
-    scheduled: bool
     signals: SignalLines
+
+    @property
+    def idle(self) -> bool: ...
 
     @property
     def has_cancels(self) -> bool: ...
@@ -48,7 +50,12 @@ class Attempted(Protocol):
     @property
     def deliveries(self) -> Told: ...
 
+    @property
+    def has_values(self) -> bool: ...
+
     async def look(self) -> None: ...
+
+    async def write_values(self) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -192,8 +199,7 @@ class Waiting:
                 idle_since = None
                 await asyncio.sleep(0)
                 continue
-            idle = not self._active and not core.deliveries.scheduled
-            if not idle:
+            if not self._is_idle(core):
                 idle_since = None
             elif idle_since is None:
                 idle_since = loop.time()
@@ -202,7 +208,10 @@ class Waiting:
                 if core.deliveries.has_cancels:
                     await self.busy(core.deliveries.carry_out_cancels())
                     continue
-                self.end(Suspended(self._awaited(core)))
+                if core.has_values:
+                    await self.busy(core.write_values())
+                    continue
+                self._suspend(self._awaited(core))
                 return
             if core.deliveries.signals.awaited() and loop.time() - looked >= SIGNAL_LOOK:
                 looked = loop.time()
@@ -210,6 +219,18 @@ class Waiting:
                 continue
             if await self._came(core, left):
                 idle_since = None
+
+    def _is_idle(self, core: Attempted) -> bool:
+        """Return whether the attempt only waits. A wait that is over is under way, although its task has not run yet."""
+        over = any(wait.future.done() for wait in self._waits)
+        return not self._active and not over and core.deliveries.idle
+
+    def _suspend(self, awaited: Awaited) -> None:
+        """Suspend the run. A run that awaits nothing would never go on: it fails."""
+        if awaited == Awaited():
+            self.end(Stopped(NothingAwaited("an attempt is to be suspended, and nothing would end its wait")))
+        else:
+            self.end(Suspended(awaited))
 
     def _patience(self, core: Attempted, idle_since: float | None) -> float:
         """Seconds to wait on before the next look; 0: suspend."""
@@ -237,7 +258,7 @@ class Waiting:
         seconds = max(0.0, min([seconds, *instants]))
         children = [wait.child for wait in self._waits if wait.child is not None]
         if not children:
-            if self._active or core.deliveries.scheduled:
+            if not self._is_idle(core):
                 try:
                     await asyncio.wait_for(self._changed.wait(), seconds)
                 except TimeoutError:
