@@ -91,7 +91,7 @@ class Core:
 
     @property
     def has_values(self) -> bool:
-        """Whether a value of the function, or what it was told, is not recorded yet."""
+        """Return true if a value of the function, or the delivery of a result, is not recorded yet."""
         return bool(self.journal.changed or self.unwritten or self._writing)
 
     async def write_values(self) -> None:

@@ -53,7 +53,8 @@ class Deliveries(OpenCalls):
 
     @property
     def idle(self) -> bool:
-        """Whether all tasks of the function wait for what they are told. Once the function has ended, the attempt ends."""
+        """Return true if all tasks of the function wait for a delivery. Once the function has ended, the attempt
+        ends."""
         return not self._scheduled and self._finished is not None and not self._finished.done()
 
     def wake(self) -> None:
