@@ -95,8 +95,8 @@ def typed(command: tuple[str, ...], planted: dict[str, list[str]]) -> Iterator[l
     node = tree()
     for word in command:
         node = node.commands[word]
-    count = sum(one.param_type_name == "argument" and one.required for one in node.params)
-    if not any(one.param_type_name == "argument" for one in node.params):
+    count = sum(param.param_type_name == "argument" and param.required for param in node.params)
+    if not any(param.param_type_name == "argument" for param in node.params):
         yield []
         return
     # `watch` waits for the end of what it is asked about.
@@ -125,7 +125,7 @@ async def test_no_command_prints_what_steers_a_terminal(planted: dict[str, list[
         codes = [(await look(command, words), words) for words in typed(command, planted)]
         if answered := [words for code, words in codes if code == 0]:
             await look(command, [*answered[0], "--json"])
-    missing = [name for name in SHOWS if not any(one.startswith(name) for one in shown)]
+    missing = [name for name in SHOWS if not any(command.startswith(name) for command in shown)]
     assert not missing, (missing, shown)
 
 
