@@ -73,8 +73,12 @@ def _trigger(options: dict[str, Any]) -> Trigger:
         return Trigger(**options)
     step_options = {name: value for name, value in options.items() if name != "poll"}
     return trigger(**{name: value for name, value in poll.items() if name != "function"}, **step_options)(
-        list
+        _find
     )
+
+
+def _find() -> list[Any]:
+    return []
 
 
 def _action(options: dict[str, Any]) -> Action[..., Any]:

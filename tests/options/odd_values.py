@@ -10,25 +10,19 @@ from penstock.errors import PenstockError
 
 SMALLINT, INTEGER, BIGINT = 2**15, 2**31, 2**63
 NUMBERS = (
-    *(0, 1, -1, 2, 0.5, -0.5, 1.0, 1e300, -1e300, 10**30),
-    *(
-        bound + off
-        for bound in (SMALLINT, -SMALLINT, INTEGER, -INTEGER, BIGINT, -BIGINT)
-        for off in (-1, 0, 1)
-    ),
+    *(0, 1, -1, 0.5, 1.0, 1e300, 10**30),
+    *(bound + off for bound in (SMALLINT, INTEGER, BIGINT) for off in (-1, 0)),
+    *(-bound - off for bound in (SMALLINT, INTEGER, BIGINT) for off in (0, 1)),
 )
 TEXTS = (
     "",
     "no",
     "3",
-    "true",
-    "x",
     "a\0b",
     "\ud800",
     "x" * 3000,
     "{{",
     "{{ 1 / 0 }}",
-    "{{ nothing }}",
     "9" * 400,
     "1e999s",
 )
@@ -38,8 +32,6 @@ OTHERS: tuple[Any, ...] = (
     False,
     [],
     [1],
-    ["x"],
-    [None],
     {},
     {"a": 1},
     {"no_such": True},

@@ -8,10 +8,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 from jsonschema import Draft202012Validator
 
 from penstock.errors import PenstockError
 from penstock.language.loading import Definitions
+from tests.flows.installation import Installation
+from tests.options.applying import refused
 from tests.options.declared_options import SCHEMA, Option, branches, options
 from tests.options.declaring import in_python, in_yaml, pack, prepared
 from tests.options.odd_values import ODD, bounds, distinct, fault
@@ -54,9 +57,20 @@ def accepted(door: Callable[[Case], Definitions]) -> Iterator[tuple[Case, Defini
     assert not faults, f"{len(faults)} faults:\n" + "\n".join(faults)
 
 
-def test_yaml_answers_every_value(tmp_path: Path) -> None:
+@pytest.mark.parametrize("transport", ["postgres"], indirect=True)
+async def test_yaml_and_apply_answer_every_value(house: Installation, tmp_path: Path) -> None:
+    """What a file may say, a database takes as well, or refuses with a hint. Few values are refused that late."""
     folder = prepared(tmp_path)
-    check(accepted(lambda case: in_yaml(folder, pack(case[0], case[2], case[0].entry(case[1])))))
+    outcomes = list(accepted(lambda case: in_yaml(folder, pack(case[0], case[2], case[0].entry(case[1])))))
+    check(iter(outcomes))
+    taken = [
+        (f"{case[0]} = {str(case[1])[:60]!r}", outcome)
+        for case, outcome in outcomes
+        if isinstance(outcome, Definitions)
+    ]
+    late = await refused(house.session, taken)
+    assert len(late) < len(taken) / 20, late
+    await house.sound()
 
 
 def test_python_answers_every_value() -> None:
