@@ -96,8 +96,14 @@ class Plain:
             if last and isinstance(step := steps.get(place), Step) and self.world.fails(place, step)
         }
 
-    async def run(self, ref: str, parameters: dict[str, Any]) -> Any:
+    async def _start(self, place: str) -> None:
+        """Wait until a child begins. Of children that are started at once, one may end before another begins: a crash between
+        the two starts, and the function that fails of the first, and the other never begins."""
         await self._turn()
+        await asyncio.sleep(self.world.delay(f"start of {place}"))
+
+    async def run(self, ref: str, parameters: dict[str, Any]) -> Any:
+        await self._start(parameters["place"])
         text = ""
         try:
             return self.world.child(**parameters)
@@ -108,7 +114,7 @@ class Plain:
         raise StepFailed(text, name=ref, type="OSError")
 
     async def map(self, ref: str, items: list[dict[str, Any]], concurrency: int) -> list[Any]:
-        await self._turn()
+        await self._start(str(items))
         values = [self.world.child(**item) for item in items]
         await asyncio.sleep(SOON)
         return values

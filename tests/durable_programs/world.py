@@ -80,15 +80,20 @@ class World:
 
     async def _take(self, call: Call, calls: Sequence[Call], seconds: float) -> None:
         number = sum(1 for other in calls if other.place == call.place and other.ended is not None)
-        chance = (
-            crc32(f"{self.seed} {call.place} {number}".encode()) / 2**32 * (1e-3 if self.shuffled else 1e-5)
-        )
+        chance = self._chance(f"{call.place} {number}") * (1e-3 if self.shuffled else 1e-5)
         duration = self.durations.get((call.place, number), seconds + chance + 1e-7)
         try:
             await asyncio.sleep(duration)
         except asyncio.CancelledError:
             call.cancelled = True
             raise
+
+    def delay(self, what: str) -> float:
+        """Return how much later this happens than all else that happens at once."""
+        return self._chance(what) * 1e-3 if self.shuffled else 0.0
+
+    def _chance(self, what: str) -> float:
+        return crc32(f"{self.seed} {what}".encode()) / 2**32
 
     def _end(self, call: Call, *, failed: bool = False) -> None:
         call.ended = time.monotonic()
