@@ -86,9 +86,9 @@ async def connect(url: str, settings: Settings, *, role: str, timeout: float = 1
         asyncpg.InternalClientError,  # of several hosts none takes writes just now
     ) as error:
         raised = ServerFull if isinstance(error, asyncpg.TooManyConnectionsError) else ConnectionFailed
-        said = f"{type(error).__name__}: {without_password(str(error), url)}".rstrip(": ")
+        text = f"{type(error).__name__}: {without_password(str(error), url)}".rstrip(": ")
         hint = next((hint for kind, hint in HINTS if isinstance(error, kind)), HINT)
-        raise raised(f"PostgreSQL{_place(url)} does not answer: {said}", hint=hint) from None
+        raise raised(f"PostgreSQL{_place(url)} does not answer: {text}", hint=hint) from None
     _keep_alive(connection)
     return connection
 

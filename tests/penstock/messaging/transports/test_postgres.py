@@ -57,7 +57,7 @@ async def test_a_wake_up_that_cannot_be_sent_leaves_no_task_with_an_error_behind
 
 
 @pytest.mark.parametrize("closed", [False, True])
-async def test_what_a_take_leased_is_not_lost_with_who_waited_for_it(
+async def test_cancelled_take_loses_no_leased_rows(
     database: str, monkeypatch: pytest.MonkeyPatch, closed: bool
 ) -> None:
     """Cancelled between the commit of a take and its answer, as a consumer that is told to stop is."""
