@@ -115,13 +115,13 @@ class LogInLine:
         A name that logged in from its address before comes first, then an address with few failures. Of equals, the first
         log-ins of all addresses come before the second ones: those under way count, too.
         """
-        before = Counter(place.address for place in self._under_way)
+        places_of_address = Counter(place.address for place in self._under_way)
         ranks = {}
         for place in self._waiting:
             address = place.address
             is_new = (place.name, address) not in self._mistakes_left
-            ranks[place] = (is_new, self._failures.get(address, 0), before[address])
-            before[address] += 1
+            ranks[place] = (is_new, self._failures.get(address, 0), places_of_address[address])
+            places_of_address[address] += 1
         return ranks
 
     def _note_success(self, name: str, address: str) -> None:

@@ -107,7 +107,7 @@ def typed(command: tuple[str, ...], planted: dict[str, list[str]]) -> Iterator[l
 
 
 @pytest.mark.timeout(300)
-async def test_no_command_prints_what_steers_a_terminal(planted: dict[str, list[str]]) -> None:
+async def test_commands_escape_texts_that_steer_a_terminal(planted: dict[str, list[str]]) -> None:
     shown: set[str] = set()
 
     async def look(command: tuple[str, ...], words: list[str]) -> int:
