@@ -106,8 +106,8 @@ class Core:
     async def written(self, record: Record) -> Record:
         """Write a record, and return it as it is stored. A record that was stored before stays."""
         self.waiting.check()
-        kept = await self.ours(self._write([record]))
-        return kept.get(record.key, record)
+        stored = await self.ours(self._write([record]))
+        return stored.get(record.key, record)
 
     def _write(self, records: Sequence[Record]) -> Awaitable[Mapping[Key, Record]]:
         """Write these, with all values that are not recorded. A task of its own writes values: the cancellation of one branch
