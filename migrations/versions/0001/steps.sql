@@ -1,4 +1,4 @@
--- What durable functions have asked for, and what came of it: a row each, found by name (with the branch before it: `2/charge`)
+-- The things that durable functions asked for, and their results: a row each, found by name (with the branch before it: `2/charge`)
 -- and ordinal. `place`: the how-manyth thing that its branch asked for; 0: the function did not ask, somebody told it.
 -- kind: step, value, version, sleep, run, map, ask, wait_for, signal, state, given. status: started (a sleep, a child, a step
 -- between two tries), completed, failed. `took`: seconds that its function ran, all tries together. `result` is text as it came:

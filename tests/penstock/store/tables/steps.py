@@ -22,6 +22,8 @@ step = Table(
     Column("at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
     Column("result", JSON),
     Column("error", JSON),
+    Column("asked_after", Integer, nullable=False, server_default=text("0")),
+    Column("told", Integer),
 )
 
 suspended = Table(
