@@ -41,7 +41,7 @@ def whole_numbers() -> list[Option]:
     ]
 
 
-def taken(option: Option, value: Any) -> bool:
+def accepts(option: Option, value: Any) -> bool:
     try:
         return bool(in_python(option, "numbered", option.entry(value)))
     except PenstockError:
@@ -56,8 +56,10 @@ async def test_number_takes_exactly_what_its_column_holds(house: Installation) -
             assert option.path[-1] in NO_COLUMN, f"{option}: name its columns, or say that it has none"
             continue
         largest = min(RANGES[types[column]] for column in columns)
-        assert (taken(option, largest), taken(option, largest + 1)) == (True, False), f"{option}: {largest}"
+        assert (accepts(option, largest), accepts(option, largest + 1)) == (True, False), (
+            f"{option}: {largest}"
+        )
         if option.path[-1] == "priority":
-            assert (taken(option, -largest), taken(option, -largest - 1)) == (True, False)
+            assert (accepts(option, -largest), accepts(option, -largest - 1)) == (True, False)
     smallest_and_largest = Start.model_json_schema()["properties"]["priority"]
     assert (smallest_and_largest["minimum"], smallest_and_largest["maximum"]) == (-SMALLINT, SMALLINT)

@@ -59,17 +59,17 @@ def accepted(door: Callable[[Case], Definitions]) -> Iterator[tuple[Case, Defini
 
 @pytest.mark.parametrize("transport", ["postgres"], indirect=True)
 async def test_yaml_and_apply_answer_every_value(house: Installation, tmp_path: Path) -> None:
-    """What a file may say, a database takes as well, or refuses with a hint. Few values are refused that late."""
+    """Apply what a file may say: a database takes it as well, or refuses it with a hint. Few values are refused that late."""
     folder = prepared(tmp_path)
     outcomes = list(accepted(lambda case: in_yaml(folder, pack(case[0], case[2], case[0].entry(case[1])))))
     check(iter(outcomes))
-    taken = [
+    definitions = [
         (f"{case[0]} = {str(case[1])[:60]!r}", outcome)
         for case, outcome in outcomes
         if isinstance(outcome, Definitions)
     ]
-    late = await refused(house.session, taken)
-    assert len(late) < len(taken) / 20, late
+    refusals = await refused(house.session, definitions)
+    assert len(refusals) < len(definitions) / 20, refusals
     await house.sound()
 
 

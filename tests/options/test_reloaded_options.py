@@ -45,8 +45,8 @@ async def test_reload_takes_every_legal_value(
     async with LocalInstallation.started(tmp_path, modules=sources) as local:
         (walk / "pack.yaml").write_text(json.dumps({"name": "walk", **sections}))
         await take_over(local, sources, folders_of(sources), ["pack.yaml"])
-        said = capsys.readouterr().err
-        assert "taken" in said, said
+        output = capsys.readouterr().err
+        assert "taken" in output, output
         async with Client.connect(local.settings) as client:
             refs = [f"walk.{name}" for entries in sections.values() for name in entries]
             for ref in refs[::4]:

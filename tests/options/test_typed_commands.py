@@ -89,11 +89,11 @@ async def shopping(house: Installation, database: str, monkeypatch: Any, tmp_pat
 async def test_command_answers_every_wrong_word(shopping: Installation) -> None:
     faults = []
     for words, wrong in lines():
-        said = await penstock(*words)
-        text = said.err + said.out
+        output = await penstock(*words)
+        text = output.err + output.out
         untyped = "Traceback" in text or "this should not have happened" in text
-        unexplained = said.code == 1 and len(text.strip().splitlines()) < 2
-        if untyped or unexplained or said.code not in ((1, 2) if wrong else (0, 1, 2)):
-            faults.append(f"{words!r}: {said.code} {text[-300:]}")
+        unexplained = output.code == 1 and len(text.strip().splitlines()) < 2
+        if untyped or unexplained or output.code not in ((1, 2) if wrong else (0, 1, 2)):
+            faults.append(f"{words!r}: {output.code} {text[-300:]}")
     assert not faults, f"{len(faults)} faults:\n" + "\n".join(faults)
     await shopping.sound()
