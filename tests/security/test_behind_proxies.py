@@ -58,7 +58,7 @@ async def browsing(api: Api, nginx: Nginx, upstream: int, way: str) -> AsyncIter
     backend.settings = settings
     tls = ssl.create_default_context(cafile=str(nginx.certificate))
     async with (
-        serving(make_app(backend), port=upstream),
+        serving(make_app(backend), settings, port=upstream),
         httpx.AsyncClient(verify=tls, base_url=nginx.address(way), timeout=30) as browser,
     ):
         yield browser
