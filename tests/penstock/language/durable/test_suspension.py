@@ -41,7 +41,9 @@ async def test_task_left_at_signal_ends_with_function(run: DurableRun) -> None:
 async def test_task_left_at_signal_ends_with_failure(run: DurableRun) -> None:
     @action(pack="t")
     async def fails(ctx: DurableContext) -> None:
-        await asyncio.gather(ctx.signal("go"), ctx.step("fail", fail))
+        ctx.set("k", 1)
+        task = asyncio.create_task(ctx.signal("go"))
+        await asyncio.gather(task, ctx.step("fail", fail))
 
     with pytest.raises(ExecutionFailed, match="no answer"):
         await run(fails)
@@ -68,11 +70,14 @@ async def test_state_survives_crash_before_first_commit(run: DurableRun) -> None
         async def show() -> None:
             ctx.set("k", 1)
 
+        async def nap() -> None:
+            await ctx.sleep("1d")
+
         async def limited() -> None:
             async with ctx.timeout("1d"):
                 pass
 
-        await asyncio.gather(show(), ctx.sleep("1d"), limited())
+        await asyncio.gather(show(), nap(), limited())
 
     await run(shows)
     assert run.state("k") == 1
