@@ -35,10 +35,15 @@ class First(NamedTuple):
 class Plain:
     """A context that does everything at once."""
 
-    def __init__(self, program: Program, world: World, rounds: Rounds) -> None:
+    def __init__(self, program: Program, world: World, rounds: Rounds, holds: dict[str, float]) -> None:
         self.program = program
         self.world = world
         self.rounds = rounds
+        self.holds = holds
+        """The steps that were cancelled when an attempt failed: they begin with the attempt after it, and not before the steps
+        that are tried again."""
+        self.cut: set[str] = set()
+        """The steps that were cancelled."""
         self.state: dict[str, Any] = {}
         self.undos: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
         self.instants: list[float] = []
@@ -61,7 +66,16 @@ class Plain:
         await asyncio.sleep(SOON)
 
     async def step(self, name: str, function: Callable[..., Any], *args: Any, retry: Any) -> Any:
+        try:
+            return await self._step(name, function, *args, retry=retry)
+        except asyncio.CancelledError:
+            self.cut.add(args[0])
+            raise
+
+    async def _step(self, name: str, function: Callable[..., Any], *args: Any, retry: Any) -> Any:
         place, step, _ = args
+        if place in self.holds:
+            await self._until(self.holds[place])
         for round in range(1 + len(self.rounds[place])):
             if round:
                 await self._until(self.rounds[place][round - 1])

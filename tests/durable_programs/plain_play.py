@@ -67,7 +67,10 @@ async def _attempt(plain: Plain, last: bool) -> tuple[tuple[Any, ...], BaseExcep
     program, loop = plain.program, asyncio.get_running_loop()
     for after, name, value in program.signals():
         plain.instants.append(after)
-        loop.call_at(after, plain.send, name, value)
+        if after <= loop.time():  # it is there when the run begins
+            plain.send(name, value)
+        else:
+            loop.call_at(after, plain.send, name, value)
     play = Interpreter(plain, plain.world).play(program.body, "0", {})
     main = asyncio.create_task(play)
     if program.cancelled is not None:
@@ -101,11 +104,12 @@ def play(
 ) -> Play:
     """Play a program without any interruption. `seed` decides what comes first of what happens at once."""
     rounds: Rounds = defaultdict(list)
+    holds: dict[str, float] = {}
     loose: set[str] = set()
     attempts = program.attempts
     while True:
         attempts -= 1
-        plain = Plain(program, World(seed, shuffled, dict(durations or {}), records_at_once=True), rounds)
+        plain = Plain(program, World(seed, shuffled, dict(durations or {}), records_at_once=True), rounds, holds)
         tried: list[tuple[Any, BaseException | None, float, set[str], set[str]]] = []
 
         async def attempt(plain: Plain = plain, last: bool = attempts <= 0, tried: list[Any] = tried) -> None:
@@ -128,3 +132,5 @@ def play(
         loose |= running
         for place in causes | unsaid:
             rounds[place].append(now + PAUSE)
+        for place in plain.cut - causes - unsaid:
+            holds[place] = now + PAUSE

@@ -1,4 +1,4 @@
-"""Random durable programs against the oracle: 2,000 with crashes, the same in each run of the tests."""
+"""Random durable programs against the oracle: 1,500 with crashes, the same in each run of the tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.durable_programs.plain_play import play
 from tests.durable_programs.statements import Program
 from tests.durable_programs.strategies import crash_points, programs
 
-PROGRAMS = 2_000
+PROGRAMS = 1_500
 pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
 
 

@@ -111,11 +111,11 @@ class Core:
 
     def _write(self, records: Sequence[Record]) -> Awaitable[Mapping[Key, Record]]:
         """Write these, with all values that are not recorded. A task of its own writes values: the cancellation of one branch
-        must not end a write that carries the values of another one."""
+        must not end a write that carries the values of another one. A later write is a task, too, so that none comes before."""
         values = [*self.journal.changed, *self.unwritten.values()]
         self.journal.changed.clear()
         self.unwritten = {}
-        if not values:
+        if not values and not self._writing:
             return self._recorded(records)
         write = asyncio.ensure_future(self._recorded([*values, *records]))
         self._writing.add(write)
@@ -124,6 +124,8 @@ class Core:
 
     async def _recorded(self, records: Sequence[Record]) -> Mapping[Key, Record]:
         """Write these. After a write that fails the attempt is over: no later write may stand without it."""
+        if self.waiting.verdict is not None:
+            return {}
         try:
             return await self.backend.record(records)
         except Exception as error:

@@ -30,6 +30,8 @@ class Deliveries(OpenCalls):
         super().__init__(core, history)
         self.ends_as = history.ends_as
         """What the run is to end as, until its function is told."""
+        self.end_reason = ""
+        """What the function was told of its end. `asyncio.gather` drops the message of a cancellation."""
         end = history.records.get(END_KEY)
         self._end_at = None if end is None else end.told
         self._root: asyncio.Task[Any] | None = None
@@ -242,8 +244,9 @@ class Deliveries(OpenCalls):
             self._core.unwritten[END_KEY] = Record(END_KEY, 0, END, COMPLETED, told=number)
         self._end_at = None
         self._core.journal.told = number
+        self.end_reason = f"the run was asked to end as {ends_as}"
         if self._root is not None:
-            self._root.cancel(f"the run was asked to end as {ends_as}")
+            self._root.cancel(self.end_reason)
 
 
 def _mark(record: Record, number: int) -> Record:

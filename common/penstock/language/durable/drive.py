@@ -12,6 +12,7 @@ from penstock.language.durable.attempt_over import AttemptOver, Stopped, Suspend
 from penstock.language.durable.backend import Backend
 from penstock.language.durable.context import DurableContext
 from penstock.language.durable.core import Core
+from penstock.language.durable.deliveries import Deliveries
 from penstock.language.durable.journal import Journal
 from penstock.run.deadlines import TIME_IS_UP
 from penstock.run.outcomes import Outcome, TaskError
@@ -106,7 +107,7 @@ class Attempt:
     async def _played(self, core: Core, arguments: Mapping[str, Any]) -> Outcome:
         """Run the function to its end, and what follows it."""
         deliveries, context = core.deliveries, DurableContext(core)
-        root = core.loop.start(_called(self._function(context, **arguments), self._limit), core.loop.root)
+        root = core.loop.start(_called(self._function(context, **arguments), self._limit, deliveries), core.loop.root)
         await deliveries.run(root, root.done)
         outcome: Outcome = root.result()
         if outcome.error is not None and self._retried(outcome):
@@ -138,11 +139,13 @@ def _check_end(core: Core) -> None:
         raise core.stopped(error) from None
 
 
-async def _called(function: Coroutine[Any, Any, Any], limit: int) -> Outcome:
+async def _called(function: Coroutine[Any, Any, Any], limit: int, deliveries: Deliveries) -> Outcome:
     """Run a function as a task of its own loop, and return its outcome."""
     try:
         return Outcome.returned(await function, limit)
     except asyncio.CancelledError as error:
+        if not error.args and deliveries.end_reason:
+            error.args = (deliveries.end_reason,)
         return Outcome("failed", error=TaskError.of(error, retryable=False))
     except (AttemptOver, GeneratorExit):
         raise

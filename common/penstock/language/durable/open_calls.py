@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from contextvars import copy_context
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
@@ -181,7 +182,7 @@ class OpenCalls:
         if not new:
             return
         if self._cancels:
-            self._outside.create_task(self._core.waiting.busy(self.carry_out_cancels()))
+            self._outside.create_task(self._core.waiting.busy(self._cancel_beside()))
         for call in new:
             self._start(call)
 
@@ -235,6 +236,10 @@ class OpenCalls:
         if children:
             self._core.open_children -= children
             await self._core.ours(self._core.backend.cancel(sorted(children)))
+
+    async def _cancel_beside(self) -> None:
+        with suppress(AttemptOver):
+            await self.carry_out_cancels()
 
     @property
     def has_cancels(self) -> bool:

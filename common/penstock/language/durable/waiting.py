@@ -211,7 +211,7 @@ class Waiting:
                 if core.has_values:
                     await self.busy(core.write_values())
                     continue
-                self._suspend(self._awaited(core))
+                self.suspend(self._awaited(core))
                 return
             if core.deliveries.signals.awaited() and loop.time() - looked >= SIGNAL_LOOK:
                 looked = loop.time()
@@ -225,7 +225,7 @@ class Waiting:
         over = any(wait.future.done() for wait in self._waits)
         return not self._active and not over and core.deliveries.idle
 
-    def _suspend(self, awaited: Awaited) -> None:
+    def suspend(self, awaited: Awaited) -> None:
         """Suspend the run. A run that awaits nothing would never go on: it fails."""
         if awaited == Awaited():
             self.end(Stopped(NothingAwaited("an attempt is to be suspended, and nothing would end its wait")))
