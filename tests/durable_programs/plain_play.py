@@ -109,7 +109,9 @@ def play(
     attempts = program.attempts
     while True:
         attempts -= 1
-        plain = Plain(program, World(seed, shuffled, dict(durations or {}), records_at_once=True), rounds, holds)
+        plain = Plain(
+            program, World(seed, shuffled, dict(durations or {}), records_at_once=True), rounds, holds
+        )
         tried: list[tuple[Any, BaseException | None, float, set[str], set[str]]] = []
 
         async def attempt(plain: Plain = plain, last: bool = attempts <= 0, tried: list[Any] = tried) -> None:

@@ -107,7 +107,9 @@ class Attempt:
     async def _played(self, core: Core, arguments: Mapping[str, Any]) -> Outcome:
         """Run the function to its end, and what follows it."""
         deliveries, context = core.deliveries, DurableContext(core)
-        root = core.loop.start(_called(self._function(context, **arguments), self._limit, deliveries), core.loop.root)
+        root = core.loop.start(
+            _called(self._function(context, **arguments), self._limit, deliveries), core.loop.root
+        )
         await deliveries.run(root, root.done)
         outcome: Outcome = root.result()
         if outcome.error is not None and self._retried(outcome):

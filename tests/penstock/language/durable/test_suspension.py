@@ -58,7 +58,7 @@ async def test_value_is_recorded_when_run_is_suspended(run: DurableRun) -> None:
             return ctx.now().date().isoformat()
 
         date, _ = await asyncio.gather(stamp(), ctx.sleep("1d"))
-        return date
+        return str(date)
 
     assert await run(stamps) == BEGIN.date().isoformat()
 
