@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from penstock.errors import PenstockError
 from penstock.settings import Settings
-from penstock.store import connecting, migrate
+from penstock.store import migrate, session_options
 from penstock.store.database import Database
 from tests.chaos.proxy import Proxy
 from tests.flows import shop
@@ -121,7 +121,7 @@ async def test_who_is_cut_off_in_the_midst_of_a_transaction_loses_its_locks(
     database: str, pgbouncer: PgBouncer, pooled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody tells PostgreSQL that it is gone: the connection stays open."""
-    monkeypatch.setattr(connecting, "LEAST_SILENCE", 0.5)
+    monkeypatch.setattr(session_options, "LEAST_SILENCE", 0.5)
     url = urlsplit(pgbouncer.dsn(database.rsplit("/", 1)[1]) if pooled else database)
     async with Proxy(url.port or 0) as proxy:
         place = f"{url.netloc.rpartition(':')[0]}:{proxy.port}"

@@ -28,7 +28,7 @@ RELIED_UPON = {
     "jit": "off",
     "lock_timeout": "0",
     "plan_cache_mode": "auto",
-    "search_path": '"public"',
+    "search_path": '"public", pg_temp',
     "standard_conforming_strings": "on",
     "statement_timeout": "0",
     "transaction_isolation": "read committed",

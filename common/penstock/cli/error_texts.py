@@ -211,7 +211,7 @@ TEXTS: Mapping[str, Text] = {
     ),
     "NothingAwaited": Text(
         why="An attempt of a durable function was to be suspended, and it awaited no child, no instant and no signal.",
-        do="Report it with the code of the function (docs/support.md). Cancel the tasks that the function leaves, as a way around it.",
+        do="Report it with the code of the function. Cancel the tasks that the function leaves, as a way around it.",
         said="an attempt is to be suspended, and nothing would end its wait",
     ),
     "MissingExtra": Text(

@@ -165,7 +165,7 @@ def explained(what: str, name: str) -> Iterator[None]:
 
 
 def _hint(refusal: BaseException | None, what: str, name: str) -> str | None:
-    if isinstance(refusal, ChannelPreconditionFailed) and "limit" in str(refusal.args):
+    if isinstance(refusal, ChannelPreconditionFailed) and "queue limit" in str(refusal.args):
         return (
             "Raise the limit of queues (`rabbitmqctl set_vhost_limits`), or delete queues that nothing uses."
         )
