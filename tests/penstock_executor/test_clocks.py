@@ -225,7 +225,7 @@ async def test_what_nobody_has_begun_ends_when_it_expires(house: ByHand, state: 
     assert await house.stands(id) == "timeout"
 
 
-@pytest.mark.parametrize("state", ["running", "requested", "scheduled", "waiting"])
+@pytest.mark.parametrize("state", ["running", "scheduled", "waiting"])
 async def test_what_has_begun_once_never_expires(house: ByHand, state: str) -> None:
     id = await house.running("clock.plain", expires_at=datetime.now(UTC) + timedelta(minutes=1))
     if state == "waiting":

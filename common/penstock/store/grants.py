@@ -151,7 +151,7 @@ async def roles(session: Session) -> list[ServiceRole]:
 HELD = """
 select c.relname::text as name, v.verb
 from pg_class c cross join unnest(array['select', 'insert', 'update', 'delete', 'truncate', 'references', 'trigger']) as v (verb)
-where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p')
+where c.relnamespace = quote_ident(current_schema())::regnamespace and c.relkind in ('r', 'p')
     and not exists (select from pg_inherits i where i.inhrelid = c.oid)
     and (has_table_privilege($1::name, c.oid, v.verb)
         or v.verb in ('select', 'insert', 'update', 'references') and has_any_column_privilege($1::name, c.oid, v.verb))
@@ -159,7 +159,7 @@ order by 1, 2
 """
 CALLABLE = """
 select p.proname::text as name from pg_proc p
-where p.pronamespace = current_schema()::regnamespace and p.prosecdef and has_function_privilege($1::name, p.oid, 'execute')
+where p.pronamespace = quote_ident(current_schema())::regnamespace and p.prosecdef and has_function_privilege($1::name, p.oid, 'execute')
 order by 1
 """
 
