@@ -105,12 +105,17 @@ class Installation:
         return await self._start("worker", settings, lambda parts, stop: worker.work(parts, found, stop))
 
     async def _start(self, role: str, settings: dict[str, Any], work: Any) -> Stop:
-        """Each service runs as its own role in the database, and as its own user of the broker."""
+        """Run each service as its own role in the database, and as its own user of the broker.
+
+        The users of the tests' broker may use the names of the ordinary prefix alone.
+        """
         stop, ready = Stop(), asyncio.Event()
+        prefix = {**self._given, **settings}.get("prefix", brokers.PREFIX)
         of_service = {
             name: SecretStr(address(given.get_secret_value(), role))
             for name, address in (("database_url", databases.as_service), ("broker_url", brokers.as_service))
             if isinstance(given := self._given[name], SecretStr)
+            and (name == "database_url" or prefix == brokers.PREFIX)
         }
 
         async def run() -> None:
