@@ -28,7 +28,7 @@ RELIED_UPON = {
     "jit": "off",
     "lock_timeout": "0",
     "plan_cache_mode": "auto",
-    "search_path": '"public", pg_temp',
+    "search_path": "public, pg_temp",
     "standard_conforming_strings": "on",
     "statement_timeout": "0",
     "transaction_isolation": "read committed",
@@ -69,7 +69,9 @@ async def hostile(request: pytest.FixtureRequest, database: str) -> AsyncIterato
 async def test_transaction_sees_no_default_of_its_database(hostile: tuple[Database, bool]) -> None:
     home, _ = hostile
     async with home.session().transaction() as tx:
-        seen = {row["name"]: row["setting"] for row in await tx.fetch(SEEN, list(RELIED_UPON))}
+        seen = {
+            row["name"]: row["setting"].replace('"', "") for row in await tx.fetch(SEEN, list(RELIED_UPON))
+        }
     assert seen == {name: value for name, value in RELIED_UPON.items() if name in seen}
     assert len(seen) >= len(RELIED_UPON) - 1  # a version before 17 has no transaction_timeout
 
@@ -77,7 +79,8 @@ async def test_transaction_sees_no_default_of_its_database(hostile: tuple[Databa
 async def test_statement_alone_sees_no_default_of_its_database(hostile: tuple[Database, bool]) -> None:
     home, _ = hostile
     for session in (home.session(), home.session(relaxed=True, most=30), home.session()):
-        seen = {row["name"]: row["setting"] for row in await session.fetch(SEEN, list(RELIED_UPON))}
+        rows = await session.fetch(SEEN, list(RELIED_UPON))
+        seen = {row["name"]: row["setting"].replace('"', "") for row in rows}
         seen["statement_timeout"] = "0" if seen["statement_timeout"] == "30000" else seen["statement_timeout"]
         assert seen == {name: value for name, value in RELIED_UPON.items() if name in seen}
 
