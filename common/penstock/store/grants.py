@@ -159,7 +159,8 @@ order by 1, 2
 """
 CALLABLE = """
 select p.proname::text as name from pg_proc p
-where p.pronamespace = quote_ident(current_schema())::regnamespace and p.prosecdef and has_function_privilege($1::name, p.oid, 'execute')
+where p.pronamespace = quote_ident(current_schema())::regnamespace
+    and p.prosecdef and has_function_privilege($1::name, p.oid, 'execute')
 order by 1
 """
 
