@@ -10,7 +10,7 @@ from typing import Literal
 PAYLOAD_CAP = 256 * 1024
 """Bytes of JSON, where PENSTOCK_PAYLOAD_CAP says nothing else."""
 DEPTH_CAP = 100
-"""How deep objects and arrays may nest."""
+"""The depth to which objects and arrays may nest."""
 CHECK_STEPS = 800_000
 """Steps of one check against a schema. A step is one keyword at one value: a quarter of a microsecond at most."""
 SCHEMA_CAP = 128 * 1024
@@ -39,12 +39,12 @@ class Door:
     bytes: int
     """Bytes of JSON, or characters of a text."""
     over: Over
-    """What becomes of a value over a bound."""
+    """The fate of a value over a bound."""
     items: int | None = None
     depth: int | None = DEPTH_CAP
     steps: int | None = None
     is_setting: bool = True
-    """Whether PENSTOCK_PAYLOAD_CAP sets `bytes`; `bytes` is then its default, or a multiple of it."""
+    """True if PENSTOCK_PAYLOAD_CAP sets `bytes`; `bytes` is then its default, or a multiple of it."""
 
 
 DOORS = (

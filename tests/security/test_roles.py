@@ -65,7 +65,7 @@ async def owner(database: str) -> AsyncIterator[asyncpg.Connection[asyncpg.Recor
 
 
 async def may(connection: asyncpg.Connection[asyncpg.Record], sql: str) -> bool:
-    """Whether PostgreSQL lets this session begin a statement: it checks rights before it explains one."""
+    """Return true if PostgreSQL lets the role begin a statement: it checks rights before it explains one."""
     try:
         await connection.fetch(f"explain {sql}")
     except asyncpg.InsufficientPrivilegeError:

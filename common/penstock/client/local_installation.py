@@ -41,7 +41,7 @@ class LocalInstallation:
     """As it was started with."""
     changes: Sequence[Change]
     embedded: bool = False
-    """Whether it has a PostgreSQL of its own."""
+    """True if the installation has a PostgreSQL of its own."""
     worker: Stop | None = None
     """Stops the worker that takes work now; None where there are no actions to run."""
     taken_port: int | None = None

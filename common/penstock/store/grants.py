@@ -144,7 +144,7 @@ group by u.role, u.service, r.oid order by u.service, u.role
 
 
 async def roles(session: Session) -> list[ServiceRole]:
-    """List the roles that services run as, as far as this session may see."""
+    """List the roles that services run as, as far as the database session may see."""
     return rows_as(ServiceRole, await session.fetch(ROLES, list(SERVICES)))
 
 
