@@ -1,5 +1,5 @@
-"""The requests that a caller may make, by the app's own table of routes. A page shows no button whose request would
-be refused."""
+"""The requests that a caller may make, by the app's own table of routes. A page shows no button that leads to a
+refused request."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Backend:
         database, settings = client.database, client.settings
         pool, ends = SessionPool(database), ResultWatch(database)
         standby = None if settings.database_read_url is None else Standby(settings, role="api")
-        # What is told as changed is there for who then looks: both are read from the same server.
+        # A client that looks after a notice of a change sees it: both are read from the same server.
         changes = Changes(StandbySession(standby, database.session()) if standby else database.session())
         reading = SessionPool(database, standby) if standby else pool
         looks = SharedLooks()

@@ -30,8 +30,8 @@ _HERE = Path(__file__).parent
 
 
 def describe(app: FastAPI) -> None:
-    """Serve what this app has as a document and as a page. Both are made when somebody asks for the first time, in a thread
-    (these routes are not async), as that takes a second."""
+    """Serve what this app has as a document and as a page. Both are made at the first request, which takes a second.
+    That is in a thread, because these routes are not async."""
     document = cache(lambda: document_of(app))
     page = cache(lambda: page_of(document()))
 
@@ -137,7 +137,7 @@ def _operation(path: str, method: str, operation: Document) -> Operation:
     answers = [
         (status, _content(said)) for status, said in operation["responses"].items() if status[0] == "2"
     ]
-    scopes = [scope for need in operation.get("security", ()) for one in need.values() for scope in one]
+    scopes = [scope for need in operation.get("security", ()) for names in need.values() for scope in names]
     return Operation(
         method,
         path,

@@ -33,7 +33,7 @@ LATELY = 5
 LONGEST = 3600.0
 """Seconds after which a stream ends, and the browser connects again, perhaps to another replica."""
 QUIET = 15.0
-"""Seconds after which a stream that says nothing says that it is there, so that nobody in between ends it."""
+"""Seconds after which a stream that says nothing says that it is there, so that no proxy in between ends it."""
 PAUSE = 1.0
 """Seconds until changes are asked for again, where the database was away."""
 ALIVE = b": here\n\n"
@@ -114,8 +114,8 @@ class OpenPages:
         guard: Guard,
         render: Render,
     ) -> AsyncIterator[bytes]:
-        """`known`, `moved`: of the page, from before the first look at it. Nothing is opened before the first page is sent:
-        of a stream that is never begun nothing would be closed."""
+        """Send the first page, and follow its changes. `moved`, and the page before it, are of the time before the first look.
+        Nothing is opened before the first page is sent: of a stream that is never begun nothing would be closed."""
         if (page := self._open.get(at)) is None:
             page = self._open[at] = _OpenPage(self._changes, live, since, self._pace)
             moved = page.moved
@@ -178,7 +178,7 @@ class _OpenPage:
         return min(self.took, default=0.0)
 
     def end(self) -> None:
-        """Nothing is told any more: those who look connect again."""
+        """End all streams, so that their browsers connect again."""
         self.over = True
         if not self.moved.done():
             self.moved.set_result(None)

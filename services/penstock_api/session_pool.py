@@ -25,7 +25,7 @@ class SessionPool:
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Session]:
-        """One that nobody else uses meanwhile. The one that was used last comes first, so few are open where few are
+        """Lend a session to one user at a time. The one that was used last comes first, so few are open where few are
         needed."""
         session = await self._free.get()
         try:

@@ -1,7 +1,8 @@
-"""Writes what retention is about to drop into files: a partition a file, `history_20300131.jsonl.gz` or `.parquet`.
+"""The export of rows that retention is about to drop: a file for each partition, such as `history_20300131.jsonl.gz`
+or `history_20300131.parquet`.
 
-A file has its name once it is whole and on disk; until then it has another one. A partition that ended days ago changes
-no more, so it is read a few blocks at a time, in no transaction that would keep vacuum from its work meanwhile.
+A file has its name once it is whole and on disk; until then it has another one. A partition that ended days ago
+changes no more. It is read a few blocks at a time, outside of a transaction, which would hold back vacuum.
 """
 
 from __future__ import annotations

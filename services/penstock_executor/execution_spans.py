@@ -1,4 +1,4 @@
-"""The spans of executions that have ended, whoever ended them, as their rows tell of them."""
+"""The spans of ended executions, made from their rows, whichever process ended them."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ LINES = {"limit": "limit", "regroup": "limit", "worker": "no_worker"}
 
 @dataclass(slots=True, eq=False)
 class InstallationCollector(Collector):
-    """Shows `figures` whenever somebody reads /metrics; the loop `measure_work` reads them anew."""
+    """A collector of `figures` for readers of /metrics. The loop `measure_work` renews them."""
 
     figures: Figures = field(default_factory=Figures)
 

@@ -21,8 +21,8 @@ TOLD: TypeAdapter[Told] = TypeAdapter(Told)
 
 
 async def obey_broadcasts(transport: Transport, session: Session, runner: Runner) -> None:
-    """End what is to be cancelled, and look for work that was parked. A broadcast is a hint: it only says when to ask the
-    database, whose end was asked for, say. Anybody may have sent it."""
+    """End what is to be cancelled, and look for work that was parked. A broadcast is only a hint to ask the database,
+    as any client of the broker may have sent it."""
     subscription = await transport.listen()
     try:
         while deliveries := await subscription.receive(100):

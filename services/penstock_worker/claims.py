@@ -159,7 +159,8 @@ class Claims:
         return Claimed(owned, answer.staged, answer.parked, answer.unknown_definitions)
 
     def claimant(self, claim: UUID, most: int, queue: str) -> Claimant:
-        """Return the claimant of at most `most` attempts of this queue under this id. Call `over` once it has claimed."""
+        """Return the claimant of at most so many attempts of this queue under this id. Call `over` once it has
+        claimed."""
         of_route = self._of_queues.get(queue)
         versions = self._versions
         full = self._room.promise(claim, most)

@@ -25,7 +25,7 @@ def measured(executors: Mapping[str, TaskExecutor]) -> dict[str, dict[str, float
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExecutorCollector(Collector):
-    """Asks the executors whenever somebody reads /metrics."""
+    """A collector that asks the executors at each read of /metrics."""
 
     executors: Mapping[str, TaskExecutor]
 

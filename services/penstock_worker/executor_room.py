@@ -28,8 +28,8 @@ class ExecutorRoom:
         self._given[executor] -= 1
 
     def promise(self, claim: UUID, most: int) -> dict[str, int]:
-        """The executors that have room for fewer than the `most` attempts that this claim may take, and for how many. Until
-        `over`, no other claim is promised the same places: two are on their way at once."""
+        """Return the room of the executors that have less of it than this claim may take. Until `over`, no other
+        claim is promised the same places: two are on their way at once."""
         self.over(claim)
         room = {
             name: left

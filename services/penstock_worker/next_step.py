@@ -63,8 +63,8 @@ async def finish(
     claims: Sequence[UUID],
     go_on: NextClaim | None,
 ) -> Finished:
-    """Write down these ends, and forget `claims`, which have no attempt left. `go_on`: advance the workflows whose tasks they
-    are, too, if that is possible at once, and take what follows there; or what they let in."""
+    """Record these ends, and delete `claims`, which have no attempt left. `go_on`: also advance the workflows of
+    these tasks, if that is possible at once, and claim the tasks that follow or the admitted executions."""
     if go_on is not None:
         try:
             finished = await _going_on(session, worker, ends, claims, go_on)

@@ -11,9 +11,9 @@ from penstock_worker.slots import Slots
 
 
 class ParkedWork:
-    """Looks whenever there may be something to take: somebody parked it, or this worker has room again. And now and then, as
-    broadcasts may be missed. `queues` are those that this worker consumes just now; `claim` takes what it can of one, and says
-    whether anything was parked there that this worker could run."""
+    """A watch that looks whenever there may be parked work to take, or this worker has room again. It also looks now
+    and then, as broadcasts may be missed. `queues` are those that this worker consumes just now; `claim` takes what
+    it can of one, and says whether anything was parked there that this worker could run."""
 
     def __init__(
         self,

@@ -112,7 +112,9 @@ class Reports:
                 self._arrived.clear()
             if not batch:
                 continue
-            batch.sort(key=lambda report: report.execution_id.int)  # the order in which everybody locks rows
+            batch.sort(
+                key=lambda report: report.execution_id.int
+            )  # the order in which all processes lock rows
             claims, self._deletable = self._deletable, []
             counted = (self.claims.count_down(report.attempt.claim) for report in batch)
             claims += [claim for claim in counted if claim is not None]
@@ -148,7 +150,7 @@ class Reports:
             await self._split(batch, claims, error)
             return
         if any(report.ending.status in (REQUESTED, WAITING) for report in batch):
-            self._timers.send()  # of when they are tried again, or are over if nobody answers
+            self._timers.send()  # of when they are tried again, or are over without an answer
         if len(finished.moved) < len(batch):
             left = [report.attempt for report in batch if report.execution_id not in finished.moved]
             await self._count_lost(left, first_try=tries == 1)

@@ -250,7 +250,7 @@ class Runner:
     # -- what others say about attempts --------------------------------------------------------------------------
 
     def cancel(self, ids: Sequence[UUID]) -> None:
-        """Somebody asked to cancel these: end those that run here."""
+        """End those of the cancelled executions that run here."""
         for id in ids:
             running = self.running.get(id)
             if running is not None and not running.cancelled:
@@ -267,7 +267,8 @@ class Runner:
                 log.warning("worker.claim_lost", execution_id=str(id), attempt=running.attempt.event.attempt)
 
     def give_up(self, why: str) -> None:
-        """End everything, and hand it back as soon as the database is there: who has taken it meanwhile keeps it."""
+        """End everything, and hand it back as soon as the database is there. Another worker that has taken it
+        meanwhile keeps it."""
         for running in self.running.values():
             if running.given_up is None:
                 running.given_up = why

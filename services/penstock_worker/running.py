@@ -10,9 +10,9 @@ from penstock_worker.claims import OwnedAttempt
 
 @dataclass(slots=True)
 class Running:
-    """An attempt that runs. `begun`: its task executor has it, so that it may have had effects. `cancelled`: somebody asked for
-    its end. `lost`: its claim is lost, or may be; and `known_to_be_lost`: that was read in the database. `given_up`: why this
-    worker ends it itself, if not because it stops."""
+    """An attempt that runs. `begun`: its task executor has it, so that it may have had effects. `cancelled`: its end
+    was requested. `lost`: its claim is lost, or may be; and `known_to_be_lost`: that was read in the database.
+    `given_up`: why this worker ends it itself, if not because it stops."""
 
     attempt: OwnedAttempt
     task: asyncio.Task[None]

@@ -1,8 +1,8 @@
-"""The pages that people look at: one file a page, all of them in `ROUTERS`.
+"""The pages for people: one file a page, all of them in `ROUTERS`.
 
-A page takes what it shows from the functions that the API's routes call, and is guarded as they are. What its buttons do is a
-request to the API itself, by the module `static/actions.js`; only what touches many at once is a form of its own. Pages run
-nothing that is not here, and ask nobody else."""
+A page reads from the functions that the API's routes call, and has the same guards. Its buttons send requests to the
+API itself, by the module `static/actions.js`. Only a change of many objects at once is a form of its own. Pages load
+nothing from other servers."""
 
 from __future__ import annotations
 

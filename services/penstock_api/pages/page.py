@@ -1,4 +1,4 @@
-"""The common parts of pages: a route that says who may look, the frame around it, and errors that are pages, too."""
+"""The common parts of pages: a route with its guard, the frame around it, and errors that are pages, too."""
 
 from __future__ import annotations
 
@@ -107,12 +107,12 @@ class PageRoute(GuardedRoute):
 async def _alone(shown: Callable[[Request], Coroutine[Any, Any, Response]], request: Request) -> Response:
     """Return the page as the answer to a request of its own, which is over when this returns, and has returned its
     sessions."""
-    found = Response(status_code=500)
+    response = Response(status_code=500)
 
     async def kept(one: Request) -> Response:
-        nonlocal found
-        found = await shown(one)
-        return found
+        nonlocal response
+        response = await shown(one)
+        return response
 
     async def nothing() -> Message:
         return {"type": "http.request", "body": b"", "more_body": False}
@@ -124,7 +124,7 @@ async def _alone(shown: Callable[[Request], Coroutine[Any, Any, Response]], requ
     state = dict(request.scope.get("state", {}))
     scope = {**request.scope, "headers": [*headers, (b"accept", b"text/html")], "state": state}
     await request_response(kept)(scope, nothing, unsent)
-    return found
+    return response
 
 
 def PageRouter(subject: str) -> APIRouter:

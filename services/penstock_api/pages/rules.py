@@ -27,7 +27,7 @@ ERRORS = 50
 
 @router.get("/rules", dependencies=[READ])
 async def show_all(request: Request, session: Db, caller: Asked, rule: str = "") -> Response:
-    """All of them; who sees all tenants sees the errors, too, of one `rule` if it is named."""
+    """Show all rules, and to callers of all tenants their errors, or those of `rule` if it is named."""
     rows = await definitions.rules(session)
     errors = []
     if caller.tenants is None:

@@ -11,7 +11,7 @@ DEEPEST = 10
 
 def example(schema: Any, depth: int = 0) -> Any:
     """Return the example or default that the schema itself has, else a value of its type. It need not fit: patterns,
-    formats and references are left to whoever fills it in."""
+    formats and references are left to the person that fills it in."""
     if not isinstance(schema, Mapping) or depth > DEEPEST:
         return {} if depth == 0 else None
     for name in ("const", "default"):

@@ -38,7 +38,7 @@ def pretty(value: Any) -> str:
 
 
 def brief(value: Any, most: int = 90) -> str:
-    """Return a value as JSON in one line of at most `most` characters."""
+    """Return a value as JSON in one line of at most so many characters."""
     text = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS, default=str).decode()
     return text if len(text) <= most else text[: most - 1] + "…"
 

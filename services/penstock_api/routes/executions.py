@@ -149,7 +149,7 @@ async def graph(
 
 @router.get("/executions/{id}/history", dependencies=[READ])
 async def history(id: ExecutionId, session: Db) -> list[models.Move]:
-    """Every status it ever had, when, and who moved it."""
+    """List every status of an execution, with its instant and its actor."""
     rows = await executions.history(session, await one(session, id))
     return [models.Move.model_validate(row) for row in rows]
 

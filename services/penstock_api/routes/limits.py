@@ -1,4 +1,4 @@
-"""Limits: how many may run at once; who holds, who waits."""
+"""Limits of how many executions may run at once, their holders and their waiters."""
 
 from __future__ import annotations
 

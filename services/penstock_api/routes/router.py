@@ -9,7 +9,7 @@ from penstock_api.access import GuardedRoute
 
 
 def Router(subject: str) -> APIRouter:
-    """A router whose routes say who may call them."""
+    """A router of guarded routes."""
     return APIRouter(tags=[subject], route_class=GuardedRoute, generate_unique_id_function=operation_id)
 
 

@@ -85,7 +85,7 @@ async def history(
     before: Annotated[Instant | None, Query(description="Go on before this instant.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 20,
 ) -> list[models.Fire]:
-    """Its newest fires, what became of them, and who fired them."""
+    """List the newest fires of a schedule, with their outcome and origin."""
     return [models.Fire.model_validate(row) for row in await schedules.history(ref, limit, before)]
 
 

@@ -41,9 +41,9 @@ async def stream(
         str | None, Header(pattern=r"^\d{1,10}(\.\d{1,6})?$", description="Go on after this event.")
     ] = None,
 ) -> AsyncIterator[ServerSentEvent]:
-    """Executions that move: an event `changed` for each, a few times a second at the most; or `reset`, where so many
-    moved that whoever watches had better ask for what it shows. After a pause the same change may come twice. The stream ends
-    within seconds once the token or the session does."""
+    """Stream the moves of executions: an event `changed` for each, at most a few times a second. After too many moves
+    there is one event `reset`, and the client should read its list again. After a pause the same change may come
+    twice. The stream ends within seconds once the token or the session does."""
 
     watched = Watched(tenants, execution, action)
     since = None if last_event_id is None else datetime.fromtimestamp(float(last_event_id), UTC)

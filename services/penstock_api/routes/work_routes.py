@@ -17,7 +17,7 @@ router = Router("routes")
 
 @router.get("/routes", dependencies=[READ_ALL])
 async def list_routes(session: Db, here: Here) -> list[models.Route]:
-    """The routes, with who names them and how many workers serve them."""
+    """List the routes, with the definitions that name them and the number of their workers."""
     return [models.Route.model_validate(use) for use in await routes.table(session, here.settings)]
 
 

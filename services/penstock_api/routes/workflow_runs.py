@@ -1,5 +1,5 @@
-"""The commands to runs: pause, resume, skip, set a result. Kept with who and why; a workflow obeys under its lock.
-And what they tell durable functions: signals."""
+"""The commands to runs: pause, resume, skip, set a result, and signals to durable functions. A command is kept with
+its sender and reason. A workflow obeys it under its lock."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""A dead letter: kept with its reason, and counted when it comes again. A letter is about a message, and the row decides: work
-that was never begun is staged again, later and later. Only work whose message workers cannot take fails."""
+"""A dead letter: kept with its reason, and counted when it comes again. A letter is about a message, and the row
+decides: work that was never begun is staged again, later and later. Only work with a message that workers cannot take
+fails."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ async def handle(batch: Batch, tx: Transaction) -> None:
 async def _settle(
     tx: Transaction, again: Mapping[str, dict[UUID, float]], lost: Mapping[tuple[str, str], set[UUID]]
 ) -> None:
-    """Stage again or fail those that PostgreSQL says are waiting on the very route whose queue their letter died on."""
+    """Stage again or fail the executions that still wait on the route of their dead letter."""
     # Each end locks rows and then the keys of their limits. All rows are locked first, in order: two of these transactions
     # could else wait for each other, one for a row and the other for a key.
     ids = sorted(set().union(*again.values(), *lost.values()))

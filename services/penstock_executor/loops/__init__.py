@@ -1,6 +1,6 @@
 """The loops of every executor replica: one file a loop, of its name, all of them in `LOOPS`.
 
-Each takes a bounded batch with SKIP LOCKED or a guarded UPDATE and acts only on the rows that it really moved, so any
+Each takes a bounded batch with SKIP LOCKED or a guarded UPDATE. It acts only on the rows that it really moved, so any
 number of replicas may run it at the same time.
 """
 

@@ -1,5 +1,6 @@
-"""Calls programs that subscribed to moves of executions. A move is written down with itself, becomes calls here, and each call is
-made until it is answered: at least once, under an id that stays the same. No transaction is open while somebody is called."""
+"""The calls of programs that subscribed to moves of executions. A move is recorded in the transaction that makes it
+and becomes calls here. Each call is made until it is answered: at least once, under an id that stays the same. No
+transaction is open during a call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fires schedules: those that are due, those that waited for the run before them; and settles fires whose run ended.
+"""The firing of schedules that are due, or waited for the run before them, and the settling of fires after their run.
 
 Every replica does it. A schedule's row is taken by one at a time, with SKIP LOCKED, for one transaction; so a replica
 that dies leaves it due, and another fires it. In between the loop sleeps until the next schedule is due, or until it

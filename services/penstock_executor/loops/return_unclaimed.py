@@ -1,5 +1,5 @@
-"""Takes slots back from executions that were admitted and then lost every worker that could claim them, so that others
-under the same limit can run. They wait at their old place until a worker comes."""
+"""The return of slots of executions that were admitted and then lost every worker that could claim them. Others under
+the same limit can run then. They wait at their old place until a worker comes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Calls the functions of poll triggers when they are due, and takes in what they have found.
 
-A call is an execution like any other, on a worker that has the function: a slow one keeps nobody waiting here. One
-replica at a time holds a trigger's row, for one transaction, and a call that is under way stands in it.
+A call is an execution like any other, on a worker that has the function: a slow one blocks nothing here. One replica
+at a time holds a trigger's row, for one transaction, and a call that is under way stands in it.
 """
 
 from __future__ import annotations

@@ -29,9 +29,9 @@ from penstock_worker.traced_attempt import TracedAttempt
 
 
 class AttemptAccess:
-    """`conceal` takes secrets out of what is to be recorded and `passed_on` those of the store out of what a child is given;
-    `free` says whether nobody else needs the attempt's slot, `asked_to_end` whether its end was asked for, and `ends` is told
-    where that was so before it began."""
+    """`conceal` takes secrets out of what is to be recorded and `passed_on` those of the store out of what a child is
+    given; `free` says whether no other attempt needs the slot, and `asked_to_end` whether its end was requested.
+    `ends` is called if that was so before it began."""
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ async def ensure_item_workflow(session: Session, action: str) -> None:
 
 
 def _workflow(ref: str, action: str, kind: str, *, secret: bool) -> Workflow:
-    """`secret`: some parameter of the action is marked so; then what all items are is for nobody to see."""
+    """`secret`: some parameter of the action is marked so; then the items are secret."""
     items = {"type": "array", "secret": True} if secret else {"type": "array"}
     return from_body(
         {

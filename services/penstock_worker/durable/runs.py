@@ -93,7 +93,7 @@ class DurableRuns:
         return running is not None and running.attempt is owned and running.cancelled
 
     def _note_end(self, owned: OwnedAttempt) -> None:
-        """It was begun in order to clean up, which nobody cancels."""
+        """Note that the attempt began in order to clean up, so that it cannot be cancelled."""
         running = self._running.get(owned.event.execution_id)
         if running is not None and running.attempt is owned:
             running.cancelled = True

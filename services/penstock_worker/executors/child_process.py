@@ -54,8 +54,8 @@ class Child:
 
     @classmethod
     async def start(cls, more: Mapping[str, str] | None = None) -> Child:
-        """With `more` in its environment. Raises OSError if there can be no more processes. The child is ready for a job at once:
-        it reads it when it has started."""
+        """Start a child with these additions to its environment. Raises OSError if there can be no more processes.
+        The child is ready for a job at once: it reads it when it has started."""
         ours, theirs = socket.socketpair()
         with theirs:
             arguments = [json.dumps(sys.path), str(theirs.fileno()), str(os.getpid())]
@@ -81,8 +81,8 @@ class Child:
         return not self._reader.at_eof()
 
     async def perform(self, job: bytes, log: RunLog, result_limit: int) -> Outcome:
-        """Give it a job frame and wait for the outcome, whose result has at most `result_limit` bytes. If it dies over it, that
-        is the outcome. When this is cancelled, `end` it."""
+        """Give the child a job frame and wait for the outcome, with at most `result_limit` bytes of result. If it
+        dies over it, that is the outcome. When this is cancelled, `end` it."""
         self.jobs += 1
         self._log = log
         self._writer.write(job)
@@ -131,7 +131,7 @@ class Child:
         return None
 
     def _hush(self) -> None:
-        """The job is over: what its pipes still hold belongs to it, what comes later to nobody."""
+        """Read the pipes for the last time. Output that comes later is dropped."""
         for pipe in self._pipes:
             pipe.drain()
         self._log = None

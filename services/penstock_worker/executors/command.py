@@ -1,9 +1,9 @@
 """Runs a program in any language.
 
-The parameters are JSON on its standard input, its result is the JSON that it prints last, and what it writes
-to standard error is its log, line by line. What its exit status means is in program_result.py. It runs in a
-process group of its own: when the attempt is cancelled or times out the group gets SIGTERM, and after the
-grace SIGKILL; when the program has ended, or the worker dies, whatever it left behind in its group is killed.
+The parameters are JSON on its standard input, and its result is the JSON that it prints last. Its standard error is
+its log, line by line. What its exit status means is in program_result.py. It runs in a process group of its own. When
+the attempt is cancelled or times out the group gets SIGTERM, and after the grace SIGKILL. When the program has ended,
+or the worker dies, the processes that it left in its group are killed.
 """
 
 from __future__ import annotations

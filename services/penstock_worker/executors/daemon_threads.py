@@ -36,7 +36,7 @@ class DaemonThreads:
 
         def work() -> None:
             result = function()
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed: no task waits any more
                 loop.call_soon_threadsafe(settle, result)
 
         self._busy += 1

@@ -2,15 +2,15 @@
 
 | answer | meaning |
 |---|---|
-| 2xx | completed; the result is the JSON body, or null if there is none |
-| 408, 425, 429, 5xx | failed, to be retried; after `Retry-After`, if it says so |
-| 307, 308 | sent on, after the new address was checked like the first |
-| other | failed for good |
+| 2xx | completed; the result is the JSON body, or null if there is none. |
+| 408, 425, 429, 5xx | failed, to be retried; after `Retry-After`, if it says so. |
+| 307, 308 | sent on, after the new address was checked like the first. |
+| other | failed for good. |
 
-A connection that cannot be made is retried; one that breaks after the request was sent is left to the retry
-policy, because the work may have been done: receivers should honour `Idempotency-Key`, which is the same in
-every attempt. When the attempt is cancelled the connection is closed; whether the other side stops is its own
-affair. Proxies from the environment are not used: connections go to the address that was checked.
+A connection that cannot be made is retried. One that breaks after the request was sent is left to the retry policy,
+because the work may have been done. Receivers should honour `Idempotency-Key`, which is the same in every attempt.
+When the attempt is cancelled the connection is closed. The other side may go on. Proxies from the environment are not
+used: connections go to the address that was checked.
 """
 
 from __future__ import annotations

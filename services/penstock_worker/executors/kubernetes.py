@@ -1,14 +1,12 @@
 """Runs an action as a Kubernetes Job of its own, for work that wants another image, more memory or a GPU.
 
-The container gets its parameters as JSON in `PENSTOCK_PARAMS`, beside the other `PENSTOCK_*` variables. Its
-result is what it writes to /dev/termination-log (at most 4 KiB), else the JSON document that ends its log;
-exit statuses mean what they mean for commands (program_result.py). Its log is kept with the attempt when it
-has ended.
+The container gets its parameters as JSON in `PENSTOCK_PARAMS`, beside the other `PENSTOCK_*` variables. Its result is
+the content of /dev/termination-log (at most 4 KiB), else the JSON document that ends its log. Exit statuses mean the
+same as for commands (program_result.py). Its log is kept with the attempt when it has ended.
 
-The job's name follows from the execution and the attempt, so a create that is repeated creates nothing, and
-what an earlier attempt left running (its worker died) is ended before the next one starts. Cancelled work is
-deleted, and waited for until its pods are gone. The worker's account needs create, get, list and delete on
-jobs, list on pods and get on pods/log.
+The job's name follows from the execution and the attempt, so a repeated create creates nothing. The job of an earlier
+attempt, left by a dead worker, is ended before the next one starts. Cancelled work is deleted, and waited for until
+its pods are gone. The worker's account needs create, get, list and delete on jobs, list on pods and get on pods/log.
 """
 
 from __future__ import annotations
@@ -152,7 +150,7 @@ class _Attempt:
             log.warning("kubernetes.job_not_ended", job=self._name, reason=str(error))
 
     async def end_earlier(self) -> None:
-        """Delete the jobs of earlier attempts, whose workers may have died without doing so."""
+        """Delete the jobs of earlier attempts, as their workers may have died without doing so."""
         if self._run.event.attempt == 1:
             return
         labels = f"{kubernetes_job.EXECUTION_LABEL}={self._run.event.execution_id}"

@@ -101,7 +101,7 @@ def _tls(path: Path, cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl
         tls.check_hostname = False
         tls.verify_mode = ssl.CERT_NONE
     if "client-certificate-data" in user:
-        # OpenSSL takes these from files only; this one is gone again in a moment and nobody else may read it.
+        # OpenSSL takes these from files only; this one is gone again in a moment, and no other user may read it.
         with tempfile.NamedTemporaryFile("w") as file:
             pem = (_decoded(user, "client-certificate-data"), _decoded(user, "client-key-data"))
             file.write("\n".join(each or "" for each in pem))

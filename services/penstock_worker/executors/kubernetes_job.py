@@ -31,8 +31,8 @@ def name_of(run: Run) -> str:
 
 
 def manifest(run: Run, options: KubernetesOptions, params: Mapping[str, Any], keep: float) -> dict[str, Any]:
-    """The Job. Kubernetes itself never tries again (that is for the retry policy), ends it when its time is
-    up even if the worker is gone, and removes it `keep` seconds after its end. Raises InvalidInput if the
+    """Return the Job. Kubernetes itself never retries it, as that is for the retry policy. It ends it when its time
+    is up even if the worker is gone, and removes it `keep` seconds after its end. Raises InvalidInput if the
     parameters are too large for an environment variable."""
     given = orjson.dumps(params)
     if len(given) > PARAMS_LIMIT:

@@ -63,7 +63,7 @@ def _marked(mark: bytes) -> list[int]:
     found = []
     with contextlib.suppress(FileNotFoundError):  # a system without /proc
         for entry in os.listdir("/proc"):
-            # Gone meanwhile, or somebody else's.
+            # Gone meanwhile, or a process of another user.
             with contextlib.suppress(OSError):
                 if entry.isdigit():
                     with open(f"/proc/{entry}/environ", "rb") as environ:

@@ -26,7 +26,7 @@ class OrphanRegistry:
 
     def mark(self) -> dict[str, str]:
         """Return the variables for the environment of a process that is about to start."""
-        if self._owner != os.getpid():  # the first time; or a fork of a worker, whose children are its own
+        if self._owner != os.getpid():  # the first time; or a fork of a worker, which has children of its own
             self._owner, self._token = os.getpid(), secrets.token_hex(16)
             self._groups, self._killer = set(), None
         if self._killer is None:

@@ -30,8 +30,8 @@ class PipeReader:
         return False
 
     def drain(self, at_most: int = 256) -> None:
-        """Take what is in the pipe now: what a process that has ended, or said that it is done, had written.
-        Bounded, because somebody else may still write."""
+        """Take what is in the pipe now: what a process that has ended, or said that it is done, had written. Bounded,
+        because another process may still write."""
         while self._fd >= 0 and at_most and self._read():
             at_most -= 1
 

@@ -1,9 +1,9 @@
 """Runs functions in child processes, kept warm and used again: for code that hangs, leaks, crashes or blocks.
 
-Cancelled work gets SIGTERM, which raises inside the function so that its `finally` blocks run, and after the
-grace SIGKILL, with everything that it has started. A crash, `os._exit` or a segmentation fault fails only its
-own attempt. Children die with the worker, even by kill -9. Between attempts a child is an ordinary process:
-what an action leaves running in threads or subprocesses of its own stays until the child is replaced.
+Cancelled work gets SIGTERM, which raises inside the function so that its `finally` blocks run. After the grace it
+gets SIGKILL, with all processes that it has started. A crash, `os._exit` or a segmentation fault fails only its own
+attempt. Children die with the worker, even by kill -9. Between attempts a child is an ordinary process: what an
+action leaves running in threads or subprocesses of its own stays until the child is replaced.
 """
 
 from __future__ import annotations

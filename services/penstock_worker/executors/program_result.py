@@ -2,10 +2,10 @@
 
 | exit status | meaning |
 |---|---|
-| 0 | completed; the result is the JSON that it printed last |
-| 75 (`EX_TEMPFAIL`) | failed, to be retried even if the policy lists other errors only |
-| 64, 65, 78 (`EX_USAGE`, `EX_DATAERR`, `EX_CONFIG`) | failed for good: another attempt meets the same |
-| any other, or a signal | failed; the retry policy decides |
+| 0 | completed; the result is the JSON that it printed last. |
+| 75 (`EX_TEMPFAIL`) | failed, to be retried even if the policy lists other errors only. |
+| 64, 65, 78 (`EX_USAGE`, `EX_DATAERR`, `EX_CONFIG`) | failed for good: another attempt meets the same. |
+| any other, or a signal | failed; the retry policy decides. |
 
 The numbers are those of BSD's sysexits.h. The error's type is `ExitStatus`, or `Killed` for a signal.
 """
@@ -26,7 +26,7 @@ _CANDIDATES = 64
 
 
 def failure(status: int, said: str) -> Outcome:
-    """The outcome of a program that ended with `status` (minus N for signal N), and `said` that on stderr."""
+    """Return the outcome of a program that ended with `status` (minus N for signal N) and this text on stderr."""
     lines = said.rstrip().splitlines()
     last = lines[-1].strip() if lines else ""
     if status < 0:
@@ -43,10 +43,10 @@ def failure(status: int, said: str) -> Outcome:
 
 
 def success(output: bytes, limit: int, *, cut: bool = False) -> tuple[Outcome, bytes]:
-    """The outcome of a program that ended well, and what else it printed.
+    """Return the outcome of a program that ended well, and the rest of its output.
 
-    The result is its whole output if that is one JSON document, else the document that ends its output, begun
-    at the start of a line; no output is null. `cut`: the beginning of the output is missing."""
+    The result is its whole output if that is one JSON document, else the document that ends its output, begun at the
+    start of a line. No output is null. `cut`: the beginning of the output is missing."""
     output = output.rstrip()
     if not output and not cut:
         return Outcome.returned(None), b""

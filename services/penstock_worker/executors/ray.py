@@ -1,8 +1,9 @@
-"""Runs functions on a Ray cluster: each attempt is an actor, which does the work in a child process of its own.
+"""The executor of functions on a Ray cluster. Each attempt is an actor, which does the work in a child process.
 
-The child is ended as the process executor ends one: SIGTERM, grace, SIGKILL. The actor has the name of its execution, so that of
-one execution never two run, and a later attempt finds and ends an earlier one whose worker died. It ends by itself too when the
-worker of Penstock is gone, as it is owned by it. Ray never runs it again: what is lost with its node is an attempt that was lost.
+The child is ended as the process executor ends one: SIGTERM, grace, SIGKILL. The actor has the name of its execution,
+so that of one execution never two run. A later attempt finds and ends an earlier one that has lost its worker. It
+ends by itself too when the worker of Penstock is gone, as it is owned by it. Ray never runs it again: what is lost
+with its node is an attempt that was lost.
 """
 
 from __future__ import annotations
@@ -102,7 +103,8 @@ class _Actor:
         self._answer: asyncio.Future[Any] | None = None
 
     async def end_earlier(self) -> None:
-        """End the actor of an attempt before this one, whose worker may have died without doing so, and wait until it has."""
+        """End the actor of an earlier attempt, as its worker may have died without doing so, and wait until it has
+        ended."""
         if self._run.event.attempt == 1:
             return
         deadline = time.monotonic() + self._run.grace + END_MARGIN

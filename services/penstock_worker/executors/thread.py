@@ -1,9 +1,9 @@
 """Runs plain functions in threads of its own: the default for `def`.
 
 A thread cannot be killed. When an attempt is cancelled or times out, `current().cancelled` turns true for the
-function to see; if it does not return within the grace it is **leaked**: its log and its result are dropped,
-the claim's fence keeps it from changing anything, and it counts against the capacity until it ends, so that a
-worker never runs more than it may. Functions that can hang belong in the process executor.
+function to see. If it does not return within the grace it is **leaked**. Its log and its result are dropped, and the
+claim's fence keeps it from changing anything. It counts against the capacity until it ends, so that a worker never
+runs more than it may. Functions that can hang belong in the process executor.
 """
 
 from __future__ import annotations
