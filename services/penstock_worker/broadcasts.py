@@ -30,9 +30,9 @@ async def obey_broadcasts(transport: Transport, session: Session, runner: Runner
             for one in told:
                 if isinstance(one, WorkParked):
                     runner.parked_work.parked(one.queue)
-            here = [id for id in named(told) if id in runner.running]
-            if here:
-                runner.cancel(await attempts.canceling(session, here))
+            running = [id for id in named(told) if id in runner.running]
+            if running:
+                runner.cancel(await attempts.canceling(session, running))
     finally:
         await subscription.close()
 
