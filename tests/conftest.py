@@ -64,7 +64,7 @@ TRANSPORTS = ("postgres", "rabbitmq")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Where the mark `either_transport` says so, a test is run on one of the transports, and about as many on each of them.
+    """Run a test with the mark `either_transport` on one of the transports, and about as many on each of them.
     PENSTOCK_TEST_TRANSPORTS=both runs all on both, as `make mutate` does."""
     test = metafunc.definition
     if "transport" not in metafunc.fixturenames or os.environ.get("PENSTOCK_TEST_TRANSPORTS") == "both":
@@ -116,7 +116,7 @@ def loggers_not_kept() -> None:
 
 @pytest.fixture(autouse=True)
 def logs_apart() -> Iterator[None]:
-    """What services of this process log is no part of what a command prints in a test."""
+    """Keep the logs of services of this process out of the output of commands in a test."""
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.__stderr__))
     yield
     structlog.reset_defaults()
@@ -157,7 +157,7 @@ async def template(postgres_server: Postgres) -> AsyncIterator[str]:
 
 @pytest.fixture(scope="session")
 async def gated(postgres_server: Postgres, template: str) -> AsyncIterator[str]:
-    """The same with gates in its functions, for the races that are stepped through."""
+    """Return the template with gates in its functions, for the races that are stepped through."""
     async with explore.gated(postgres_server, template) as name:
         yield name
 

@@ -147,7 +147,7 @@ def functions_stay_small(path: PurePosixPath, text: str) -> Iterator[tuple[int, 
 
 
 def plans_are_chosen_by_profile(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
-    """What planner.toml says, and nothing in between: a setting in a function's file is found by nobody."""
+    """Plans are chosen by planner.toml alone: a setting in a function's file would be overlooked."""
     if not _is_function(path):
         return
     named = list(PLANNER.finditer(text))

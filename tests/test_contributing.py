@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md and the pages about the code name is there."""
+"""The names in CONTRIBUTING.md and the pages about the code exist."""
 
 from __future__ import annotations
 

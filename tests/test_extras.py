@@ -1,4 +1,4 @@
-"""What `pip install penstock` brings is enough for the client, executors and workers; the rest says what to install."""
+"""The packages of `pip install penstock` are enough for the client, executors and workers; the rest says what to install."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `make mutate` does, on a sample: its operators, its verdicts, and the survivors that are explained."""
+"""The effect of `make mutate`, on a sample: its operators, its verdicts, and the survivors that are explained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is installed is whole, and what is locked has hashes and no address."""
+"""The installed package is whole, and the locked packages have hashes and no address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/wire-format.md says is so: its example publishes an event without a line of ours."""
+"""The statements of docs/wire-format.md are true: its example publishes an event without a line of ours."""
 
 from __future__ import annotations
 

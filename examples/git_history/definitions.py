@@ -49,7 +49,7 @@ def survey(folder: str, sha: str, subject: str, paths: list[str]) -> Any:
 
 @action
 def weigh(subject: str, insertions: int, deletions: int, files: int) -> dict[str, Any]:
-    """How large a large commit is."""
+    """Return the size of a large commit."""
     return {"subject": subject, "lines": insertions + deletions, "files": files}
 
 

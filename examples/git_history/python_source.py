@@ -1,4 +1,4 @@
-"""How long and how branched Python code is, by its syntax tree."""
+"""The length and branching of Python code, by its syntax tree."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SystemError. The filters of warnings are shared by all threads too."""
 
 @dataclass(slots=True)
 class Found:
-    """What a file holds."""
+    """The definitions of a file."""
 
     functions: int = 0
     classes: int = 0

@@ -1,4 +1,4 @@
-"""What is made of the measurements."""
+"""The reports of the measurements."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ FIELDS = "%x00%H%x09%cI%x09%s"
 
 
 def events(folder: Path, *, commits: int, files: int) -> tuple[str, list[dict[str, Any]]]:
-    """What there is, in words, and as payloads of git.commit, newest first: at most so many commits, and of them as
-    many as have so many Python files."""
+    """Return the history in words, and as payloads of git.commit, newest first: at most so many commits, and of them as many
+    as have so many Python files."""
     top = _git(folder, "rev-parse", "--show-toplevel").strip()
     found = list(_commits(Path(top), commits)) if top else []
     if len(found) >= FEW:
@@ -109,7 +109,7 @@ def _until(found: list[dict[str, Any]], files: int) -> list[dict[str, Any]]:
 
 
 def _git(folder: Path, *words: str) -> str:
-    """What git says; nothing where there is no git, no repository, or none that it trusts."""
+    """Return the output of git, or nothing where there is no git, no repository, or none that it trusts."""
     try:
         run = subprocess.run(
             ["git", "-c", "core.quotePath=false", *words], cwd=folder, capture_output=True, check=False

@@ -15,7 +15,7 @@ READY = b"Z\x00\x00\x00\x05I"
 
 
 class Answers:
-    """What the connections by way of one proxy have in common: which answer is to be lost."""
+    """The state that the connections of one proxy share: the answer that is to be lost."""
 
     def __init__(self) -> None:
         self._word: bytes | None = None
@@ -38,7 +38,7 @@ class Answers:
         return True
 
     def take(self, statement: bytes) -> bool:
-        """Whether this statement is the one. Nobody else's is, then."""
+        """Return true if this statement is the one to lose. No other session's is, then."""
         if self._word is None or self._word not in statement:
             return False
         self._word = None

@@ -23,7 +23,7 @@ UNKNOWN = "select count(*) as count from attempt where error ->> 'message' = 'it
 
 @dataclass
 class Ended:
-    """What has ended: with its right result, given up with its worker (and why), or otherwise."""
+    """The ended executions: with the right result, given up with their worker and the reason, or otherwise."""
 
     right: list[UUID] = field(default_factory=list)
     given_up: list[str] = field(default_factory=list)

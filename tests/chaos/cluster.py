@@ -138,7 +138,7 @@ async def _network(stack: AsyncExitStack, database: str, broker: str) -> Network
 
 
 def _through(url: str, port: int | None) -> str:
-    """The same address by way of a proxy."""
+    """Return the same address by way of a proxy."""
     if port is None:
         return url
     parts = urlsplit(url)

@@ -1,4 +1,4 @@
-"""What became of everything that was submitted, counted from the database when all has come to rest."""
+"""The outcomes of all submitted work, counted from the database when all has come to rest."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Ledger:
 
     @property
     def faults_found(self) -> dict[str, int]:
-        """What must be nought, and is not."""
+        """Return the counts that must be nought, and are not."""
         counts = {
             "lost": self.lost,
             "wrong": len(self.wrong),

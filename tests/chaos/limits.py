@@ -45,7 +45,7 @@ order by 1, 2, 3, 4
 
 @dataclass(frozen=True)
 class Ledger:
-    """What happened; the last five must be 0, but for `really_over` where a live worker was taken for dead."""
+    """The counts of a run; the last five must be 0, but for `really_over` where a live worker was taken for dead."""
 
     limit: int
     keys: int
@@ -137,7 +137,7 @@ async def submit(house: Installation, ref: str, count: int, keys: int) -> None:
 
 
 def over_limit(log: Sequence[Row], steps: Sequence[Row]) -> int:
-    """As counted under the key's lock, and counted anew: who was let in and had not left yet, by the history."""
+    """Count the admissions over the limit, as counted under the key's lock and again by the history."""
     counted: int = sum(row["held"] > row["allowed"] for row in log)
     holders: dict[tuple[int, str], int] = defaultdict(int)
     for row in steps:
@@ -171,7 +171,7 @@ def out_of_order(log: Sequence[Row]) -> int:
 
 
 def really_over(marks: Path, deaths: dict[int, float], limit: int) -> int:
-    """Who was killed ran until then."""
+    """Count the executions over the limit, if killed ones ran until their kill."""
     begun: dict[tuple[str, ...], float] = {}
     steps: list[tuple[float, int, str]] = []
     for line in marks.read_text().splitlines():

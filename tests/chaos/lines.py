@@ -15,8 +15,8 @@ where execution_id = any($1::uuid[]) order by execution_id, seq
 
 
 async def overtaken(session: Session, intent: Intent) -> list[str]:
-    """Whoever stood in line, and saw one who was submitted later get in first. What the database says of when they were
-    ready is not asked; who was lost on the way to the line, and has not stood in it yet, may be passed."""
+    """Return the executions that stood in line and saw a later submit get in first. The instants of the database are not
+    used. An execution that was lost on the way to the line, and has not stood in it yet, may be passed."""
     found: list[str] = []
     for line in intent.lines.values():
         admissions = {row["id"]: row for row in await session.fetch(ADMISSIONS, line)}

@@ -48,7 +48,7 @@ MOST_OPEN = 3000
 
 @dataclass
 class Intent:
-    """What was submitted: executions with their right results, events with their numbers."""
+    """The submitted work: executions with their right results, events with their numbers."""
 
     results: dict[UUID, Any] = field(default_factory=dict)
     flows: set[UUID] = field(default_factory=set)
@@ -100,7 +100,7 @@ class Load:
         return int(count * self._share * (tick + 1)) - int(count * self._share * tick)
 
     async def _open(self) -> int:
-        """How many executions are open, as far as anybody can be asked."""
+        """Count the open executions, as far as the database can be asked."""
         try:
             [[count]] = await self._client.session.fetch(
                 "select count(*) from execution where finished_at is null"

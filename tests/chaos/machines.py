@@ -45,7 +45,7 @@ class Replica:
             self.process.send_signal(number)
 
     async def ready(self) -> bool:
-        """Whether it says that it consumes messages."""
+        """Return true if it says that it consumes messages."""
         try:
             async with httpx.AsyncClient(verify=trusted()) as client:
                 answer = await client.get(f"http://127.0.0.1:{self.port}/ready", timeout=5)
@@ -56,7 +56,7 @@ class Replica:
 
 @dataclass
 class Network:
-    """What stands between a machine and the servers, and can be broken. `hostile`: before the link to the broker."""
+    """The links between a machine and the servers, which can be broken. `hostile`: before the link to the broker."""
 
     links: Mapping[str, Proxy]
     answers: Answers
@@ -116,7 +116,7 @@ class Spread:
     """What ended without being asked to."""
 
     def logged(self, words: str) -> int:
-        """How many lines of PostgreSQL's log have these words, as far as it can be read."""
+        """Count the lines of PostgreSQL's log with these words, as far as it can be read."""
         return 0
 
     def replicas(self, role: Role | None = None) -> Iterator[Replica]:
@@ -134,7 +134,7 @@ class Spread:
             await asyncio.sleep(0.5)
 
     async def unready(self, patience: float) -> list[str]:
-        """Who still does not consume messages so many seconds from now."""
+        """Return the replicas that still do not consume messages so many seconds from now."""
         until = time.monotonic() + patience
         left = list(self.replicas())
         while left and time.monotonic() < until:

@@ -1,4 +1,4 @@
-"""Whoever breaks things: draws faults by a seed and makes them happen, one after the other, with pauses."""
+"""The nemesis: draws faults by a seed and makes them happen, one after the other, with pauses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Nemesis:
         self._only = only
 
     async def rage(self, seconds: float, *, between_processes: float, between_servers: float) -> None:
-        """For so long. The means of the pauses are given in seconds."""
+        """Break things for so long. The means of the pauses are given in seconds."""
         until = time.monotonic() + seconds
         await asyncio.gather(
             self._break(

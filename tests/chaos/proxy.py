@@ -51,7 +51,7 @@ class Proxy:
 
     @property
     def connections(self) -> int:
-        """That pass through it now."""
+        """Count the connections that pass through it now."""
         return len(self._passing)
 
     def cut(self) -> None:

@@ -16,7 +16,7 @@ from unnest($1::uuid[]) x cross join lateral recorded_steps(x) s where s.name = 
 
 
 async def called_again(session: Session, calls: Path, stories: Mapping[UUID, int]) -> list[str]:
-    """What an attempt called although an attempt before it had recorded it, and what is recorded wrongly or not at all."""
+    """Return the steps that were called again although an earlier attempt had recorded them, and wrong or missing records."""
     made = [tuple(map(int, line.split())) for line in calls.read_text().splitlines()]
     recorded: dict[tuple[int, int], int] = {}
     found = []

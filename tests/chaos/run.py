@@ -50,7 +50,7 @@ select 1 where not exists (select from execution where finished_at is null)
 
 @dataclass
 class Run:
-    """What a run gave: the ledger, the faults, and all of it as text."""
+    """The result of a run: the ledger, the faults, and all of it as text."""
 
     ledger: Ledger
     faults: Sequence[Happened]

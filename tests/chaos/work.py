@@ -1,4 +1,5 @@
-"""What runs under chaos. The right result of each execution follows from its parameters, whatever happened on the way."""
+"""The work that runs under chaos. The right result of each execution follows from its parameters, whatever happened on the
+way."""
 
 from __future__ import annotations
 

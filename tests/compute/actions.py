@@ -1,4 +1,4 @@
-"""What the clusters of tests run: importable there, too."""
+"""The actions of the clusters of tests: importable there, too."""
 
 from __future__ import annotations
 

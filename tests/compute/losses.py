@@ -1,4 +1,4 @@
-"""What both kinds of clusters are put through: flows of a whole installation, and losses."""
+"""The trials of both kinds of clusters: flows of a whole installation, and losses."""
 
 from __future__ import annotations
 

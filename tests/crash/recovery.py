@@ -28,7 +28,7 @@ where (e.status, r.result ->> 'n') is distinct from ('completed', p.params ->> '
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What came of an outage. `seconds`: from when everything was back until all was done."""
+    """The figures of an outage. `seconds`: from when everything was back until all was done."""
 
     outage: str
     out: float

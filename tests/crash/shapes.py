@@ -49,7 +49,7 @@ LAST = 60
 
 
 def result(n: int) -> list[int]:
-    """What comes of a run with this parameter."""
+    """Return the result of a run with this parameter."""
     return [12, n * 8, 1]
 
 

@@ -58,6 +58,6 @@ async def test_the_node_that_leads_and_the_primary_die_one_after_the_other_and_a
 
 
 async def unfinished(house: Installation, log: Path) -> str:
-    """Where everything stands that should have ended, and what the services said last."""
+    """Describe the state of all that should have ended, and the last lines of the services."""
     rows = [*await house.rows(OPEN), *await house.rows("select queue, ids, due_at, tries, error from outbox")]
     return "\n".join((*(str(dict(row)) for row in rows), log.read_text()[-3000:]))

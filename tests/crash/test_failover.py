@@ -108,7 +108,7 @@ async def test_nobody_is_told_of_work_that_only_the_primary_has(
 async def test_a_failover_that_loses_the_last_commits_leaves_an_installation_that_goes_on(
     pair: ReplicatedPostgres, broker: str | None
 ) -> None:
-    """As an asynchronous standby does that was behind: the database is as it was a moment ago; workers and the broker know of
+    """The standby is asynchronous and was behind, so the database is as it was a moment ago. Workers and the broker know of
     work that it has not, and not of work that it has."""
     await migrate.upgrade(Settings(database_url=SecretStr(pair.dsn())))
     async with Installation(pair.dsn(), broker, stale_threshold=10.0) as house:

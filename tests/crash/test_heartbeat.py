@@ -1,4 +1,4 @@
-"""What a heartbeat costs with much to carry, and that a blocked event loop does not stop it."""
+"""The cost of a heartbeat with much to carry; a blocked event loop does not stop it."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ ENDS = "select 0::bigint as outbox_id, 'execution.completed' as queue, array_agg
 
 
 async def lose_everything(house: Installation, broker: str | None) -> None:
-    """As if every queue had been purged."""
+    """Lose all messages, as if every queue had been purged."""
     parts = await house.parts()
     await parts.publisher.flush()
     await house.rows("delete from outbox")

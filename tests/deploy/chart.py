@@ -24,14 +24,14 @@ def template(*options: str, chart: Path = CHART) -> subprocess.CompletedProcess[
 
 
 def rendered(*options: str, chart: Path = CHART) -> list[Document]:
-    """What would be applied, with these options of `helm template`."""
+    """Return the documents that would be applied, with these options of `helm template`."""
     told = template(*options, chart=chart)
     assert told.returncode == 0, told.stderr
     return [one for one in yaml.safe_load_all(told.stdout) if one is not None]
 
 
 def refused(*options: str) -> str:
-    """Why Helm does not take these options."""
+    """Return the reason for which Helm refuses these options."""
     told = template(*options)
     assert told.returncode != 0, "nothing was wrong"
     return told.stderr

@@ -1,4 +1,4 @@
-"""Whether KEDA and the Prometheus operator would take a resource: by models that were made from their definitions of it."""
+"""The models of KEDA and the Prometheus operator, made from their definitions, that tell whether they would take a resource."""
 
 from __future__ import annotations
 

@@ -69,6 +69,6 @@ class Native:
         return self._log.read_text(errors="replace")[-4000:]
 
     def _environment(self, given: Mapping[str, str]) -> dict[str, str]:
-        """What is in the folder is installed."""
+        """Return the environment of a service, with the package of the folder."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
         return {**kept, **given, "PYTHONPATH": os.pathsep.join((python_path(), str(self.folder)))}

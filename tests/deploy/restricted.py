@@ -14,7 +14,7 @@ SECCOMP = {"RuntimeDefault", "Localhost"}
 
 
 def violations(pod: dict[str, Any]) -> list[str]:
-    """What the standard, or this project, forbids of a pod's spec."""
+    """Return the faults of a pod's spec by the standard or by the rules of this project."""
     return [*_of_pod(pod), *(found for one in _containers(pod) for found in _of_container(one, pod))]
 
 

@@ -110,7 +110,7 @@ def test_services_take_their_settings(case: list[Document], monkeypatch: pytest.
 
 
 def variables(container: Document, documents: list[Document]) -> dict[str, str]:
-    """As the container would have them; every secret that it names is there."""
+    """Return the variables of the container, with every secret that it names."""
     maps = {one["metadata"]["name"]: one["data"] for one in of_kind(documents, "ConfigMap")}
     found: dict[str, str] = {}
     for source in container.get("envFrom", []):
@@ -202,7 +202,7 @@ def test_every_value_has_a_default() -> None:
 
 
 def unset(schema: Any, values: Any, path: str = "") -> Iterator[str]:
-    """What the schema knows of and values.yaml does not have. (Parts of pods and groups say only what differs.)"""
+    """Return the keys that the schema has and values.yaml has not. Parts of pods and groups say only what differs."""
     if "$ref" in schema:
         schema = SCHEMA["definitions"][schema["$ref"].rpartition("/")[2]]
     for name, inner in schema.get("properties", {}).items():

@@ -27,7 +27,7 @@ DEFAULTS = {
 
 
 def base() -> list[Document]:
-    """What stands there, and what kustomize would make of it."""
+    """Return the documents of the base, and their form after kustomize."""
     files = [file for file in sorted(BASE.glob("*.yaml")) if file.stem != "kustomization"]
     literals = yaml.safe_load((BASE / "kustomization.yaml").read_text())["configMapGenerator"][0]["literals"]
     settings = {"kind": "ConfigMap", "data": dict(line.split("=", 1) for line in literals)}
@@ -35,7 +35,7 @@ def base() -> list[Document]:
 
 
 def part(document: Document) -> str:
-    """Which of PARTS it is of, by its name; empty: of all."""
+    """Return the part of PARTS by the name of an object, or an empty text for all."""
     name = document["metadata"]["name"].split("-")
     return next((one for one in PARTS if one in name), "")
 

@@ -29,7 +29,7 @@ NAMED = re.compile(r"\bpenstock_\w+")
 
 
 async def shows(port: int, name: str) -> str:
-    """What a service shows, once it shows this."""
+    """Return the metrics of a service, once it shows this one."""
     async with asyncio.timeout(60):
         while True:
             with contextlib.suppress(httpx.ConnectError):

@@ -1,4 +1,5 @@
-"""What docker-compose.yml and the units of systemd start, started here: it comes up in their order, runs work, and drains."""
+"""The services of docker-compose.yml and of the units of systemd, started here: they come up in their order, run work, and
+drain."""
 
 from __future__ import annotations
 
@@ -132,7 +133,7 @@ class Machine:
 
 
 def unit(name: str) -> dict[str, list[str]]:
-    """What it says by key, of all sections."""
+    """Return the settings of a unit by key, of all sections."""
     found: dict[str, list[str]] = {}
     for line in (ROOT / "deploy/systemd" / name).read_text().splitlines():
         key, equals, value = line.partition("=")

@@ -1,4 +1,4 @@
-"""What `deploy/` hands to Kubernetes and systemd is valid there, and names commands, settings and ports that exist."""
+"""The files of `deploy/` for Kubernetes and systemd are valid there, and name commands, settings and ports that exist."""
 
 from __future__ import annotations
 

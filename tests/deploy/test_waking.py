@@ -26,7 +26,7 @@ async def plain(n: int) -> int:
 
 @action(pack="shop", limits=[Limit(1)])
 async def limited(n: int) -> int:
-    """What no live worker runs stands in line where it has a limit, and on its route where it has none."""
+    """Work that no live worker runs stands in line where it has a limit, and on its route where it has none."""
     return n
 
 
@@ -48,7 +48,7 @@ def triggers() -> dict[str, list[dict[str, Any]]]:
 
 
 class Keda:
-    """Of a group of workers: what KEDA makes of its triggers."""
+    """The view of KEDA of a group of workers: the values of its triggers."""
 
     def __init__(self, server: Prometheus, group: str) -> None:
         self._server = server
@@ -58,7 +58,7 @@ class Keda:
         return [await self._server.ask(one["query"]) for one in self._triggers]
 
     async def active(self) -> bool | None:
-        """Whether there shall be workers; None: not known, and they stay as many as they are."""
+        """Return true if there shall be workers, and None if it is not known and they stay as many as they are."""
         pairs = list(zip(await self.values(), self._triggers, strict=True))
         if any(value is not None and value > float(one["activationThreshold"]) for value, one in pairs):
             return True

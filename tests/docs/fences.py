@@ -41,7 +41,7 @@ Part = File | Command | Code
 
 
 def parts(page: Path) -> Iterator[Part]:
-    """What is to be done with a page, in its order. Raises ValueError for a fence that nobody would look at."""
+    """Return the parts of a page in their order. Raises ValueError for a fence that no part would run."""
     for found in _FENCE.finditer(page.read_text()):
         info, text = found["info"], found["text"]
         if _ELSEWHERE.fullmatch(info):
@@ -67,7 +67,7 @@ def commands(text: str) -> Iterator[Command]:
 
 
 def fits(printed: str, promised: str) -> bool:
-    """Whether this was printed: `...` stands for anything, and one space for any number of them."""
+    """Return true if this was printed: `...` stands for anything, and one space for any number of them."""
     wanted = ".*".join(r"\s+".join(map(re.escape, part.split())) for part in promised.split("..."))
     loose = re.sub(r"(?<!\\)\.\*", r"\\s*.*?\\s*", wanted)
     return re.fullmatch(rf"\s*{loose}\s*", printed, re.S) is not None

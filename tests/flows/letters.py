@@ -1,4 +1,4 @@
-"""What tests of dead letters and of unroutable messages look for."""
+"""The letters and messages that tests of dead letters and of unroutable messages look for."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ async def sturdy(n: int) -> dict[str, int]:
 
 @action(pack="shop", max_recoveries=1000, limits=[Limit(20)])
 async def narrow(n: int) -> dict[str, int]:
-    """The same, twenty at a time."""
+    """Return the same, twenty at a time."""
     await asyncio.sleep(0.02)
     return {"n": n}
 

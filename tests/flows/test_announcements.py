@@ -26,7 +26,7 @@ Heard = list[Envelope]
 async def listening(
     database: str, broker: str | None
 ) -> AsyncIterator[tuple[Heard, Callable[[], Awaitable[None]]]]:
-    """What is heard, without any code of Penstock but the decoder; and a function that lets more arrive."""
+    """Listen without any code of Penstock but the decoder. Yields the announcements, and a function that lets more arrive."""
     heard: Heard = []
     if broker is None:
         connection = await asyncpg.connect(database)

@@ -1,4 +1,4 @@
-"""How many sessions the services have with PostgreSQL, and what they do where it gives them no more."""
+"""The number of sessions that the services have with PostgreSQL, and their conduct where it gives them no more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an execution and a step of a workflow cost in statements, commits and messages, beside the figures of costs.json: the
+"""The cost of an execution and of a step of a workflow in statements, commits and messages, beside the figures of costs.json: the
 same on every machine, in every minute. Where a change moves them, that file says so:
 
     PENSTOCK_WRITE_COSTS=1 .venv/bin/python -m pytest -n 0 tests/flows/test_costs.py
@@ -59,8 +59,8 @@ def chained(steps: int) -> Any:
 
 @dataclass
 class Asked:
-    """How much sessions have asked of PostgreSQL for the sake of some work. Not in it: the loops, and looks for messages,
-    whose number is a matter of time."""
+    """The statements that sessions send to PostgreSQL for the sake of some work. The loops, and looks for messages, are not
+    counted, as their number is a matter of time."""
 
     statements: int = 0
     deletes: int = 0

@@ -46,7 +46,7 @@ async def waiting(house: Installation) -> Installation:
 
 @pytest.fixture
 async def cluster(database: str, vhost: str) -> AsyncIterator[Installation]:
-    """The same on RabbitMQ, where the queue of the route is there already, and nothing is thought lost for a while."""
+    """Start the same on RabbitMQ, where the queue of the route exists already, and nothing is thought lost for a while."""
     async with Installation(database, vhost, restage_age=60, relay_age=60) as house:
         await house.apply(*shop.ALL, alone, FLOW)
         parts = await house.parts()

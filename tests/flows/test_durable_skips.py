@@ -1,4 +1,4 @@
-"""What people do without, of what a durable function waits for."""
+"""The skips of awaited values of durable functions by people."""
 
 from __future__ import annotations
 

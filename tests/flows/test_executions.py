@@ -173,7 +173,7 @@ async def test_cancelling_what_has_not_started_ends_it_at_once(house: Installati
 
 
 async def test_a_broadcast_that_nobody_asked_for_cancels_nothing(house: Installation) -> None:
-    """Whoever may write to the exchange of broadcasts may say anything."""
+    """A client that may write to the exchange of broadcasts may send anything."""
     await house.start(shop.wait_for, heartbeat_interval=30.0, stale_threshold=90.0)
     victim, asked = await house.client.start_many("shop.wait_for", [{"seconds": 2}, {"seconds": 600}])
     await house.until("select 1 from execution where status = 'running' having count(*) = 2")

@@ -1,4 +1,4 @@
-"""What a task executor has no room for is not claimed: it waits, with no attempt counted, until there is room."""
+"""Work without room in its task executor is not claimed: it waits, with no attempt counted, until there is room."""
 
 from __future__ import annotations
 

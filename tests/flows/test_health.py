@@ -1,4 +1,4 @@
-"""What a service says of itself on its port."""
+"""The answers of a service on its port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What /metrics says of the whole installation."""
+"""The metrics of the whole installation."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def nothing_commits_late(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def measured(parts: Parts, *, anew: bool = True) -> dict[str, float]:
-    """What a replica shows once the loop had its turn. `anew`: after all that has happened, whoever measured it: the executor
-    of the house has the same loop."""
+    """Return the metrics of a replica once its loop had its turn. `anew`: after all that has happened, measured by any
+    replica: the executor of the house has the same loop."""
     session = parts.database.session()
     [now] = await session.fetch("select clock_timestamp() as at")
     for _ in range(200 if anew else 1):

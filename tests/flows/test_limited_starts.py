@@ -26,7 +26,7 @@ async def enter(n: int) -> int:
 async def test_starts_awaited_one_after_the_other_begin_in_that_order(
     house: Installation, database: str
 ) -> None:
-    """As long as none has to wait for the lock for so long that it is left to an executor, and a later one is first."""
+    """The order holds as long as no start has to wait for a lock so long that it is left to an executor."""
     operator = await asyncpg.connect(database)
     patient = await operator.fetchval(
         "select replace(pg_get_functiondef('lock_keys_soon'::regproc), '50ms', '20s')"

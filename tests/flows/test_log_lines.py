@@ -1,4 +1,4 @@
-"""What services log names the process that logs it."""
+"""The log lines of services name the process that logs them."""
 
 from __future__ import annotations
 

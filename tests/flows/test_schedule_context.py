@@ -1,4 +1,4 @@
-"""What a run is told by its schedule, whatever runs it."""
+"""The context that a run gets from its schedule, whatever runs it."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def each_second(n: int = 0, **options: Any) -> Schedule:
 
 
 async def no_instant_is_left_out_or_done_twice(house: Installation) -> None:
-    """Of every schedule, each second from its first fire to its last has one fire with one execution of its own."""
+    """Assert that of every schedule each second from its first fire to its last has one fire with one execution of its own."""
     rows = await house.rows(
         "select schedule, count(*) as fires, count(distinct execution_id) as executions, "
         "extract(epoch from max(due_at) - min(due_at)) + 1 as seconds from fire group by schedule"

@@ -1,4 +1,4 @@
-"""Which task executor runs what, what it is told of an attempt, and what it says of itself."""
+"""The choice of a task executor, the attempt that it gets, and its own report."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ ALL = (placed, pack, weigh, send, parcel, rule)
 
 @pytest.fixture
 def received(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
-    """What this process sends."""
+    """Return the spans that this process sends."""
     with traced(monkeypatch) as found:
         yield found
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.either_transport
 
 @pytest.fixture
 def received(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
-    """What this process sends."""
+    """Return the spans that this process sends."""
     with traced(monkeypatch) as found:
         yield found
 

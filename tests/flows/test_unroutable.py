@@ -1,4 +1,4 @@
-"""What the broker has no queue for: it is tried again later and later, and is kept in the end."""
+"""A message without a queue on the broker is tried again later and later, and is kept in the end."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def test_what_the_broker_has_no_queue_for_is_kept_in_the_end(house: Instal
 
 
 async def test_what_tells_whoever_listens_does_not_stay(house: Installation) -> None:
-    """Whoever staged it died: it is nobody's work, and soon gone; where the outbox is the queue, too."""
+    """The process that staged it died. It is work of no other process, and soon gone, even where the outbox is the queue."""
     await house.rows(
         "insert into outbox (queue, ids, due_at) select q, array[gen_random_uuid()], clock_timestamp() "
         "from unnest(array['inquiry.created', 'execution.status.failed', 'nobody.knows']) q returning 1"

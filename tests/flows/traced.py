@@ -17,7 +17,8 @@ from tests.kit.otlp import Collector, Received, collector
 
 @contextmanager
 def traced(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
-    """What this process sends until the end of the block; then each span must have been one that the reference describes."""
+    """Collect the spans of this process until the end of the block; then each span must have been one that the reference
+    describes."""
     with collector() as found:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", found.url)
         monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
@@ -45,7 +46,7 @@ async def arrived(received: Collector, *names: str, count: int = 1) -> None:
 
 
 def by_id(received: Collector) -> dict[str, Received]:
-    """What was received. None came twice."""
+    """Return the received spans by id. None came twice."""
     found = {span.id: span for span in received.spans}
     assert len(found) == len(received.spans), "a span was sent twice"
     return found

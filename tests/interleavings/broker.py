@@ -63,7 +63,7 @@ class Fickle(Silent):
         return confirmed
 
     def next(self, queues: Iterable[str]) -> list[Delivery]:
-        """What comes next of these queues: some of one of them, in any order; perhaps nothing yet."""
+        """Return the next deliveries of these queues: some of one of them, in any order; perhaps nothing yet."""
         here = [message for message in self._waiting if message.queue in queues]
         if not here or self._does("late", 0.15):
             return []

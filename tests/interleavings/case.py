@@ -1,4 +1,4 @@
-"""What a small race is, and what all of them share."""
+"""The case of a small race, and the parts that all cases share."""
 
 from __future__ import annotations
 

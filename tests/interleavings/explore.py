@@ -1,4 +1,4 @@
-"""Which orders are played: all with few switches first, then random ones; each is played once."""
+"""The order of exploration: all orders with few switches first, then random ones; each is played once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SWITCHES = 2
 
 @dataclass
 class Found:
-    """What was played. `seen`: distinct orders. `exhausted`: there are no others with so few switches."""
+    """The played orders. `seen`: distinct orders. `exhausted`: there are no others with so few switches."""
 
     seen: set[str] = field(default_factory=set)
     exhausted: bool = False
@@ -99,7 +99,7 @@ async def play(
 
 
 def _switches(order: Order, step: int, who: int) -> int:
-    """How often somebody was left standing up to `step`, where `who` goes."""
+    """Count how often a session was left standing up to `step`, if `who` goes next."""
     choices = [*order.choices[:step], who]
     return sum(
         1

@@ -20,7 +20,7 @@ from tests.interleavings.stage import Order, Work
 
 @action(pack="shop")
 async def saga(ctx: DurableContext) -> None:
-    """What it does is played by hand."""
+    """Do nothing here: its steps are played by hand."""
 
 
 def records(scene: Scene, id: UUID, worker: UUID | None = None, attempt: int = 1) -> Work:
@@ -74,7 +74,7 @@ async def a_record_and_a_sweep(scene: Scene) -> Sequence[Work]:
 
 
 async def taken_over(scene: Scene, id: UUID, other: UUID, session: Session) -> bool:
-    """Whether another worker runs it now."""
+    """Let another worker take over, and return true if it has."""
     await scene.turns(reap_workers.turn)(session)
     await scene.handles(queues.EXECUTION_REQUESTED, [id])(session)
     return bool(await scene.claims([id], other)(session))

@@ -119,7 +119,7 @@ async def the_limit_goes(scene: Scene) -> Sequence[Work]:
 
 
 async def nobody_was_left(scene: Scene) -> None:
-    """Who is asked for is scheduled or in line, without a loop that finds him."""
+    """Assert that all requested executions are scheduled or in line, without a loop that finds them."""
     left = await scene.session.fetch("select id from execution where status = 'requested'")
     assert not left
     await restore_the_limit(scene)
@@ -161,7 +161,7 @@ async def unclaimed_and_claim(scene: Scene) -> Sequence[Work]:
 
 
 async def workers_are_back(scene: Scene) -> None:
-    """As the loop notices."""
+    """Note the workers, as the loop does."""
     await scene.session.fetch("select notice_workers()")
 
 

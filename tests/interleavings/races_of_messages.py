@@ -120,7 +120,7 @@ def flow(
 
 
 async def restaged(scene: Scene) -> None:
-    """What the broker has lost is noticed, a while later."""
+    """Restage the messages that the broker has lost, a while later."""
     for _ in range(12):
         await scene.play_out()
         if not await scene.session.fetch(

@@ -35,7 +35,7 @@ async def claim_and_cancel(scene: Scene) -> Sequence[Work]:
 
 
 async def the_cancel_was_heard(scene: Scene) -> None:
-    """Whoever came first: nothing that is open has not been told."""
+    """Assert that every open execution has heard of the cancellation, in any order."""
     rows = await scene.session.fetch(
         "select distinct status from execution where status not in ('canceling', 'cancelled')"
     )

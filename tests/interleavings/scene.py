@@ -50,12 +50,12 @@ ROUNDS = 60
 
 
 def soon() -> tenacity.AsyncRetrying:
-    """As `backoff`, in a hurry."""
+    """Return a short backoff, for a hurry."""
     return backoff(first=0.002, most=0.02)
 
 
 class Scene(Desk):
-    """What races are about, and the executor's and worker's own code to race with."""
+    """The scene of races, and the executor's and worker's own code to race with."""
 
     def __init__(self, database: str) -> None:
         self.settings = Settings(
@@ -84,7 +84,7 @@ class Scene(Desk):
     # -- what races --------------------------------------------------------------------------------------------
 
     def handles(self, queue: str, ids: Sequence[UUID]) -> Work:
-        """What a replica of the executor does with a message."""
+        """Handle a message as a replica of the executor does."""
 
         async def work(session: Session) -> None:
             async for attempt in soon():
@@ -95,7 +95,7 @@ class Scene(Desk):
         return work
 
     def turns(self, turn: Callable[[Parts, Session], Awaitable[Any]]) -> Work:
-        """What a loop of the executor does."""
+        """Take a turn of a loop of the executor."""
 
         async def work(session: Session) -> None:
             async for attempt in soon():
@@ -105,7 +105,7 @@ class Scene(Desk):
         return work
 
     def claims(self, ids: Sequence[UUID], worker: UUID | None = None, take: int = 100) -> Work:
-        """What a worker does with an envelope, which comes again if that fails. Its answer: the ids that it got."""
+        """Claim an envelope as a worker does; it comes again if that fails. Returns the ids that it got."""
         identity = Identity(worker or self.worker, "worker", "worker")
 
         async def work(session: Session) -> list[UUID]:
@@ -118,7 +118,7 @@ class Scene(Desk):
         return work
 
     def finishes(self, ids: Sequence[UUID], status: str = "completed", attempt: int = 1) -> Work:
-        """What a worker does at the end of attempts. Its answer: the ids that it moved."""
+        """Finish attempts as a worker does. Returns the ids that it moved."""
         worker = self.worker
 
         async def work(session: Session) -> list[UUID]:
@@ -157,7 +157,7 @@ class Scene(Desk):
 
     @property
     def known_definitions(self) -> list[int]:
-        """Of actions."""
+        """Return the known definitions of actions."""
         return list(self._definitions.values())
 
     def action(self, ref: str) -> Any:

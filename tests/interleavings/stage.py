@@ -57,7 +57,7 @@ class Actor:
 
 @dataclass
 class Order:
-    """Whose turn it was at each step, among whom."""
+    """The session that moved at each step, and the sessions among which it was chosen."""
 
     choices: list[int] = field(default_factory=list)
     enabled: list[tuple[int, ...]] = field(default_factory=list)
@@ -195,7 +195,7 @@ class Stage:
             actor.let_on.set_result(None)
 
     async def _until_all_stand(self, playing: Sequence[Actor]) -> None:
-        """Who waited may have been freed by whoever moved last, and free the next in turn."""
+        """Wait until all stand: a session that waited may have been freed by the last move, and free the next in turn."""
         async with asyncio.timeout(STUCK):
             while True:
                 await self._until_nobody_moves(playing)

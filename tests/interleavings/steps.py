@@ -1,4 +1,4 @@
-"""What a worker does at the end of tasks of workflows, as a work that races."""
+"""The work of a worker at the end of tasks of workflows, as a part of a race."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def takes_who_waits(scene: Scene, ids: Sequence[UUID]) -> Work:
 
 
 async def takes_remembered_steps(scene: Scene, ids: Sequence[UUID]) -> Work:
-    """The same of a worker that remembers their workflows as they are now."""
+    """Take the same steps as a worker that remembers their workflows as they are now."""
     remembered = RememberedWorkflows()
     await _look_up(scene)
     rows = await scene.session.fetch(

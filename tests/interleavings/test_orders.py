@@ -35,7 +35,7 @@ def asked_for(request: pytest.FixtureRequest) -> list[str]:
 async def played(
     request: pytest.FixtureRequest, postgres_server: Postgres, gated: str
 ) -> AsyncIterator[Played]:
-    """What was found of all cases."""
+    """Return the played orders of all cases."""
 
     async def one(name: str) -> Found:
         async with theatre(postgres_server, gated, CASES[name]) as (scene, stage):

@@ -1,1 +1,1 @@
-"""What tests of several folders break things with."""
+"""The tools with which tests of several folders break things."""

@@ -32,8 +32,8 @@ GREETING = 8
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What becomes of a connection once `frames` frames have passed in `direction`. 0 down: it is accepted, and that is all.
-    The greeting of the client counts as its first frame; 3 down is a connection, 4 down an open channel."""
+    """The fate of a connection once `frames` frames have passed in `direction`. 0 down: it is accepted, and that is all. The
+    greeting of the client counts as its first frame; 3 down is a connection, 4 down an open channel."""
 
     how: How
     frames: int = 0

@@ -75,7 +75,7 @@ def beginning(scenario: str) -> State:
 
 
 class Protocol:
-    """What may happen in a state. `fault`: which mechanism is missing, if one is."""
+    """The possible moves in a state. `fault`: the missing mechanism, if there is one."""
 
     def __init__(self, scenario: str, fault: str = "") -> None:
         self.scenario, self.fault = scenario, fault

@@ -89,7 +89,7 @@ def _ended(s: State, scenario: str) -> bool:
 
 
 def _last_attempt(s: State) -> bool:
-    """Where the model ends: an attempt more was not looked at."""
+    """Return true where the model ends: an attempt more was not looked at."""
     return any(one.attempt == MOST_ATTEMPTS and one.status not in FINAL for one in s.executions) and any(
         one.owner in s.dead or one.status in (QUEUED, SCHEDULED, RUNNING, CANCELING) for one in s.executions
     )

@@ -52,7 +52,7 @@ def mutmut(lanes: str, *names: str) -> None:
 
 
 def survivors() -> list[str]:
-    """Those of which no verdict says that a test found them, by mutmut's names."""
+    """Return the mutants without a verdict that a test found them, by mutmut's names."""
     found = []
     for meta in sorted(COPY.glob(METAS)):
         known = read(_part(meta))
@@ -98,7 +98,7 @@ def collect() -> list[str]:
 
 
 def _said(meta: Path, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """What each mutant changes, which holds for as long as the line says the same: mutmut numbers them."""
+    """Return the change of each mutant. It holds for as long as the line says the same, as mutmut numbers them."""
     source = meta.with_suffix("").read_text().splitlines()
     spans = json.loads(meta.with_suffix(".spans").read_text())["spans"]
     again: Counter[str] = Counter()
@@ -114,7 +114,7 @@ def _said(meta: Path, names: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _difference(old: list[str], new: list[str]) -> str:
-    """What stands in place of what, without the lines that both begin and end with. The first line has the names."""
+    """Return the old and new text without the lines that both begin and end with. The first line has the names."""
     old, new = [line.strip() for line in old], [line.strip() for line in new]
     while old and new and (old[0] == new[0] or "__mutmut_" in new[0]):
         old, new = old[1:], new[1:]

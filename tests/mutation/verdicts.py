@@ -1,4 +1,4 @@
-"""What became of each mutant, in files of the tree, and which survivors are explained."""
+"""The verdict on each mutant, in files of the tree, and the survivors that are explained."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ def parts() -> list[str]:
 
 
 def explained() -> dict[str, str]:
-    """Why nothing can tell these mutants from what they were made of, or why no test should."""
+    """Return the reasons for which nothing can tell these mutants from their originals, or no test should."""
     said: Mapping[str, Iterable[Mapping[str, str]]] = tomllib.loads((HOME / "survivors.toml").read_text())
     return {one["mutant"]: one["why"] for one in said.get("survivor", ())}

@@ -1,4 +1,4 @@
-"""What somebody who is new writes wrong, and a word of what the answer has to say. Each stands for a kind of mistake."""
+"""The mistakes of a newcomer, and a word that the answer has to have. Each stands for a kind of mistake."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class Amqp:
         return await self.depth(queue) > 0
 
     async def empty(self, queue: str) -> bool:
-        """Whether all that was there has been taken."""
+        """Return true if all that was there has been taken."""
         return await self.depth(queue) == 0
 
     async def purge(self, queue: str) -> int:

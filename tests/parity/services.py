@@ -92,7 +92,7 @@ class Service:
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
     def lines(self, event: str | None = None) -> list[dict[str, Any]]:
-        """What it logged, as JSON."""
+        """Return its log lines, as JSON."""
         found = [json.loads(line) for line in self.said().splitlines() if line.startswith("{")]
         return [line for line in found if event is None or line.get("event") == event]
 

@@ -44,7 +44,7 @@ commands = asyncio.Semaphore(os.cpu_count() or 4)
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a command printed, and its exit code."""
+    """The output of a command, and its exit code."""
 
     code: int
     out: str
@@ -52,7 +52,7 @@ class Said:
 
     @property
     def lines(self) -> list[Any]:
-        """What `--json` printed: a document a line."""
+        """Return the documents that `--json` printed, one a line."""
         return [json.loads(line) for line in self.out.splitlines()]
 
     @property
@@ -167,7 +167,7 @@ class Site:
         return await self.command("schedule", "create", ref, "--action", action, *words, *given, code=code)
 
     async def sql(self, query: str, *args: Any) -> list[asyncpg.Record]:
-        """What psql would print."""
+        """Return the output of psql."""
         rows: list[asyncpg.Record] = await self._pool.fetch(query, *args)
         return rows
 
@@ -182,7 +182,7 @@ class Site:
             yield
 
     async def refused(self, query: str, *args: Any) -> str:
-        """What PostgreSQL says to a statement that breaks a rule of its own. Raises AssertionError if it takes it."""
+        """Return the error of PostgreSQL to a statement that breaks a rule of its own. Raises AssertionError if it takes it."""
         try:
             async with self._pool.acquire() as connection, connection.transaction():
                 await connection.execute(query, *args)
@@ -219,7 +219,7 @@ class Site:
         return str(await self.until(there, f"{id} to be {' or '.join(statuses)}", seconds))
 
     async def until(self, look: Callable[[], Awaitable[Any]], what: object, seconds: float = 90) -> Any:
-        """What `look` gives, once it is true. Raises AssertionError."""
+        """Return the value of `look` once it is true. Raises AssertionError."""
         end = time.monotonic() + seconds
         while not (found := await look()):
             assert time.monotonic() < end, f"waited {seconds:g} s in vain for {what}"
@@ -248,7 +248,8 @@ class Site:
         return sorted(ids, key=lambda id: at[id])
 
     async def executions_of(self, source: str, count: int) -> list[UUID] | None:
-        """What rules started for the events of a foreign client (its `app_id`), once there are so many."""
+        """Return the executions that rules started for the events of a foreign client (its `app_id`), once there are so
+        many."""
         rows = await self.sql(
             "select n.execution_id from enforcement n join event v on v.id = n.event_id "
             "join execution e on e.id = n.execution_id where v.source = $1",

@@ -49,7 +49,7 @@ class Api:
     secrets: dict[str, str]
 
     def caller(self, name: str | None = "all") -> httpx.AsyncClient:
-        """Who calls with the token of that name; None: without any."""
+        """Return a client with the token of that name, or without any for None."""
         headers = {} if name is None else {"authorization": f"Bearer {self.secrets[name]}"}
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
         return httpx.AsyncClient(transport=transport, base_url="http://penstock", headers=headers, timeout=30)

@@ -1,4 +1,4 @@
-"""Who may do what: every route of the table is asked, so that a new one cannot forget to."""
+"""The rights of callers: every route of the table is asked, so that a new one cannot forget to."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ REFS = [
 
 @pytest.fixture
 async def address(api: Api) -> AsyncIterator[str]:
-    """Where the API answers on a socket."""
+    """Return the address of the API on a socket."""
     server = uvicorn.Server(uvicorn.Config(api.app, port=0, log_config=None, lifespan="off"))
     serving = asyncio.create_task(server.serve())
     while not server.started:
@@ -79,7 +79,7 @@ def faults(
     known: dict[str, Any],
     statuses: dict[str, Counter[int]],
 ) -> list[str]:
-    """What is wrong, operation by operation; `statuses` counts what each answered."""
+    """Return the faults, operation by operation; `statuses` counts the answers of each."""
     found = []
 
     def call(case: Any) -> Any:

@@ -19,7 +19,7 @@ EVENT: dict[str, Any] = {"trigger": "shop.order_placed", "payload": {"id": 1}}
 
 @pytest.fixture
 def ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Of each request so far, whether it took the quick way."""
+    """Return for each request so far whether it took the quick way."""
     taken: list[bool] = []
     real = quick_submit.answer
 

@@ -1,4 +1,5 @@
-"""Who waits for a result over HTTP is answered when it is there, holds up nobody else, and no process that is to stop."""
+"""A request that waits for a result over HTTP is answered when it is there. It holds up no other request, and no process
+that is to stop."""
 
 from __future__ import annotations
 

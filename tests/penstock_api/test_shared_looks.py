@@ -1,4 +1,4 @@
-"""Those who look at the same page again share what is rendered, and nobody is shown what was rendered before he asked."""
+"""The looks at the same page share a rendering, and no caller is shown one that was rendered before its request."""
 
 from __future__ import annotations
 

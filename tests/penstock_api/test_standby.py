@@ -62,7 +62,7 @@ async def until_listed(caller: httpx.AsyncClient, id: str, *, of_standby: bool) 
 
 
 async def nothing_of_the_standby(caller: httpx.AsyncClient) -> None:
-    """Where it answers late, the primary does meanwhile."""
+    """Wait until the primary answers instead of the late standby."""
     async with asyncio.timeout(30):
         while await listed(caller) != (set(), True):
             await asyncio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""What changes, as it changes; and after a pause, at another replica."""
+"""The changes, as they happen, and after a pause at another replica."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.penstock_api.serving import serving
 
 
 class Heard:
-    """What a stream has told so far: names, ids, data."""
+    """The events of a stream so far: names, ids, data."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, str | None, dict[str, Any]]] = []
@@ -60,7 +60,7 @@ class Heard:
         return {name for name, _, _ in self.told}
 
     def ends(self, id: UUID) -> list[str]:
-        """How this execution is told to have ended, so often."""
+        """Count the announced ends of this execution."""
         found = [data["status"] for name, _, data in self.told if name == "changed" and data["id"] == str(id)]
         return [status for status in found if status in ("completed", "cancelled")]
 
@@ -69,7 +69,7 @@ class Heard:
 async def listening(
     api: Api, to: str, who: str = "all", after: str = "", **query: Any
 ) -> AsyncIterator[Heard]:
-    """Who watches over a wire, from the moment on that it is told that it does; or from what it has heard `after`."""
+    """Watch over a wire from the moment of its first event on, or from the events `after` which it has heard."""
     heard = Heard()
     headers = {"authorization": f"Bearer {api.secrets[who]}", **({"last-event-id": after} if after else {})}
     async with httpx.AsyncClient(base_url=to, headers=headers, timeout=30) as client:

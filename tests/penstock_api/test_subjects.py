@@ -1,4 +1,4 @@
-"""What the command line can do, over HTTP: subject by subject."""
+"""The commands of the command line, over HTTP: subject by subject."""
 
 from __future__ import annotations
 

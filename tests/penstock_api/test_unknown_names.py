@@ -84,7 +84,7 @@ async def test_bodies_of_wrong_types_are_refused(api: Api, call: httpx.AsyncClie
 
 
 def refusable(kind: str, value: Any, kinds: set[Any]) -> bool:
-    """Whether a value of WRONG[kind] is of none of the types that the property takes."""
+    """Return true if a value of WRONG[kind] is of none of the types that the property takes."""
     match value:
         case bool():
             return "boolean" not in kinds

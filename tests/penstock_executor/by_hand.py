@@ -55,7 +55,7 @@ class ByHand(Installation):
             await connection.close()
 
     async def scheduled(self, ref: str, **options: object) -> UUID:
-        """As far as its limits let it."""
+        """Schedule as far as its limits let it."""
         id = await self.client.start(ref, **options)  # type: ignore[arg-type]
         await self.schedule(id)
         return id
@@ -88,7 +88,7 @@ class ByHand(Installation):
             await self.rows(f"{statement} returning 1")
 
     async def look(self) -> None:
-        """What is due is done."""
+        """Do all due work."""
         session = self.own.database.session()
         while await fire_timers.turn(self.own, session) is True:
             pass

@@ -1,4 +1,4 @@
-"""What it costs to advance workflows, in rows that are read: what is advanced counts, not how many there are."""
+"""The cost of advancing workflows, in rows that are read: advanced ones count, not all that exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept for how long, and what is written to files before it goes."""
+"""The retention of rows, and the files that are written before they go."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What upkeep costs, in rows and index entries that are read: what there is to do counts, not what was there before, though
-somebody reads for hours and PostgreSQL cannot forget it."""
+"""The cost of upkeep, in rows and index entries that are read. Work that is to be done counts, and older rows do not, though
+a reader holds its snapshot for hours and PostgreSQL cannot forget them."""
 
 from __future__ import annotations
 

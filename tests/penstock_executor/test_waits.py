@@ -82,7 +82,7 @@ class Scene:
         await task
 
     async def outcome(self) -> dict[str, Any]:
-        """How the workflow ends, once it is told that the task has."""
+        """Return the end of the workflow, once it has heard of the end of the task."""
         id, _ = await self.task()
         async with self.one.transaction() as tx:
             await execution_completed.handle(Batch([id]), tx)

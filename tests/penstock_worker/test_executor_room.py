@@ -1,4 +1,4 @@
-"""How much room task executors have, of what was claimed for them and not begun, too."""
+"""The room of task executors, with claimed work that has not begun."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ FEW = 4
 
 
 class Counted:
-    """How many run, and the most that ever did."""
+    """The number of running calls, and the most that ever ran."""
 
     now = most = 0
 

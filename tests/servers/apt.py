@@ -1,4 +1,4 @@
-"""As root on Debian or Ubuntu: install what a test run misses, without starting it as a system service."""
+"""The installation of missing servers as root on Debian or Ubuntu, without starting them as system services."""
 
 from __future__ import annotations
 

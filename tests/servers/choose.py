@@ -1,4 +1,4 @@
-"""Where a test run's servers come from. The order, for PostgreSQL and RabbitMQ alike:
+"""The choice of a test run's servers. The order is the same for PostgreSQL and RabbitMQ:
 
 1. an address in the environment: PENSTOCK_TEST_DATABASE_URL, PENSTOCK_TEST_BROKER_URL
 2. Docker, if its engine answers

@@ -34,7 +34,7 @@ async def started() -> AsyncIterator[Browser]:
 
 
 def _program() -> str | None:
-    """That of this machine, installed first where that is possible."""
+    """Return the program of this machine, installed first where that is possible."""
     given = os.environ.get("PENSTOCK_TEST_CHROMIUM")
     if given:
         return given

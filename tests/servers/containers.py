@@ -12,7 +12,7 @@ STOP = 60.0  # seconds
 
 
 def engine_answers() -> bool:
-    """Whether a Docker engine of this machine answers; asked in under a second, without starting anything."""
+    """Return true if a Docker engine of this machine answers; asked in under a second, without starting anything."""
     import docker
     from docker.errors import DockerException
 

@@ -1,4 +1,4 @@
-"""What stands between a test run and its servers."""
+"""The errors between a test run and its servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests ask of RabbitMQ beside messages: vhosts made and dropped, state looked at."""
+"""The requests of tests to RabbitMQ beside messages: vhosts made and dropped, state looked at."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Ctl:
 
 
 def of_given_server(host: str, user: str, password: str, api_port: int) -> Vhosts:
-    """How to make vhosts on a server that only an address names."""
+    """Return the maker of vhosts on a server that only an address names."""
     api = Api(host, api_port, user, password)
     if api.answers():
         return api
@@ -104,7 +104,7 @@ def of_given_server(host: str, user: str, password: str, api_port: int) -> Vhost
 
 
 def greets(host: str, port: int) -> bool:
-    """Whether an AMQP server answers the protocol header there; the open port alone says too little."""
+    """Return true if an AMQP server answers the protocol header there; the open port alone says too little."""
     try:
         with socket.create_connection((host, port), timeout=5) as connection:
             connection.sendall(b"AMQP\x00\x00\x09\x01")

@@ -17,7 +17,7 @@ ADDRESS = "rabbitmq.address"
 
 @contextmanager
 def rabbitmq(folder: Path) -> Iterator[RabbitMQ]:
-    """Whoever needs it first starts it, and ends it when no other process uses it. `folder` is the same in all of them."""
+    """Start RabbitMQ for its first user, and end it when no other process uses it. `folder` is the same in all of them."""
     with (folder / "rabbitmq.starting").open("a") as starting, (folder / "rabbitmq.used").open("a") as used:
         # Before one looks for it: who ends it has this lock alone, and leaves nothing behind that could still be found.
         fcntl.flock(used, fcntl.LOCK_SH)

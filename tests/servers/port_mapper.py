@@ -31,7 +31,7 @@ class PortMapper:
         wait_until(self._answers, "Erlang's port mapper", READY)
 
     def write_in(self, name: str, port: int) -> None:
-        """Whoever asks for the node of this name is sent there. Holds for as long as the connection does."""
+        """Send clients that ask for the node of this name there. Holds for as long as the connection does."""
         short = name.partition("@")[0].encode()
         asked = struct.pack(
             f">BHBBHHH{len(short)}sH", REGISTER, port, ERLANG_NODE, TCP, NEWEST, OLDEST, len(short), short, 0

@@ -72,7 +72,7 @@ class NativePostgres:
         return postmaster.tail(self._log)
 
     def logged(self, words: str) -> int:
-        """How many lines of its log have these words, since it was made."""
+        """Count the lines of its log with these words, since it was made."""
         return sum(words in line for line in self.log_lines())
 
     def log_lines(self) -> list[str]:
@@ -118,9 +118,9 @@ def _programs(account_: account.Account, folder: Path, major: int | None) -> bin
 
 
 def soon_proved(password: str) -> str:
-    """What PostgreSQL keeps of a password, made to be proved in one round of SCRAM's instead of 4096. They make it hard to
-    guess a bad one, which this is not; and they are half of what a client's connection costs, of which tests make thousands.
-    """
+    """Return PostgreSQL's record of a password, made to be proved in one round of SCRAM's instead of 4096. The rounds make
+    it hard to guess a bad password, which this is not. They are half of the cost of a client's connection, and tests make
+    thousands."""
     salt, rounds = secrets.token_bytes(16), 1
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, rounds)
     client, server = (hmac.digest(salted, f"{side} Key".encode(), "sha256") for side in ("Client", "Server"))

@@ -33,7 +33,8 @@ _given: set[int] = set()
 
 
 def _is_ours(port: int) -> bool:
-    """Whether nobody has had it and we have it now: each is a byte of a file, locked for as long as this process lives."""
+    """Return true if no process has had it and we have it now: each is a byte of a file, locked for as long as this process
+    lives."""
     if port in _given:
         return False
     try:

@@ -178,7 +178,7 @@ class RabbitMQCluster:
         return ",".join(f"amqp://guest:guest@{place}/{quote(vhost, safe='')}" for place in places)
 
     def whole(self) -> bool:
-        """Whether each node sees all others."""
+        """Return true if each node sees all others."""
         return all(map(self._all_up, self.nodes))
 
     def lost(self) -> _Node:

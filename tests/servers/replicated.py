@@ -134,7 +134,7 @@ class ReplicatedPostgres:
         asyncio.run(self._one.run(ALONE, "select pg_reload_conf()"))
 
     def follows(self) -> bool:
-        """Whether the standby is in step with the primary."""
+        """Return true if the standby is in step with the primary."""
         return bool(asyncio.run(self._one.run(IN_STEP)))
 
     def promote(self) -> None:
@@ -148,7 +148,7 @@ class ReplicatedPostgres:
         self.promote()
 
     def rejoin(self) -> None:
-        """Who is not the primary becomes its synchronous standby, as a copy that is made now."""
+        """Turn the old primary into a synchronous standby of the new one, as a copy that is made now."""
         self._kill(self._other)
         shutil.rmtree(self._other.cluster.data)
         source = self._one
@@ -166,7 +166,7 @@ class ReplicatedPostgres:
         self._follow()
 
     def logged(self, words: str) -> int:
-        """How many lines of both logs have these words, since they were made."""
+        """Count the lines of both logs with these words, since they were made."""
         return sum(
             words in line
             for node in self._nodes

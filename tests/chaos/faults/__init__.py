@@ -12,5 +12,5 @@ OF_SERVERS = (*network.FAULTS, *broker.FAULTS, *servers.FAULTS)
 
 
 def named(faults: Sequence[Fault], only: Sequence[str]) -> Sequence[Fault]:
-    """Those of these names; all, where no name is given."""
+    """Return the faults of these names, or all without a name."""
     return [fault for fault in faults if not only or fault.name in only]

@@ -1,4 +1,4 @@
-"""What is on the broker, as an operator would lose it: messages, queues, bindings."""
+"""The loss of objects on the broker, as an operator would lose them: messages, queues, bindings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fault is: something that is broken on purpose. It breaks it, waits as long as it drew, and mends it."""
+"""A fault: something that is broken on purpose. It breaks it, waits as long as it drew, and mends it."""
 
 from __future__ import annotations
 

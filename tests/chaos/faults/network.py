@@ -28,7 +28,7 @@ async def cut(cluster: Cluster, draw: random.Random) -> str:
 
 
 async def partition(cluster: Cluster, draw: random.Random) -> str:
-    """What a machine sends does not arrive, or what it is sent, or neither."""
+    """Drop the packets from a machine, to it, or both."""
     server = draw.choice(["postgres", "rabbitmq"])
     link = draw.choice(cluster.links(server))
     ways = draw.choice(WAYS)
@@ -58,7 +58,7 @@ async def be_hostile(cluster: Cluster, draw: random.Random) -> str:
 
 
 async def lose_an_answer(cluster: Cluster, draw: random.Random) -> str:
-    """Of PostgreSQL, to a statement that it has committed."""
+    """Lose PostgreSQL's answer to a statement that it has committed."""
     answers, word = draw.choice(cluster.networks).answers, draw.choice(STATEMENTS)
     return f"to {word.decode() or 'any'}" if await answers.lose(word, patience=3) else ""
 

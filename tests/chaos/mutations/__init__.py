@@ -45,7 +45,7 @@ def faults() -> Sequence[Fault]:
 
 
 def found(fault: Fault, folder: Path) -> bool:
-    """Whether the test fails once the fault is planted in a copy of the sources below `folder`."""
+    """Return true if the test fails once the fault is planted in a copy of the sources below `folder`."""
     copy = folder / "copy"
     shutil.copytree(ROOT, copy, ignore=LEFT_OUT)
     fault.planted(copy)

@@ -26,7 +26,7 @@ from tests.chaos.partitions.run import HOWS, LASTS, partitions
 
 
 def main() -> bool:
-    """Whether every promise was kept."""
+    """Return true if every promise was kept."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""Who is parted from whom: each part from every one that it speaks to, alone and from all of a kind."""
+"""The partitions: each part from every part that it speaks to, alone and from all of a kind."""
 
 from __future__ import annotations
 

@@ -53,8 +53,9 @@ async def partitions(
     hows: Sequence[How] = HOWS,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Run:
-    """For at least so long, and until each of them was had once. `only`: those whose name has one of these words. `lasts`:
-    seconds of one, from and to; where that is less than a process may be silent, no worker may lose what it runs."""
+    """Part for at least so many seconds, and until each partition has happened once. `only`: those with one of these words
+    in their names. `lasts`: the least and most seconds of a partition. Where that is less than a process may be silent, no
+    worker may lose its work."""
     async with topology(log, DEFAULT) as it:
         await it.house.until("select 1 from process having count(*) = $1", len(it.machines), seconds=120)
         load = Load(it.house.client, max(0.0, rate - IN_LINES) / WHOLE)

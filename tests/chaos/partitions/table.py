@@ -1,4 +1,4 @@
-"""What each partition did, as a table."""
+"""The table of the effect of each partition."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ replica was ready, the nodes of RabbitMQ were one cluster and the standby in ste
 
 
 def line(one: Parted) -> str:
-    """Of one, as it is over."""
+    """Return the line of a finished partition."""
     return (
         f"{one.name:24} {one.how:8}{one.healed - one.began:5.1f} s, {one.connections:3} connections, "
         f"{one.rate:6.1f} ends/s, none for {one.gap:4.1f} s; moved {_shown(one.moved)}, ready {_shown(one.ready)}, "

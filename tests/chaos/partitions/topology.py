@@ -144,6 +144,6 @@ def _rabbitmq(ways: Ways) -> RabbitMQCluster:
 
 
 def _by(url: str, port: int) -> str:
-    """The same address by way of a proxy."""
+    """Return the same address by way of a proxy."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=f"{parts.netloc.rpartition(':')[0]}:{port}"))

@@ -1,4 +1,4 @@
-"""What a partition did, and how long it took until everything moved again."""
+"""The observations of a partition: its effect, and the time until everything moved again."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Parted:
 
     @property
     def broken(self) -> list[str]:
-        """What did not come back."""
+        """Return the parts that did not come back."""
         marks = {
             "the servers are not whole": self.whole,
             "not every replica is ready": self.ready,

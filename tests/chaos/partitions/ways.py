@@ -34,7 +34,7 @@ class Ways:
         return self._do(self._made(name, port)).port
 
     def part(self, names: Iterable[str], how: How) -> int:
-        """How many connections there were."""
+        """Part these ways, and return the number of their connections."""
         return self._do(self._part(set(names), how))
 
     def heal(self) -> None:

@@ -100,7 +100,7 @@ class Hook:
 
 
 def _who() -> str:
-    """Which task passes: a handler, a loop, the heartbeat ..."""
+    """Name the task that passes: a handler, a loop, the heartbeat ..."""
     try:
         task = asyncio.current_task()
     except RuntimeError:
@@ -142,7 +142,7 @@ def run(job: Job) -> Report:
 
 
 async def _open_rows(job: Job) -> str:
-    """What is left, for whoever looks into it."""
+    """Describe the open rows, for a reader of the failure."""
     connection = await asyncpg.connect(job.database)
     try:
         executions = await connection.fetch(

@@ -1,4 +1,4 @@
-"""What people and the loops do to a system that runs: at its desk, by typed commands, and when something is old or lost."""
+"""The deeds of people and loops on a running system: at its desk, by typed commands, and when something is old or lost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ values (gen_random_uuid(), 'execution.requested', 'x', convert_to($1, 'utf8'), $
 
 
 async def operator(world: World) -> None:
-    """What people do to a system that runs: each may be done again, and the last one counts."""
+    """Do the deeds of an operator: each may be done again, and the last one counts."""
     await again(
         lambda: register(world.session, Definitions([Limit(2, ref="pt.one", scope="pt.one_at_a_time")]))
     )
@@ -143,7 +143,7 @@ async def typed(world: World, *words: object) -> None:
 
 
 async def commands(world: World) -> None:
-    """The same by typed commands, of which each is a client that may be killed."""
+    """Do the same by typed commands, of which each is a client that may be killed."""
     await typed(world, "publish", "pt.placed", "id=5", "--key", "typed")
     await typed(world, "run", "pt.charge", "order=6", "--key", "charge")
     await typed(world, "run", "pt.ask", "--key", "ask")

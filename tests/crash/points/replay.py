@@ -32,7 +32,7 @@ LANES = 3
 
 @dataclass
 class Tally:
-    """What was found: how often each point was passed, at which a process ended, and what was wrong after it."""
+    """The tally of a replay: how often each point was passed, where a process ended, and the faults after it."""
 
     passed: dict[str, int] = field(default_factory=dict)
     ended: dict[str, int] = field(default_factory=dict)

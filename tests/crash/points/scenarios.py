@@ -1,4 +1,4 @@
-"""What is killed at each of its points: things to do, which may be done again, and what must have come of them."""
+"""The scenarios that are killed at each of their points: deeds that may be repeated, and their expected outcome."""
 
 from __future__ import annotations
 

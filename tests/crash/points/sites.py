@@ -124,7 +124,7 @@ def _last(node: ast.AST) -> str:
 
 
 def _writes(call: ast.Call, path: Path, tree: ast.Module) -> bool:
-    """What is not known to only read counts as writing."""
+    """Return true unless the call is known to only read."""
     sql = _text(call.args[0], path, tree) if call.args else None
     if sql is None:
         return True

@@ -1,4 +1,5 @@
-"""What the scenarios define: actions that take a moment, may lose any number of workers, and leave a trace of each run."""
+"""The definitions of the scenarios: actions that take a moment, may lose any number of workers, and leave a trace of each
+run."""
 
 from __future__ import annotations
 

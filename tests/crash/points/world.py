@@ -1,4 +1,4 @@
-"""What a scenario acts on: a whole installation in one process, and the rows that it reads."""
+"""The world of a scenario: a whole installation in one process, and the rows that it reads."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class World:
 
 
 async def again(call: Callable[[], Awaitable[T]]) -> T:
-    """As callers do: what failed for a reason of the moment is tried again, under the same key."""
+    """Retry as callers do: after an error of the moment, under the same key."""
     while True:
         try:
             return await call()

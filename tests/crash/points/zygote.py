@@ -49,7 +49,7 @@ def _forked(job: Job, path: Path) -> dict[str, Any]:
 
 
 def _wait(pid: int, seconds: float) -> bool:
-    """Whether it ended by SIGKILL, which is then its own."""
+    """Return true if it ended by SIGKILL, which is then its own."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         done, status = os.waitpid(pid, os.WNOHANG)

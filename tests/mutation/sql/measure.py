@@ -1,4 +1,4 @@
-"""Which functions each test calls, kept in a file: measured once, and again when tests were added or took another way."""
+"""The functions that each test calls, kept in a file: measured once, and again when tests were added or took another way."""
 
 from __future__ import annotations
 

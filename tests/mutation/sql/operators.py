@@ -1,4 +1,4 @@
-"""What is done to a function of the database: each operator gives faults that somebody could make in it."""
+"""The operators on a function of the database: each gives faults that a developer could make in it."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Body:
         return self.replaced(kind, f"without `{self.short(begin, end)}`", begin, end, new)
 
     def conditions(self) -> Iterator[tuple[int, int, str]]:
-        """What decides: from where to where, and the word before it."""
+        """Return each condition: its start and end, and the word before it."""
         for index, word in enumerate(self.words):
             before, after = self._around(index)
             if word.text in CONDITIONS:
@@ -143,8 +143,9 @@ TWICE = re.compile(r"([\w.]+) = any \((\w+)\)")
 
 
 def _said_twice(body: Body, clauses: Sequence[str], n: int) -> bool:
-    """Whether this clause looks rows up by an array (`e.id = any (p_ids)`) with whose elements another joins them
-    (`e.id = d.id`, of `unnest(p_ids) as d (id)`): it is there for the planner, as planner.toml says."""
+    """Return true if this clause only repeats a join. It looks rows up by an array (`e.id = any (p_ids)`) with the elements
+    of which another clause joins them (`e.id = d.id`, of `unnest(p_ids) as d (id)`). It is there for the planner, as
+    planner.toml says."""
     found = TWICE.fullmatch(clauses[n])
     if found is None or f"unnest({found[2]}" not in body.source:
         return False
@@ -233,7 +234,7 @@ def orders(body: Body) -> Iterator[Mutant]:
 
 
 def _takes_one(body: Body, limit: int) -> bool:
-    """Whether this is the `limit 1` of a `select into`."""
+    """Return true if this is the `limit 1` of a `select into`."""
     words = body.words
     begins = (n for n in range(1, limit) if words[n].text == "select" and words[n - 1].text in BEGINS)
     begin = max(begins, default=limit)
@@ -275,7 +276,7 @@ def steps(body: Body) -> Iterator[Mutant]:
 
 
 def _touches(words: list[Token]) -> bool:
-    """Whether a statement reads, writes or locks anything."""
+    """Return true if a statement reads, writes or locks anything."""
     return words[0].text in ("perform", "insert", "update", "delete", "with", "select") or any(
         word.text in ("select", "||") for word in words
     )

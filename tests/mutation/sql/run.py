@@ -37,7 +37,7 @@ INSTALLATIONS = ("tests/flows/", "tests/security/", "tests/penstock/cli/")
 
 @dataclass
 class Killers:
-    """Which tests to try on a function."""
+    """The tests to try on a function."""
 
     tests: Sequence[Measured]
     seconds: float
@@ -49,9 +49,9 @@ class Killers:
             self.found.update((verdict.by, verdict.by.partition("::")[0]))
 
     def of(self, mutant: Mutant, before: str) -> list[Measured]:
-        """As many as there is time for: the one that found this mutant before, those that call little else, those that found
-        others of the function, and those beside them, those that are named after what it does, and then of each file in turn,
-        since tests of a file are alike, the quickest."""
+        """Return as many tests as there is time for, in this order. First the test that found this mutant before, then those
+        that call little else. Then those that found others of the function, and those beside them, and those that are named
+        after its effect. Then the quickest of each file in turn, as tests of a file are alike."""
         calling = sorted(
             (one for one in self.tests if mutant.function in one.calls),
             key=lambda one: one.seconds * len(one.calls),

@@ -26,7 +26,7 @@ class Token:
 
 
 def tokens(source: str) -> list[Token]:
-    """Those of the body between its dollar signs, without comments."""
+    """Return the tokens of the body between its dollar signs, without comments."""
     begin = BODY.search(source)
     if begin is None:
         raise ValueError("this is no function with a body in dollar signs")
@@ -58,7 +58,7 @@ def scan(words: list[Token], begin: int, stops: frozenset[str]) -> int:
 
 
 def _is_part(words: list[Token], index: int) -> bool:
-    """Whether a word that could end a condition belongs to it."""
+    """Return true if a word that could end a condition belongs to it."""
     if words[index].text == "from":
         return words[index - 1].text == "distinct"
     return words[index].text == "left" and words[index + 1].text == "("

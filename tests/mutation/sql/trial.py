@@ -32,7 +32,7 @@ KEPT = "select proconfig from pg_proc where pronamespace = current_schema()::reg
 
 
 class Trial:
-    """What pytest is told, and what it tells: tests run in the order given, and in a database that has the mutant."""
+    """The plugin of pytest for a trial: tests run in the order given, and in a database that has the mutant."""
 
     def __init__(self, tests: Sequence[Measured]) -> None:
         self._order = {one.test: n for n, one in enumerate(tests)}
@@ -90,7 +90,7 @@ async def planted(home: Migrated, name: str, function: str, source: str) -> bool
 
 
 def tried(home: Migrated, function: str, source: str, tests: Sequence[Measured]) -> Verdict:
-    """What becomes of a mutant."""
+    """Return the verdict on a mutant."""
     name = databases.new_name()
     try:
         if not asyncio.run(planted(home, name, function, source)):
@@ -106,8 +106,8 @@ def tried(home: Migrated, function: str, source: str, tests: Sequence[Measured])
 
 
 def makes_no_sense(server: NativePostgres, used: set[str]) -> bool:
-    """Whether statements in these databases named what is not there, or types that do not fit (class 42 of errors): only
-    where a statement runs does PostgreSQL see that, and any test would."""
+    """Return true if statements in these databases named missing objects, or types that do not fit (class 42 of errors).
+    PostgreSQL sees that only where a statement runs, and any test would."""
     for line in server.log_lines():
         database, _, rest = line.partition(" ")
         if database in used and rest.startswith("42") and "ERROR" in rest:

@@ -1,1 +1,1 @@
-"""What the rows run: modules as users write them, given to `penstock apply` and to workers."""
+"""The definitions of the rows: modules as users write them, given to `penstock apply` and to workers."""

@@ -1,4 +1,4 @@
-"""What the schedules of the rows about cron start."""
+"""The actions that the schedules of the rows about cron start."""
 
 from __future__ import annotations
 

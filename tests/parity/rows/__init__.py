@@ -48,7 +48,7 @@ class Row:
 
     @property
     def long(self) -> bool:
-        """Whether it has an installation of its own, and so takes long: such rows begin first."""
+        """Return true if it has an installation of its own, and so takes long: such rows begin first."""
         return not {"site", "alone"}.isdisjoint(self.run.__code__.co_names)
 
 

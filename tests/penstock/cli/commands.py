@@ -14,7 +14,7 @@ from penstock.cli import main
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a command printed, and its exit code."""
+    """The output of a command, and its exit code."""
 
     code: int
     out: str
@@ -22,7 +22,7 @@ class Said:
 
     @property
     def documents(self) -> list[Any]:
-        """What `--json` printed."""
+        """Return the documents that `--json` printed."""
         return [json.loads(line) for line in self.out.splitlines()]
 
     @property

@@ -1,4 +1,4 @@
-"""Who may use the HTTP API, and which programs may call it, as the command line says it."""
+"""The users and programs that may use the HTTP API, as the command line manages them."""
 
 from __future__ import annotations
 

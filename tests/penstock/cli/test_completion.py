@@ -116,7 +116,8 @@ async def offers(typed: str, *names: str, more: Mapping[str, str] | None = None)
 
 
 async def completions(typed: str, more: Mapping[str, str] | None = None) -> list[str]:
-    """What a real bash is offered after these words, the last of which is not ended. Nothing else may be printed."""
+    """Return the completions that a real bash is offered after these words, the last of which is not ended. Nothing else may
+    be printed."""
     words = [*typed.split(), *([""] if typed.endswith(" ") else [])]
     script = (
         f"{await bash_script()}\n"
@@ -130,7 +131,7 @@ async def completions(typed: str, more: Mapping[str, str] | None = None) -> list
 
 @functools.cache
 def bash_script() -> asyncio.Future[str]:
-    """What a shell evaluates once, when it starts."""
+    """Return the script that a shell evaluates once, when it starts."""
 
     async def told() -> str:
         said = await ran(["penstock", "completion", "bash"], {})

@@ -69,7 +69,7 @@ async def test_no_argument_makes_a_command_fail_as_ours(shopping: Installation, 
 
 
 def typed(command: tuple[str, ...], draw: random.Random) -> list[str]:
-    """As many odd words as it takes arguments, and perhaps an option of its own."""
+    """Draw as many odd words as it takes arguments, and perhaps an option of its own."""
     found = tree()
     for word in command:
         found = found.commands[word]

@@ -60,7 +60,7 @@ async def test_what_was_set_by_hand_stays_whatever_is_applied(house: Installatio
 
 
 def later_version() -> object:
-    """The same action with another limit."""
+    """Return the same action with another limit."""
 
     @action(pack="till", limits=[Limit(4)])
     async def charge(customer: str = "") -> None: ...

@@ -31,7 +31,7 @@ def texts(tree: ast.AST) -> Iterator[str]:
 
 
 def named() -> Iterator[tuple[str, str]]:
-    """Where each command is named, and its words."""
+    """Return the place of each named command, and its words."""
     for folder in ("common", "services"):
         for path in sorted((HOME / folder).rglob("*.py")):
             for text in texts(ast.parse(path.read_text())):
@@ -43,7 +43,7 @@ def named() -> Iterator[tuple[str, str]]:
 
 
 def fault(root: Any, line: str) -> str | None:
-    """What is wrong with a command; None where nothing is."""
+    """Return the fault of a command, or None."""
     words = line.replace("\n", " ").split()
     options = {word.partition("=")[0] for word in words if word.startswith("--")}
     of_all = {opt for one in root.params for opt in one.opts}

@@ -1,4 +1,4 @@
-"""What a newcomer types first: `penstock new`, `lint` and `test`, with no server anywhere."""
+"""The first commands of a newcomer: `penstock new`, `lint` and `test`, with no server anywhere."""
 
 from __future__ import annotations
 

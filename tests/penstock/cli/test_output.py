@@ -1,4 +1,4 @@
-"""What people read."""
+"""The texts that people read."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ async def hire(session: Session, *routes: str) -> None:
 
 
 async def route_of(session: Session, namespace: str) -> str:
-    """Where the placement of executions sends it."""
+    """Return the route to which the placement of executions sends it."""
     [row] = await session.fetch("select queue from namespace where name = $1", namespace)
     return str(row["queue"]).removeprefix("work.")
 

@@ -1,4 +1,4 @@
-"""What a program gives to the client: refused with what to do, and never stored where it would do harm."""
+"""The values that a program gives to the client: refused with a remedy, and never stored where they would do harm."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def test_the_longest_names_that_are_taken_can_be_kept(house: Installation)
 
 @pytest.mark.parametrize("transport", ["postgres"], indirect=True)
 async def test_a_nul_anywhere_else_is_an_error_of_ours(house: Installation) -> None:
-    """Where no check stands before it, the session says in our words what PostgreSQL refuses."""
+    """The session reports the refusal of PostgreSQL in our words if no check stands before it."""
     await house.apply(*shop.ALL)
     id = await house.client.start("shop.charge", {"order": 1})
     ours = (InvalidInput, NotFound, Conflict)
@@ -110,7 +110,7 @@ async def test_ids_of_a_wrong_clock_are_made_anew_by_the_databases(
 async def test_a_replica_with_a_wrong_clock_drops_nothing_and_makes_ids_by_the_databases(
     house: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a handler makes is refused, and made again by the database's clock when it is tried again."""
+    """The id that a handler makes is refused, and made again by the database's clock at the next try."""
     monkeypatch.setattr(ids, "_state", (0, 0))
     monkeypatch.setattr(ids, "_ahead", 0)
     real = time.time_ns

@@ -148,6 +148,5 @@ def _terms(
 
 
 def sound(workflow: Workflow) -> bool:
-    """Whether it would be accepted. Rules that can never hold are the only thing that random ones get
-    wrong."""
+    """Return true if it would be accepted. Rules that can never hold are the only fault of random ones."""
     return not check(workflow)

@@ -121,7 +121,7 @@ class Reference(ReferenceState):
         self._fill(name)
 
     def _beyond(self, name: str) -> bool:
-        """Whether more items failed than are tolerated."""
+        """Return true if more items failed than are tolerated."""
         fan, policy = self.fans[name], self.tasks[name].get("item_failures", {})
         tolerate: int | str = policy.get("tolerate", 0)
         if isinstance(tolerate, str):

@@ -1,4 +1,4 @@
-"""What the reference evaluator needs to know of rules."""
+"""The rules, as far as the reference evaluator needs to know them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Word:
 
 
 def words(status: str, result: Any, error: Any) -> dict[str, Any]:
-    """What `publish` and `next` say of the end of their own task."""
+    """Return the words of `publish` and `next` for the end of their own task."""
     return {
         "status": status,
         "result": result,
@@ -52,7 +52,7 @@ def reads_values(rule: Any) -> bool:
 
 
 def asks_for(rule: Any, name: str, sense: bool = True) -> bool:
-    """Whether a rule asks for the failure of a task."""
+    """Return true if a rule asks for the failure of a task."""
     if rule == "one_failed" or (isinstance(rule, dict) and rule.get("failed") == name):
         return sense
     if isinstance(rule, dict):

@@ -1,4 +1,4 @@
-"""What the reference knows of a run: its graph, what has become of the tasks, and what expressions see of that."""
+"""The knowledge of the reference of a run: its graph, the states of the tasks, and the values that expressions see."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ReferenceState:
     # How sources came out
 
     def outcome(self, source: str, target: str) -> str | None:
-        """How a source came out for a target, or None if it has not ended."""
+        """Return the outcome of a source for a target, or None if it has not ended."""
         if source not in self.status:
             return None
         ways = self.tasks[source].get("next", ())

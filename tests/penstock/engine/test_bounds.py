@@ -1,4 +1,4 @@
-"""What a workflow stores has the bound of a payload: what exceeds it fails the task or the workflow, once."""
+"""The bound of a payload on the values that a workflow stores: a larger one fails the task or the workflow, once."""
 
 from __future__ import annotations
 

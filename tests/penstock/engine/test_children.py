@@ -1,4 +1,4 @@
-"""What the executions that a workflow starts are given, or why their task fails instead."""
+"""The parameters of the executions that a workflow starts, or the error of their task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which failures count as handled, and by whom."""
+"""The handling of failures: which failures count as handled, and by which task."""
 
 from __future__ import annotations
 

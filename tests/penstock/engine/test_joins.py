@@ -1,4 +1,4 @@
-"""When a task is decided, and how; one rule of docs/workflows.md a test."""
+"""The decision of a task, its time and its outcome; one rule of docs/workflows.md a test."""
 
 from __future__ import annotations
 

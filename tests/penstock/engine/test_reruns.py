@@ -1,4 +1,4 @@
-"""What a re-run keeps of the run before, task by task and item by item, and what a kept task is like in it."""
+"""The results that a re-run keeps of the run before, task by task and item by item, and a kept task in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an execution is given when its task starts."""
+"""The parameters of an execution when its task starts."""
 
 from __future__ import annotations
 

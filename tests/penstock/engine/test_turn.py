@@ -1,4 +1,4 @@
-"""What comes for a workflow at one time is taken in order, and all that follows is written together."""
+"""The inbox of a workflow at one time is taken in order, and all that follows is written together."""
 
 from __future__ import annotations
 

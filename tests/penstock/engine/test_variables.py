@@ -1,4 +1,4 @@
-"""What tasks publish, and what they see of it."""
+"""The values that tasks publish, and those that they see."""
 
 from __future__ import annotations
 

@@ -16,5 +16,5 @@ def run(tasks: str, more: str = "", **parameters: Any) -> World:
 
 
 def names(world: World) -> list[str]:
-    """What is open, by name; items as name and number."""
+    """Return the open executions by name; items as name and number."""
     return [name if item is None else f"{name}{item}" for name, item in world.open]

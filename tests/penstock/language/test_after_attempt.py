@@ -1,4 +1,4 @@
-"""What comes after an attempt of which nobody knows how it would have ended: in the worker that stops, and in the database."""
+"""The sequel of an attempt with an unknown end: in the worker that stops, and in the database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a public door takes as a tenant, a key or a source."""
+"""The values that a public door takes as a tenant, a key or a source."""
 
 from __future__ import annotations
 

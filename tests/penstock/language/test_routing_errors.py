@@ -1,4 +1,4 @@
-"""What is said of patterns and routes that cannot be."""
+"""The errors about impossible patterns and routes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is published has been committed, and what is acked has been committed: seen through another connection."""
+"""A published message and an acked one have been committed: seen through another connection."""
 
 from __future__ import annotations
 

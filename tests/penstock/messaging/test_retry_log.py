@@ -1,4 +1,4 @@
-"""Why a batch is tried again is said, and not each time."""
+"""The reason for which a batch is tried again is logged, and not each time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.messaging.retry_log import RetryLog
 
 
 class Log:
-    """What is logged, whatever level other tests have set."""
+    """The log lines, whatever level other tests have set."""
 
     def __init__(self) -> None:
         self.lines: list[dict[str, Any]] = []

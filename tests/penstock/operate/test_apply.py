@@ -1,4 +1,4 @@
-"""What is applied together depends on each other: everything new at once works as one after the other does."""
+"""The definitions that are applied together depend on each other: everything new at once works as one after the other does."""
 
 from __future__ import annotations
 

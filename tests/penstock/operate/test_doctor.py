@@ -1,4 +1,4 @@
-"""What `doctor` looks at is what there is, not what somebody once listed."""
+"""The objects that `doctor` looks at are those that exist, not a list that may be old."""
 
 from __future__ import annotations
 

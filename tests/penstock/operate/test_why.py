@@ -1,4 +1,4 @@
-"""Why is it waiting? Each answer from the rows that make it true."""
+"""The answers to "Why is it waiting?", each from the rows that make it true."""
 
 from __future__ import annotations
 

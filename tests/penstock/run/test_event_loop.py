@@ -83,7 +83,7 @@ def test_exit_in_a_task_of_an_action_ends_its_attempt(
 
 @pytest.mark.parametrize("executor", [AsyncExecutor, ThreadExecutor])
 def test_exit_in_a_callback_ends_nothing(executor: type[AsyncExecutor | ThreadExecutor]) -> None:
-    """As any other exception of a callback, it goes to the loop's handler: no task waits for it."""
+    """The exception goes to the loop's handler, as any other of a callback does: no task waits for it."""
     assert [outcome.result for outcome in _outcomes(executor(), exits_in_callback, works)] == [
         "went on",
         "works",

@@ -1,4 +1,4 @@
-"""What a repair is pointed at, and what it leaves."""
+"""The targets of a repair, and the state that it leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What races on one action are played with: a database, connections, and what is said on them."""
+"""The scene of races on one action: a database, connections, and their statements."""
 
 from __future__ import annotations
 

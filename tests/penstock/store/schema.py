@@ -1,4 +1,4 @@
-"""How the tables of a database differ from those declared in `tables`."""
+"""The differences between the tables of a database and those declared in `tables`."""
 
 from __future__ import annotations
 

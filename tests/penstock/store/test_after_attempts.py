@@ -1,4 +1,4 @@
-"""What attempts leave to the next one, and what becomes of one whose worker is gone."""
+"""The values that attempts leave to the next one, and the fate of an attempt without a worker."""
 
 from __future__ import annotations
 

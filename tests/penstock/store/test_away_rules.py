@@ -1,5 +1,5 @@
-"""Which routes nobody serves, and who has lost its lock: each is there once as it should be noted, and once for every reason not
-to."""
+"""The routes without workers, and the processes without their locks: each is there once as it should be noted, and once for
+every reason not to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker gets of what is parked, and what stays there: `claim_parked`."""
+"""The parked work that a worker gets, and the rest that stays there: `claim_parked`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def claim(
     rooms: Rooms = (),
     session: Session | None = None,
 ) -> dict[str, Any]:
-    """What one is told that knows the definition of the stand, and others."""
+    """Return the answer to a worker that knows the definition of the stand, and others."""
     [row] = await (session or stand.session).fetch(
         "select * from claim_parked($1, $1, $2, $3, $4, $5, $6::executor_room[])",
         *(ME, take, HERE, [stand.definition, *knows], list(lacks), list(rooms)),

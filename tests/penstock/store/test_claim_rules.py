@@ -1,5 +1,5 @@
-"""What a worker gets of an envelope, or of what is parked, and what becomes of the rest: each is there once as it should be
-taken, and once for every reason not to."""
+"""The work that a worker gets of an envelope, or of parked work, and the fate of the rest. Each is there once as it should
+be taken, and once for every reason not to."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def offer(
 async def claim(
     stand: Stand, *names: str, take: int = 100, lacks: Sequence[int] = (), rooms: Rooms = ()
 ) -> dict[str, Any]:
-    """What one is told that knows the definition of the stand alone."""
+    """Return the answer to a worker that knows the definition of the stand alone."""
     [row] = await stand.sql(
         "select * from claim_executions($1, $1, $2, $3, 'work.default', $4, $5, $6::executor_room[])",
         *(

@@ -1,4 +1,4 @@
-"""How many connections PostgreSQL has for services, and which share of them each may have."""
+"""The number of connections that PostgreSQL has for services, and the share that each may have."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What is due is done one thing a transaction, in this order: timers, keys to wake, lanes to regroup, inquiries that nobody
-answered. And how long there is nothing to do."""
+"""The due work is done one thing a transaction, in this order: timers, keys to wake, lanes to regroup, unanswered inquiries.
+So is the time of the next due work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def look(stand: Stand) -> tuple[bool, float | None]:
 
 
 async def left(stand: Stand) -> set[str]:
-    """What of these is still to be done."""
+    """Return those of these that are still to be done."""
     [row] = await stand.sql(
         "select exists (select from timer) as timers, exists (select from wake) as wakes,"
         " exists (select from lane where gate_kind = 'regroup') as lanes,"

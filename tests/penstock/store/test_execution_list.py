@@ -38,7 +38,7 @@ async def test_those_that_ended_badly_are_found_without_a_look_at_what_went_well
     session = (await house.parts()).database.session()
 
     async def listed(status: Collection[str]) -> tuple[list[ListedExecution], int]:
-        """What is found, and the rows that were read."""
+        """Return the listed executions, and the number of rows that were read."""
         async with session.transaction() as tx:
             [[before]] = await tx.fetch(READ)
             found = await execution_list.page(tx, ExecutionFilter(status=status), limit=10)

@@ -1,4 +1,4 @@
-"""What is written of a process that registers again: after its connection was lost, and after it was taken for dead."""
+"""The row of a process that registers again: after its connection was lost, and after it was taken for dead."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ async def test_the_host_that_takes_writes_is_found_wherever_it_stands(pair: Repl
 
 
 async def test_a_connection_that_leads_to_a_standby_is_left(pair: ReplicatedPostgres) -> None:
-    """As one address does behind which the hosts change places."""
+    """One address does so if the hosts behind it change places."""
     url = pair.standby_dsn()
     database = Database(Settings(database_url=SecretStr(url)), role="test")
     session = database.session()

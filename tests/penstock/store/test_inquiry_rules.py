@@ -44,7 +44,7 @@ async def asks(
 
 
 async def answer(stand: Stand, name: str, value: object) -> tuple[bool, list[str]]:
-    """Whether it was the one that counted, and what was staged."""
+    """Answer an inquiry. Returns true if it was the answer that counted, and the staged messages."""
     [row] = await stand.sql(
         "select moved, messages from answer_inquiry($1, $2, 'ops')",
         stand.ids[name],
@@ -228,7 +228,7 @@ async def test_one_that_is_being_answered_is_left_alone(stand: Stand) -> None:
 
 
 async def ask(stand: Stand, *names: str, **asked: object) -> set[str]:
-    """Of which inquiries others are told."""
+    """Return the inquiries that were announced."""
     [row] = await stand.sql(
         "select ask_inquiries($1::uuid[], array(select x::jsonb from unnest($2::text[]) x)) as messages",
         *(

@@ -1,4 +1,4 @@
-"""What one session was told of a type the next one knows, and it is asked for anew when it has changed."""
+"""The types that one session has read are known to the next one, and are read again when they have changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ READ = "select array[row(1, 'one')::named]"
 
 @pytest.fixture
 async def asked(monkeypatch: pytest.MonkeyPatch, empty_database: str) -> list[frozenset[int]]:
-    """What PostgreSQL is asked for, in a database that has a type."""
+    """Return the questions for types, in a database that has a type."""
     found: list[frozenset[int]] = []
     real = asyncpg.Connection._introspect_types  # type: ignore[attr-defined]
 

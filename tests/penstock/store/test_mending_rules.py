@@ -1,4 +1,4 @@
-"""What a repair changes of what it is pointed at: each is there once as it should be mended, and once for every reason not to."""
+"""The changes of a repair: each row is there once as it should be mended, and once for every reason not to."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ async def test_a_release_leaves_alone_what_a_later_one_has_applied(
 
 
 async def _starts_once_it_is_migrated(url: str) -> list[str]:
-    """What a service that starts says that it waits for, and what to do; and then it does."""
+    """Assert that a starting service says that it waits for a migration, and the remedy; and then starts."""
     with capture_logs() as logs:
 
         async def start() -> None:

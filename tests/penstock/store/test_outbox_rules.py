@@ -1,4 +1,4 @@
-"""What is taken back of the outbox when who had it is gone, and ends that are told."""
+"""The messages that are taken back of the outbox when their holder is gone, and the ends that are announced."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Which calls of polls begin, and who is told of an end that is awaited: each once as it should be, and once for every reason not
-to."""
+"""The polls that begin, and the announcements of awaited ends: each once as it should be, and once for every reason not to."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Who is taken for dead, what a heartbeat finds and what becomes of claims: each is there once as it should be acted on, and once
-for every reason not to."""
+"""The processes that are taken for dead, the answers to heartbeats, and the fate of claims. Each is there once as it should
+be acted on, and once for every reason not to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What is staged again since its message was lost: what is old enough, has no message, and nobody else has in hand."""
+"""The work that is staged again since its message was lost: it is old enough, has no message, and no other process has it in
+hand."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ async def home(database: str) -> AsyncIterator[Database]:
 
 
 async def staged(session: Session, queue: str) -> list[UUID]:
-    """What messages of this queue name, in the order of the ids."""
+    """Return the ids of the messages of this queue, in order."""
     rows = await session.fetch("select unnest(ids) as id from outbox where queue = $1 order by 1", queue)
     return [row["id"] for row in rows]
 

@@ -1,5 +1,5 @@
-"""Of which executions messages are staged again, case by case: each is there once as it should be restaged, and once for every
-reason not to."""
+"""The executions with messages that are staged again, case by case. Each is there once as it should be restaged, and once
+for every reason not to."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ async def test_an_id_that_came_as_text_is_waited_for_as_well(house: Installation
 
 @pytest.fixture
 def looks_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever waits and is not told would wait for longer than a test lasts."""
+    """Make looks so rare that a waiter without a notice would wait for longer than a test lasts."""
     for name in ("FIRST", "MOST"):
         monkeypatch.setattr(result_watch, name, 3600.0)
 

@@ -1,4 +1,5 @@
-"""Who is called for which move, when, and what becomes of a call: each rule once as it says, and once for every reason not to."""
+"""The calls to subscribers: their moves, their time and their fate. Each rule is there once as it says, and once for every
+reason not to."""
 
 from __future__ import annotations
 

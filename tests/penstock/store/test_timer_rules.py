@@ -1,5 +1,5 @@
-"""Which executions their timers end, case by case: each is there once as it should end, and once for every reason not to; and
-what happens while somebody else has one of them in hand."""
+"""The executions that their timers end, case by case. Each is there once as it should end, and once for every reason not to,
+and once while another session has it in hand."""
 
 from __future__ import annotations
 

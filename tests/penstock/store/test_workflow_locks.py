@@ -1,4 +1,4 @@
-"""Whoever ends a workflow or a task of it, and whoever cancels it, do not wait for each other in a circle."""
+"""The end of a workflow, the end of its task and its cancellation do not wait for each other in a circle."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def test_cancelling_a_workflow_and_ending_it_do_not_wait_for_each_other(sc
 
 @pytest.mark.parametrize("lock", ["lock_workflows", "lock_runs"])
 async def test_whoever_ends_a_task_waits_for_no_lock_of_its_workflow(scene: Scene, lock: str) -> None:
-    """Whoever has the lock may be waiting for the task's row, which has just been ended."""
+    """The holder of the lock may be waiting for the task's row, which has just been ended."""
     [workflow, task] = await scene.requested(2)
     await scene.one.fetch(SCHEDULE, [workflow, task])
     await scene.one.fetch(

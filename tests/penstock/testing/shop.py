@@ -1,4 +1,4 @@
-"""What the tests of simulations run."""
+"""The definitions that the tests of simulations run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is taken for a trace context, and what it becomes further on."""
+"""The texts that are taken for a trace context, and its form further on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who decides what is sampled: whoever begins a trace, save where the sampler says otherwise."""
+"""The decision to sample: by the process that begins a trace, except where the sampler says otherwise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 @pytest.fixture
 def received(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
-    """What this process sends."""
+    """Return the spans that this process sends."""
     with traced(monkeypatch) as found:
         yield found
 

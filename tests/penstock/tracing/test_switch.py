@@ -1,4 +1,4 @@
-"""When a process traces: OpenTelemetry's own variables say so."""
+"""The processes that trace, by OpenTelemetry's own variables."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from tests.servers.postgres import Postgres
 
 @dataclass(slots=True)
 class Site:
-    """Where the pages are, and what is worth a look there."""
+    """The address of the pages, and the objects that are worth a look there."""
 
     address: str
     house: Installation
@@ -57,7 +57,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest.fixture(scope="package")
 def pictures() -> Path | None:
-    """Where pictures of the pages are to go, if somebody wants any."""
+    """Return the folder for pictures of the pages, if one is requested."""
     given = os.environ.get("PENSTOCK_TEST_SCREENSHOTS")
     if not given:
         return None

@@ -1,5 +1,5 @@
-"""What is defined and what has happened where the tests look at pages: something for each of them, with a payload of somebody
-who would run a script in other people's browsers wherever a text can be his."""
+"""The definitions and history where the tests look at pages: something for each of them. A payload would run a script in the
+browsers of other people wherever its text is not escaped."""
 
 from __future__ import annotations
 

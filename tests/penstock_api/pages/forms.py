@@ -1,4 +1,4 @@
-"""What can be sent from a page: its forms and buttons, read out of its HTML."""
+"""The requests that can be sent from a page: its forms and buttons, read out of its HTML."""
 
 from __future__ import annotations
 

@@ -41,7 +41,8 @@ def key() -> RSAKey:
 
 @dataclass(slots=True)
 class Provider:
-    """Whoever comes is `person`. `spoil` changes the claims of a token, `sign` makes it of claims; `down` answers nothing."""
+    """The provider. `person` is the user that signs in. `spoil` changes the claims of a token, `sign` makes it of claims;
+    `down` answers nothing."""
 
     issuer: str = ""
     person: Says = field(default_factory=lambda: dict(ADA))
@@ -54,7 +55,7 @@ class Provider:
     keys_asked: int = 0
 
     def go(self, address: str) -> str:
-        """What somebody does there who was sent to this address: sign in. Gives the address that they are sent back to."""
+        """Sign in as a person that was sent to this address. Returns the address that the person is sent back to."""
         parts = urlsplit(address)
         asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
         assert parts.path == "/authorize"

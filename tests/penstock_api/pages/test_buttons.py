@@ -1,5 +1,5 @@
-"""Who sees which buttons: every page of the table is read by people of every role, and each form on it is asked of the server for
-each of them. It is shown to exactly those whose request the server would let through."""
+"""The buttons by role. Every page of the table is read by people of every role, and each form on it is asked of the server
+for each of them. It is shown to exactly those callers that the server would let through."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ async def sign_in(house: Installation, browser: httpx.AsyncClient, name: str, ro
 
 
 async def more(house: Installation) -> dict[str, UUID]:
-    """What stands so that its page has buttons which none of the others has."""
+    """Start objects with which pages have buttons that none of the others has."""
     client = house.client
     found = {
         "paused": await client.start("depot.tour"),
@@ -163,8 +163,8 @@ async def test_a_button_is_shown_to_exactly_those_whose_request_is_let_through(s
 
 
 def judged(answer: httpx.Response, shown: bool, reads: bool) -> str | None:
-    """What is wrong with this answer for somebody who is shown the form, or reads the page without it; None where nothing is.
-    What is another tenant's is not there (404) for somebody who may not even look at it."""
+    """Return the fault of this answer for a person that is shown the form, or reads the page without it, or None. What is
+    another tenant's is not there (404) for somebody who may not even look at it."""
     if answer.status_code >= 500 or answer.status_code in (401, 405):
         return f"answered with {answer.status_code}"
     if shown:

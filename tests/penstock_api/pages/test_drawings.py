@@ -1,4 +1,4 @@
-"""Where lines and boxes go, and what fields a form has."""
+"""The places of lines and boxes, and the fields of a form."""
 
 from __future__ import annotations
 

@@ -82,8 +82,8 @@ async def looking(browser: Browser, site: Site) -> AsyncIterator[Page]:
 
 @dataclass
 class Found:
-    """What there is on the pages. `severe`: what axe says, by page and view; `across`: those that are wider than the window,
-    and by how much; `shown`: the pages that show somebody's text; `hit`: those that ran it."""
+    """The findings on the pages. `severe`: those of axe, by page and view. `across`: pages that are wider than the window,
+    and by how much. `shown`: the pages that show a user's text. `hit`: those that ran it."""
 
     severe: dict[str, list[str]] = field(default_factory=dict)
     across: dict[str, int] = field(default_factory=dict)
@@ -128,7 +128,7 @@ async def look_from_all_sides(page: Page, name: str, found: Found, pictures: Pat
 
 
 async def severe_findings(page: Page, *, whole: bool) -> list[str]:
-    """What axe says of it that would keep somebody from using it."""
+    """Return the findings of axe that would keep a person from using it."""
     if await page.evaluate("typeof axe") == "undefined":
         await page.evaluate(AXE_FILE_PATH.read_text())
     # Each violation has its first node alone: what is sent back is as long as the page else.

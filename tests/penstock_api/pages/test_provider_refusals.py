@@ -1,4 +1,4 @@
-"""What an identity provider, or somebody who pretends to come from it, says in vain: a page says why, and what to do."""
+"""The vain answers of an identity provider, or of a pretender: a page gives the reason and the remedy."""
 
 from __future__ import annotations
 

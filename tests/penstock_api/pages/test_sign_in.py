@@ -1,4 +1,4 @@
-"""Who may look: pages ask for a token, keep it where no script reads it, and show what its holder may see and do."""
+"""The access to pages: they ask for a token, keep it where no script reads it, and show what its holder may see and do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people do on pages, in a real browser: look on while things change, start, answer, cancel, by the many too."""
+"""The actions of people on pages, in a real browser: look on while things change, start, answer, cancel, by the many too."""
 
 from __future__ import annotations
 

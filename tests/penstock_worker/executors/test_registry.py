@@ -25,7 +25,7 @@ from tests.penstock_worker.executors.victims import own_pid
 
 @pytest.fixture(autouse=True)
 def nothing_registered() -> Iterator[None]:
-    """What the code of other tests brought along stays out of these."""
+    """Keep the executors of other tests out of these."""
     others = dict(REGISTERED)
     REGISTERED.clear()
     yield

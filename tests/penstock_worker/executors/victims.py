@@ -1,4 +1,4 @@
-"""What tests run in child processes: at the top level of a module, so that a child can import it."""
+"""The functions that tests run in child processes: at the top level of a module, so that a child can import it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.run.steering import AskInquiry, Defer, NonRetryable, Retry
 
 
 class Wrapped:
-    """As a decorator may leave it behind: an action in the place of its function."""
+    """An action in the place of its function, as a decorator may leave it behind."""
 
     def __init__(self, function: Any) -> None:
         self.function = function
@@ -78,7 +78,7 @@ def tidy_slowly(path: str) -> None:
 
 
 def tidy_what_was_not_heard(path: str) -> None:
-    """As if the signal had come between two instructions before the sleep: the first is lost."""
+    """Clean up as if the signal had come between two instructions before the sleep: the first is lost."""
     heard = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         Path(path).write_text("began")

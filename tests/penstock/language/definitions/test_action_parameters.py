@@ -1,4 +1,4 @@
-"""What the annotations of an action's function say of its parameters and of its result."""
+"""The parameters and result of an action by the annotations of its function."""
 
 from __future__ import annotations
 

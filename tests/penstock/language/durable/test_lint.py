@@ -1,4 +1,4 @@
-"""What is not deterministic is named."""
+"""The nondeterministic calls, which are named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an attempt of a durable function leaves behind when it is over: nothing."""
+"""An ended attempt of a durable function leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def fails(ctx: DurableContext) -> None:
 async def test_an_attempt_that_is_over_leaves_nothing_for_the_garbage_collector(
     function: Callable[..., Any],
 ) -> None:
-    """Where thousands wake at once, circles of objects cost a worker half of its time, and twice its memory."""
+    """Circles of objects cost a worker half of its time, and twice its memory, if thousands wake at once."""
     with without_collector():
         before = ours()  # what other tests of this process still hold
         with suppress(ExecutionFailed):

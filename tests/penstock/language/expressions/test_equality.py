@@ -1,4 +1,4 @@
-"""What a condition says must be equal."""
+"""The equalities that a condition implies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What expressions and templates give."""
+"""The values that expressions and templates give."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a pack, by mistake or on purpose, is refused."""
+"""The faults of a pack, by mistake or on purpose, which are refused."""
 
 from __future__ import annotations
 

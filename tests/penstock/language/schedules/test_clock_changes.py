@@ -1,4 +1,4 @@
-"""Where the clocks change: against a walk through real minutes, and the stated cases one by one."""
+"""The changes of clocks, against a walk through real minutes, and the stated cases one by one."""
 
 from __future__ import annotations
 

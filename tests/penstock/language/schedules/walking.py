@@ -71,8 +71,8 @@ class Clockwork:
         )
 
     def fires(self, walk: Walk) -> list[datetime]:
-        """When it fires during the walk. A fixed-time job looks at every minute of the wall clock once: at those
-        that were skipped as soon as the clock has jumped, at those that come again not again."""
+        """Return the instants of its fires during the walk. A fixed-time job looks at every minute of the wall clock once.
+        It looks at skipped minutes as soon as the clock has jumped, and at repeated ones not again."""
         if not self.fixed:  # type: ignore[attr-defined]
             return [at for at, shown in walk if self.fits(shown)]
         found = []

@@ -1,4 +1,4 @@
-"""What is refused when a workflow is applied, each with its place and with what to do."""
+"""The faults of a workflow that are refused when it is applied, each with its place and with a remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/workflows.md shows is what it says: both notations of its example are one workflow, and it can be written."""
+"""The examples of docs/workflows.md are true: both notations are one workflow, and it can be written."""
 
 from __future__ import annotations
 

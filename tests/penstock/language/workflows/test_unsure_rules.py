@@ -1,4 +1,4 @@
-"""What nobody can say of a part of a rule matters where the other parts leave the answer open, and nowhere else."""
+"""An unknown part of a rule matters where the other parts leave the answer open, and nowhere else."""
 
 from __future__ import annotations
 

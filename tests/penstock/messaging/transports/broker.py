@@ -1,4 +1,4 @@
-"""What tests do to a broker of their own behind its clients' backs."""
+"""The deeds of tests on a broker of their own behind its clients' backs."""
 
 from __future__ import annotations
 

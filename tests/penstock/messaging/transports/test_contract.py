@@ -1,4 +1,4 @@
-"""What every transport has to do. Each test runs on each of them."""
+"""The contract of every transport. Each test runs on each of them."""
 
 from __future__ import annotations
 

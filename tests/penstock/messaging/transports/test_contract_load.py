@@ -1,4 +1,4 @@
-"""What every transport has to do with many and large messages, and at its end. Each test runs on each of them."""
+"""The contract of every transport with many and large messages, and at its end. Each test runs on each of them."""
 
 from __future__ import annotations
 

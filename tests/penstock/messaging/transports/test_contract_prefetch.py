@@ -1,4 +1,4 @@
-"""What every transport has to do: how much of it is held at once. Each test runs on each of them."""
+"""The contract of every transport about how much it holds at once. Each test runs on each of them."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ async def large(transport: Transport, count: int, size: int = LARGE) -> None:
 
 
 async def all_that_comes(subscription: Subscription) -> list[Delivery]:
-    """What arrives, unsettled, until no more does."""
+    """Return the messages that arrive, unsettled, until no more do."""
     held: list[Delivery] = []
     while True:
         try:

@@ -1,4 +1,4 @@
-"""What only the transport on PostgreSQL has to do."""
+"""The contract of the transport on PostgreSQL alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the embedded server may live, and under whom it runs."""
+"""The place where the embedded server may live, and the user under which it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the process table tells of a server is understood at any instant of its life."""
+"""The entries of the process table about a server are understood at any instant of its life."""
 
 from __future__ import annotations
 

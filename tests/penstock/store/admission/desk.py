@@ -56,7 +56,7 @@ ACTIONS = (charge, refund, send)
 
 
 class Desk:
-    """What admission sees, step by step. Every step is a transaction, on the session given or on its own."""
+    """The view of admission, step by step. Every step is a transaction, on the session given or on its own."""
 
     def __init__(self, home: Database) -> None:
         self.database = home
@@ -113,7 +113,7 @@ class Desk:
         priority: int = 0,
         session: Session | None = None,
     ) -> tuple[list[UUID], list[UUID]]:
-        """What a client does that submits these together, in a transaction of their own. The ids, and those of them that an
+        """Submit these together as a client does, in a transaction of their own. Returns the ids, and those of them that an
         executor is asked to schedule."""
         ids = [new_id() for _ in params]
         [[messages]] = await (session or self.session).fetch(
@@ -130,7 +130,7 @@ class Desk:
         return ids, asked
 
     async def admit(self, ids: Sequence[UUID], session: Session | Transaction | None = None) -> None:
-        """What the executor does with `execution.requested`."""
+        """Handle `execution.requested` as the executor does."""
         await (session or self.session).fetch("select * from schedule_executions($1::uuid[])", sorted(ids))
 
     async def start(self, count: int = 1, ref: str = "shop.charge", **more: Any) -> list[UUID]:
@@ -153,7 +153,7 @@ class Desk:
         delay: float = 0,
         session: Session | Transaction | None = None,
     ) -> list[Row]:
-        """What the worker does at the end of attempts."""
+        """End attempts as the worker does."""
         ids = sorted(ids)
         rows = await self.session.fetch("select id, attempt from execution where id = any($1::uuid[])", ids)
         attempts = {row["id"]: row["attempt"] for row in rows}
@@ -191,7 +191,7 @@ class Desk:
             await asyncio.sleep(0)
 
     async def tidy(self) -> None:
-        """What the timers' loop does until there is nothing to do within a second."""
+        """Take turns of the timers' loop until there is nothing to do within a second."""
         await self.session.fetch(
             "update wake set at = clock_timestamp() where at < clock_timestamp() + interval '1 second' returning 1"
         )
@@ -205,7 +205,7 @@ class Desk:
         return [found[id] for id in ids]
 
     async def scheduled(self, ids: Sequence[UUID]) -> list[int]:
-        """Which of them (by position) have a slot and wait for a worker."""
+        """Return the positions of those that have a slot and wait for a worker."""
         return [n for n, status in enumerate(await self.statuses(ids)) if status == "scheduled"]
 
     async def slots(self) -> dict[tuple[int, str], int]:

@@ -1,5 +1,4 @@
-"""What is written of those that are let in: since when, in the log of admissions too, and until when a worker has to start
-them."""
+"""The records of an admission: its instant, the log of admissions, and the deadline for a worker to start it."""
 
 from __future__ import annotations
 

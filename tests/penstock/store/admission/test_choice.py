@@ -1,4 +1,4 @@
-"""Who starts once there is room, and who does not: of several lanes, before several keys, and beside one whom somebody holds."""
+"""The choice of the next execution once there is room: of several lanes, before several keys, and beside a locked row."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a step costs does not depend on how many wait. Buffers are counted, not time. `python -m bench.backlog` does the
-same with 100,000."""
+"""The cost of a step does not depend on the number of waiters. Buffers are counted, not time. `python -m bench.backlog` does
+the same with 100,000."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SCHEDULE = "explain (analyze, buffers, format json) select * from schedule_execu
 
 
 async def buffers(desk: Desk, sql: str, *steps: tuple[object, ...]) -> int:
-    """Those that the last of these steps touches, the functions that it calls included. Those before it fill caches;
-    each has rows of its own, since an update leaves the next one on the same page less room."""
+    """Return the buffers that the last of these steps touches, with the functions that it calls. Steps before it fill
+    caches. Each has rows of its own, since an update leaves the next one on the same page less room."""
     session = desk.database.session()
     for arguments in steps:
         [[text]] = await session.fetch(sql, *arguments)

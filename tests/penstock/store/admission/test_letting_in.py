@@ -27,7 +27,7 @@ async def end(
 
 
 async def staged(desk: Desk) -> list[UUID]:
-    """What is offered on the route."""
+    """Return the executions that are offered on the route."""
     rows = await desk.session.fetch("select unnest(ids) as id from outbox where queue = $1", HERE)
     return [row["id"] for row in rows]
 

@@ -1,4 +1,4 @@
-"""Who starts, who waits, and in which order, under one limit."""
+"""The order of starts under one limit."""
 
 from __future__ import annotations
 

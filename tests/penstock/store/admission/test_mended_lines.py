@@ -27,7 +27,7 @@ async def mend(desk: Desk, *ids: UUID) -> set[UUID]:
 async def one_at_a_time(
     desk: Desk, count: int = 4, customers: Sequence[str] = ("a", "b")
 ) -> list[list[UUID]]:
-    """For each customer, one that has the slot and others in line behind it."""
+    """Start executions of each customer: one has the slot and the others stand in line behind it."""
     await desk.open(Limit(1, ref="shop.one", scope="shop.charge", by="customer"))
     return [await desk.start(count, customer=customer) for customer in customers]
 
@@ -122,7 +122,7 @@ async def test_a_lane_knows_again_who_is_first_and_lets_it_in(desk: Desk) -> Non
 
 
 async def test_its_keys_are_locked_before_anything_is_looked_at(desk: Desk) -> None:
-    """Whoever has a key may be taking somebody out of its line."""
+    """A session that holds a key may be taking an execution out of its line."""
     [a] = await one_at_a_time(desk, 2, "a")
     async with desk.database.session().transaction() as tx:
         await tx.fetch(

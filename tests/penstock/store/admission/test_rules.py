@@ -1,4 +1,4 @@
-"""What a limit does when it is full, how fast it lets in, and whose turn it is."""
+"""The rules of a limit: its conduct when it is full, its rate, and its turns."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ async def mark(desk: Desk, limit: int, value: str, seconds: float) -> None:
 
 
 async def mark_space(desk: Desk, action: str, seconds: float) -> None:
-    """The same of a namespace."""
+    """Mark the same of a namespace."""
     await desk.session.fetch(
         "insert into wake (namespace_id, at) select id, clock_timestamp() + make_interval(secs => $2) "
         "from namespace where action = $1 returning 1",
@@ -53,7 +53,7 @@ async def away(desk: Desk, action: str, *, is_away: bool) -> None:
 
 
 async def gates(desk: Desk) -> dict[str, str]:
-    """What lanes stand before, by their executions."""
+    """Return the gates of lanes by their executions."""
     rows = await desk.session.fetch("select execution_id, gate_kind from lane")
     return {str(row["execution_id"]): row["gate_kind"] for row in rows}
 

@@ -1,4 +1,4 @@
-"""Which durable functions go to sleep, and who is woken: each is there once as it should be, and once for every reason not to."""
+"""The durable functions that go to sleep or are woken: each is there once as it should be, and once for every reason not to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.penstock.store.durable.functions import SOON, Functions
 
 
 async def suspend(stand: Functions, **awaits: dict[str, Any]) -> set[str]:
-    """Who is requested at once, for what it waits for is there."""
+    """Suspend these. Returns those that are requested at once, because their awaited value exists."""
     names = [name.replace("_", " ") for name in awaits]
     plain: dict[str, Any] = {"children": [], "signals": []}
     [row] = await stand.sql(

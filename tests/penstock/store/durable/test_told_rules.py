@@ -1,5 +1,5 @@
-"""What durable functions are told: results of their steps, signals, and that they are to end. Each is there once as it should be
-told, and once for every reason not to."""
+"""The notices to durable functions: results of their steps, signals, and requests to end. Each is there once as it should be
+sent, and once for every reason not to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.penstock.store.stand import HELD
 async def give(
     stand: Functions, run: str, name: str, ordinal: int = 1
 ) -> tuple[set[str], bool, bool, set[str]]:
-    """Who is requested for it, `known`, `given`, and the child that is open."""
+    """Give a result. Returns the requested executions, `known`, `given`, and the open child."""
     [row] = await stand.sql(
         "select * from give_step($1, $2, $3, '\"given\"', 'give', 'me', 'so')", stand.ids[run], name, ordinal
     )
@@ -113,7 +113,7 @@ async def test_a_function_is_locked_while_it_is_told_and_no_other_is(stand: Func
 
 
 async def stop(stand: Functions, *names: str) -> tuple[set[str], set[str]]:
-    """Who is requested, and who was told."""
+    """Stop these. Returns the requested executions, and the notified ones."""
     [row] = await stand.sql(
         "select * from tell_functions($1, 'canceled', 'so')", [stand.ids[name] for name in names]
     )

@@ -32,7 +32,7 @@ class House(Installation):
             return await work(tx)
 
     async def sleep(self, ref: str, past: timedelta) -> None:
-        """As if nobody had looked at a schedule for so long: as many minutes are due as went by, on the dot."""
+        """Pretend that no replica has looked at a schedule for so long: as many minutes are due as went by, on the dot."""
         await self.away_from_the_full_minute()
         await self.rows(
             "update schedule set since = clock_timestamp() - $2::interval, "
@@ -42,20 +42,20 @@ class House(Installation):
         )
 
     async def away_from_the_full_minute(self) -> None:
-        """What fires every minute would fire once more if a minute began before the test looks."""
+        """Wait until no minute begins soon: a schedule of every minute would fire once more before the test looks."""
         [row] = await self.rows("select 60 - extract(second from clock_timestamp())::float8 as left")
         left = row["left"]
         if left < MARGIN:
             await asyncio.sleep(left)
 
     async def claim(self) -> None:
-        """As if a worker had what is scheduled."""
+        """Claim all scheduled executions, as a worker does."""
         await self.rows(
             "update execution set status = 'running', attempt = 1, claim = id where status = 'scheduled'"
         )
 
     async def end(self, status: str = "completed", error: str | None = None) -> None:
-        """As if whatever is open had run and ended."""
+        """End all open executions, as if they had run."""
         await self.claim()
         await self.rows(
             "with ended as (update execution set status = $1, finished_at = clock_timestamp() "

@@ -90,7 +90,7 @@ class Rows:
         }
 
     async def numbers(self, table: str) -> set[tuple[str, int]]:
-        """Which fires are open, or wait."""
+        """Return the numbers of the open or waiting fires."""
         return {
             (row["schedule"], row["n"])
             for row in await self.sql(f"select schedule, {NUMBER} as n from {table}")

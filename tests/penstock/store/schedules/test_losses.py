@@ -1,4 +1,4 @@
-"""How fires are settled, and what becomes of those whose execution is lost."""
+"""The settling of fires, and the fate of those with a lost execution."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def settle(house: House) -> tuple[int, int]:
 
 
 async def lose(house: House) -> None:
-    """What a partial restore, or a careless hand, does."""
+    """Lose an execution, as a partial restore or a careless hand does."""
     await house.rows("delete from execution")
     await house.rows("delete from payload")
     await house.rows("delete from live")

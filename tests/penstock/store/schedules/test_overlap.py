@@ -1,4 +1,4 @@
-"""What happens when a fire is due while the run before it still goes on."""
+"""The overlap of a due fire with the run before it."""
 
 from __future__ import annotations
 

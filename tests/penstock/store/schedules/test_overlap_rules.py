@@ -1,4 +1,4 @@
-"""What the overlap policies make of fires that should start, case by case."""
+"""The decisions of the overlap policies about due fires, case by case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which fires are recorded, and what that makes of their schedules."""
+"""The fires that are recorded, and their effect on their schedules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Fire = tuple[str, int, str, str]
 async def record(
     rows: Rows, *fires: Fire, moved: bool = True, problem: str | None = None
 ) -> tuple[dict[str, Any], list[UUID]]:
-    """What `record_fires` says, and the ids that the fires were given. `moved`: the schedule A moves on."""
+    """Call `record_fires`. Returns its answer, and the ids that the fires were given. `moved`: the schedule A moves on."""
     schedules, numbers, kinds, statuses = [list(column) for column in zip(*fires, strict=True)]
     ids = [new_id() for _ in fires]
     [row] = await rows.sql(

@@ -1,4 +1,4 @@
-"""How ends are written down and losses found: of the fires that are meant, and of no others."""
+"""The settling of ends and the finding of losses: of the requested fires, and of no others."""
 
 from __future__ import annotations
 

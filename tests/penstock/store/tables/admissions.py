@@ -1,4 +1,4 @@
-"""What executions wait for: slots, timers, answers."""
+"""The rows that executions wait for: slots, timers, answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is defined, where it runs, and under which limits."""
+"""The definitions, their routes and their limits."""
 
 from __future__ import annotations
 

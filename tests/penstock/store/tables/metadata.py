@@ -1,4 +1,4 @@
-"""What all tables share."""
+"""The metadata that all tables share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INSTANT = DateTime(timezone=True)
 
 
 class LimitKey(UserDefinedType[Any]):
-    """What has slots: (limit_id, group_value)."""
+    """The owner of slots: (limit_id, group_value)."""
 
     cache_ok = True
 

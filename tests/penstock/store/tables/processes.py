@@ -1,4 +1,4 @@
-"""Who lives, and which attempts they hold."""
+"""The live processes, and the attempts that they hold."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ async def replicas(url: str) -> AsyncIterator[list[Replica]]:
 
 
 def on_uvloop(main: Callable[[], Coroutine[None, None, None]]) -> None:
-    """As services run. A connection that ends as it begins is another error there than on asyncio's own loop."""
+    """Run as services do. A connection that ends as it begins is another error there than on asyncio's own loop."""
     with ThreadPoolExecutor(1) as pool:
         pool.submit(lambda: uvloop.run(main())).result()
 
@@ -115,7 +115,7 @@ def test_replicas_come_back_after_every_kind_of_cut(vhost: str) -> None:
 
 @pytest.mark.parametrize("cut", [Cut("close", 0), Cut("close", 1), Cut("reset", 3), Cut("hang", 4)], ids=str)
 def test_replicas_come_back_from_one_kind(vhost: str, cut: Cut) -> None:
-    """What was seen: something that accepts and closes while the broker is away, and a reset while a channel opens."""
+    """Seen in the field: a proxy that accepts and closes while the broker is away, and a reset while a channel opens."""
 
     async def main() -> None:
         async with replicas(vhost) as all:

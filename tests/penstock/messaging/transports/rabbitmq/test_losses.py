@@ -253,7 +253,7 @@ async def test_a_password_that_is_wrong_is_said_at_once_and_not_shown(
 
 
 async def test_reader_that_is_stuck_uses_up_no_deliveries(on_broker: Open) -> None:
-    """As while PostgreSQL does not answer and connections to the broker are lost again and again."""
+    """The reader is stuck as while PostgreSQL does not answer and connections to the broker are lost again and again."""
     transport = await on_broker(delivery_limit=2)
     subscription = await transport.subscribe(QUEUE, 10)
     assert await transport.publish([message("innocent")]) == [True]

@@ -1,4 +1,4 @@
-"""What is declared, what is checked, and what the user reads when the broker disagrees."""
+"""The topology: declarations, checks, and the message to the user when the broker disagrees."""
 
 from __future__ import annotations
 
