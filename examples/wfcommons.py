@@ -4,8 +4,8 @@
     workflow = load("montage.json", scale=0.01)
 
 Each task of the instance becomes a task that sleeps as long as it ran when the instance was recorded, times `scale`,
-and says how much it wrote. A task comes after its parents, and after those that name it as their child; where there are
-none, after those that write the files it reads. Parents that are no tasks of the instance are left out.
+and says how much it wrote. A task comes after its parents, and after those that name it as their child. Without any,
+it comes after those that write the files it reads. Parents that are no tasks of the instance are left out.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def document(jobs: Iterable[Job], ref: str, title: str, scale: float) -> dict[st
     for job in jobs:
         if not needs[job.id]:
             found = {writers[file] for file in job.reads if file in writers}
-            # A file that is changed in place has writers after those who read it first.
+            # A file that is changed in place has writers after its first readers.
             needs[job.id] = dict.fromkeys(sorted(found - _after(job.id, needs)) if found else ())
     followed = {parent for before in needs.values() for parent in before}
     last = [job.id for job in jobs if job.id not in followed][-LAST:]

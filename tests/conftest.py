@@ -141,7 +141,7 @@ def rabbitmq_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rabbit
 
 @pytest.fixture(scope="session")
 async def template(postgres_server: Postgres) -> AsyncIterator[str]:
-    """The name of the migrated database that every test's own is copied from. Nobody may stay connected to it.
+    """The name of the migrated database that every test's own is copied from. No session may stay connected to it.
     PENSTOCK_TEST_TEMPLATE names one that is there already, in the server of PENSTOCK_TEST_DATABASE_URL."""
     if given := os.environ.get("PENSTOCK_TEST_TEMPLATE"):
         yield given

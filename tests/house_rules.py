@@ -172,7 +172,7 @@ def places_in_line_stay(path: PurePosixPath, text: str) -> Iterator[tuple[int, s
 
 
 def sql_stands_in_the_store(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
-    """No other room has a text that is a statement: not even one that it hands to somebody who has the connection."""
+    """No other room has a text that is a statement: not even one that it hands to an owner of the connection."""
     if path.suffix != ".py" or any(path.is_relative_to(room) for room in SQL_ROOMS):
         return
     tree = ast.parse(text)

@@ -1,4 +1,4 @@
-"""docs/testing.md says what is so: what stands there is a project whose tests pass."""
+"""The statements of docs/testing.md are true: its project has tests that pass."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def test_there_are_enough_of_every_function() -> None:
 
 
 def test_each_survivor_that_is_explained_is_there_still() -> None:
-    """Its place says the same as when somebody looked at it, and the last run did not find it either."""
+    """Its place says the same as when it was explained, and the last run did not find it either."""
     survived = {
         name
         for part in verdicts.parts()

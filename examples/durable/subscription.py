@@ -1,4 +1,4 @@
-"""A subscription: a month of sleep, a charge, and so on, until somebody cancels. It holds no worker while it sleeps."""
+"""A subscription: a month of sleep, a charge, and so on, until it is cancelled. It holds no worker while it sleeps."""
 
 from __future__ import annotations
 

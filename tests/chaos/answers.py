@@ -1,5 +1,5 @@
-"""Connections to PostgreSQL on which an answer can be lost: the statement has run and is committed, and whoever sent it does
-not hear of it, because the connection is gone by then."""
+"""Connections to PostgreSQL on which an answer can be lost: the statement has run and is committed, and its sender
+does not hear of it, because the connection is gone by then."""
 
 from __future__ import annotations
 

@@ -52,6 +52,6 @@ def begun_again(starts: Path) -> dict[int, int]:
 
 
 async def unknown_to_their_worker(session: Session) -> int:
-    """Attempts that were claimed, and whose worker never heard of it. Nobody is lost, and yet they are."""
+    """Return the claimed attempts of which their worker never heard. No worker is lost, and yet they are."""
     [row] = await session.fetch(UNKNOWN)
     return int(row["count"])

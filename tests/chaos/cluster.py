@@ -69,7 +69,7 @@ class Cluster(Spread):
 @asynccontextmanager
 async def cluster(log: Path, settings: Mapping[str, Any], *, disk_mb: int = 400) -> AsyncIterator[Cluster]:
     """Two executors and three workers on three machines: one beside the servers, one behind links that can be broken,
-    one behind such links whose clock jumps."""
+    one behind such links with a clock that jumps."""
     async with AsyncExitStack() as stack:
         postgres = await asyncio.to_thread(choose.private_postgres, {**FAST, "max_connections": "250"})
         stack.callback(postgres.close)

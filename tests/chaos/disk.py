@@ -42,7 +42,7 @@ class Disk:
             subprocess.run(["umount", "-l", str(folder)], capture_output=True)
 
     async def take_over(self, session: Session) -> None:
-        """Move the tables there, with their indexes. Nobody uses them yet."""
+        """Move the tables there, with their indexes. No session uses them yet."""
         await session.fetch(f"create tablespace small location '{self._folder / 'tables'}'")
         for table in TABLES:
             await session.fetch(f"alter table {table} set tablespace small")

@@ -149,14 +149,14 @@ def over_limit(log: Sequence[Row], steps: Sequence[Row]) -> int:
 
 
 def out_of_order(log: Sequence[Row]) -> int:
-    """Admissions before which somebody with a later place was admitted, while they stood in line."""
+    """Return the admissions before which an execution with a later place was admitted, while they stood in line."""
     wrong = 0
     by_key: dict[tuple[int, str], list[Row]] = defaultdict(list)
     for row in log:
         by_key[row["limit_id"], row["group_value"]].append(row)
     for rows in by_key.values():
         instants: list[object] = []
-        latest: list[tuple[int, tuple[object, ...]]] = []  # indexes whose place no later one exceeds
+        latest: list[tuple[int, tuple[object, ...]]] = []  # indexes with a place that no later one exceeds
         for n, row in enumerate(rows):
             place = (row["rank"], row["turn"], row["ready_at"], row["execution_id"])
             first = bisect.bisect_right(instants, row["since"])

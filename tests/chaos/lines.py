@@ -1,4 +1,4 @@
-"""Order in line, by what whoever submitted knows of it."""
+"""The order in line, by the knowledge of the submitter."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ Role = Literal["executor", "worker"]
 
 @dataclass
 class Replica:
-    """A process of a machine. `leaving`: somebody ends it on purpose."""
+    """A process of a machine. `leaving`: it is ended on purpose."""
 
     machine: Machine
     role: Role
@@ -89,7 +89,7 @@ class Machine:
         return self.start(replica.role)
 
     def end(self, replica: Replica) -> None:
-        """kill -9, and nobody in its place."""
+        """End it by kill -9, without a replacement."""
         replica.leaving = True
         if replica.process.poll() is None:
             self._fleet.kill(replica.process)

@@ -83,7 +83,7 @@ class Proxy:
         try:
             if self._refusing:
                 return
-            for gate in self._open.values():  # who knocks is heard, and answered, or not let in
+            for gate in self._open.values():  # a connection is heard, and answered, or not let in
                 await gate.wait()
             watch = self._watch() if self._watch is not None else None
             answers, server = await asyncio.open_connection("127.0.0.1", self._target)

@@ -1,5 +1,5 @@
-"""Faults of one kind, and no other, so that nothing heals by chance what it should heal from by itself: a restart of a process
-declares again what was deleted, and brings back who has lost its broker."""
+"""Faults of one kind, and no other, so that nothing heals by chance what it should heal from by itself: a restart of
+a process declares again what was deleted, and brings back a replica that has lost its broker."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Every outage that a machine room has, one after the other, under load, with nobody's help: what was asked for is done,
-with the right result, within twice the largest threshold. Prints a table. Servers of its own; PENSTOCK_CHAOS_GONE says for
-how many seconds the broker is gone (60)."""
+"""Every outage that a machine room has, one after the other, under load and without help. All submitted work is done,
+with the right result, within twice the largest threshold. Prints a table. Servers of its own; PENSTOCK_CHAOS_GONE
+says for how many seconds the broker is gone (60)."""
 
 from __future__ import annotations
 

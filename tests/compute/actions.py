@@ -28,7 +28,7 @@ def log_in(password: Annotated[str, Secret]) -> str:
 
 
 def begin(folder: str) -> str:
-    """Say who runs: the file `<attempt>.pid`. Where `go` is there it ends at once, else it beats into `beats`."""
+    """Write the pid into `<attempt>.pid`. If `go` is there it ends at once, else it beats into `beats`."""
     run, here = current(), Path(folder)
     (here / f"{run.attempt}.pid").write_text(f"{os.getpid()} {os.getppid()}")
     deadline = time.monotonic() + LONG

@@ -19,7 +19,7 @@ PATIENCE = 90.0
 
 
 def environment() -> dict[str, str]:
-    """Its processes find the code of this repository, and tell nobody outside of themselves."""
+    """Return the environment of its processes, which find the code of this repository, and send nothing elsewhere."""
     path = os.pathsep.join(str(ROOT / part) for part in ("common", "services", "."))
     return {**os.environ, "PYTHONPATH": path, "RAY_USAGE_STATS_ENABLED": "0"}
 

@@ -67,8 +67,8 @@ async def each_ran_once(house: Installation, runs: int) -> None:
 
 
 async def killed(house: Installation, nursery: Nursery, when: str, number: int) -> bool:
-    """A run whose executor dies at its commit `number`, and that another one brings to its end. False: it had not so many
-    commits, and came to its end with the first."""
+    """Run with an executor that dies at its commit `number`; another one brings the run to its end. Returns false if
+    there were not so many commits, and the first executor ended the run."""
     await nursery.begin(when, number, house.settings(name="dying").model_dump(exclude_unset=True))
     id = await house.client.start("cr.shapes", {"n": number})
     dying = asyncio.create_task(nursery.ended())

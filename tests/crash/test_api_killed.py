@@ -84,7 +84,7 @@ async def call(http: httpx.AsyncClient, caller: int, answered: dict[str, UUID]) 
 
 
 async def watch(http: httpx.AsyncClient) -> None:
-    """Somebody's open page: it listens again whenever the API is gone."""
+    """Watch as an open page does: it listens again whenever the API is gone."""
     while True:
         with contextlib.suppress(httpx.TransportError):
             async with http.stream("GET", "/api/v1/stream", timeout=None) as stream:

@@ -40,7 +40,7 @@ async def home(pair: ReplicatedPostgres) -> AsyncIterator[Installation]:
 async def test_work_goes_on_at_the_standby_when_the_primary_hangs(
     pair: ReplicatedPostgres, home: Installation
 ) -> None:
-    """Its connections stay open and are never answered: no error tells anybody to look elsewhere."""
+    """Its connections stay open and are never answered: no error tells a client to look elsewhere."""
     await home.start(*shop.STURDY)
     assert await home.client.run("shop.sturdy", {"n": 1}, timeout=30) == {"n": 1}
     pair.freeze()
@@ -48,7 +48,7 @@ async def test_work_goes_on_at_the_standby_when_the_primary_hangs(
     await asyncio.to_thread(pair.promote)
     with contextlib.suppress(ConnectionFailed, asyncpg.PostgresConnectionError):
         async with asyncio.timeout(60):
-            await started  # who calls is told of an error, or it was tried again
+            await started  # the caller gets an error, or it was tried again
     execution = await home.client.start("shop.sturdy", {"n": 2}, key="once")
     assert await home.client.result(execution, timeout=60) == {"n": 2}
 

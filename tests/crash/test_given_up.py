@@ -1,4 +1,4 @@
-"""Work that nobody has any more though nobody was lost is found, and done."""
+"""Work that no worker has any more, though no worker was lost, is found and done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole servers go away, and another takes over: nobody has to help. tests/chaos/test_recovery.py does all of it, longer."""
+"""Whole servers go away, and another takes over without help. tests/chaos/test_recovery.py does all of it, longer."""
 
 from __future__ import annotations
 

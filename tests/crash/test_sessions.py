@@ -90,7 +90,7 @@ async def test_what_a_killed_executor_had_in_hand_is_done_by_another(
 async def test_a_restart_of_postgresql_takes_nothing_from_living_workers(
     private_postgres: Callable[[], Postgres], tmp_path: Path
 ) -> None:
-    """All locks are free at once then, and say nothing of those who had them, however late one of them comes back."""
+    """All locks are free at once then, and say nothing of their holders, however late one of them comes back."""
     server = await asyncio.to_thread(private_postgres)
     url = server.dsn("postgres")
     await migrate.upgrade(Settings(database_url=SecretStr(url)))
@@ -114,7 +114,7 @@ async def test_a_restart_of_postgresql_takes_nothing_from_living_workers(
             await house.until(
                 "select 1 from process where beat_at > $1 having count(*) = 3", before, seconds=60
             )
-            # Until whoever would take something has looked.
+            # Until each executor that would take work back has looked.
             await asyncio.sleep(reap_workers.GRACE + 3 * reap_workers.LOOK)
             slow.send_signal(signal.SIGCONT)
             await house.until(

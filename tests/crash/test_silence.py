@@ -1,4 +1,5 @@
-"""The database is away, from everybody or from one worker: who keeps its work, who ends it, and what is said of it."""
+"""The database is away, from all processes or from one worker: which workers keep their work or end it, and the log
+of it."""
 
 from __future__ import annotations
 
@@ -120,7 +121,7 @@ async def test_a_worker_that_alone_is_cut_off_ends_its_work_before_another_has_i
 async def test_who_is_cut_off_in_the_midst_of_a_transaction_loses_its_locks(
     database: str, pgbouncer: PgBouncer, pooled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody tells PostgreSQL that it is gone: the connection stays open."""
+    """PostgreSQL does not hear that it is gone: the connection stays open."""
     monkeypatch.setattr(session_options, "LEAST_SILENCE", 0.5)
     url = urlsplit(pgbouncer.dsn(database.rsplit("/", 1)[1]) if pooled else database)
     async with Proxy(url.port or 0) as proxy:

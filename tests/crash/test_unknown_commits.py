@@ -1,4 +1,5 @@
-"""The connection is lost once COMMIT was sent: whoever asked does not know, tries again, and has it done once."""
+"""The connection is lost once COMMIT was sent: the caller does not know its outcome, tries again, and has it done
+once."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Workflows whose executors are killed around their commits, or told everything twice: each task once, the right result.
-tests/chaos/test_workflow_kills.py does it at every commit, on both transports."""
+"""Workflows with executors that are killed around their commits, or get every message twice: each task once, the
+right result. tests/chaos/test_workflow_kills.py does it at every commit, on both transports."""
 
 from __future__ import annotations
 

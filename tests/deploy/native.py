@@ -45,7 +45,7 @@ class Native:
         return process
 
     async def run(self, *words: str, environment: Mapping[str, str]) -> None:
-        """Raises AssertionError, with everybody's last words, where a command fails."""
+        """Run a command. Raises AssertionError, with the last lines of all services, if it fails."""
         assert await self.ended(self.start(list(words), environment)) == 0, self.said()
 
     async def ended(self, process: subprocess.Popen[bytes], seconds: float = 60) -> int:

@@ -79,7 +79,7 @@ class Project:
         )
 
     def _filled(self, value: str) -> str:
-        """With the variables of whoever calls it, and the addresses of the servers of this test."""
+        """Return the text with the variables of the caller, and the addresses of the servers of this test."""
         for host, address in self._servers.items():
             if f"@{host}/" in value:
                 return address

@@ -34,7 +34,7 @@ async def house(
     monkeypatch.delenv("PENSTOCK_BROKER_URL", raising=False)
     monkeypatch.setenv(
         "PENSTOCK_SECRETS_KEY", b64encode(bytes(32)).decode()
-    )  # as who follows a page would export it
+    )  # as a reader of the page would export it
     monkeypatch.setenv("PENSTOCK_RESULT_STORE", tmp_path.as_uri())
     async with Installation(database, None, **AS_USED) as installation:
         yield installation

@@ -144,8 +144,8 @@ class Installation:
         return await self._stack.enter_async_context(assembled(self.settings(), role=role))
 
     async def put(self, *sent: Message) -> None:
-        """Publish as who owns a message does: again until it is in a queue. A service that has only just started may not
-        have declared its own yet, and the broker gives back what is for a queue that is not there."""
+        """Publish as the owner of a message does: again until it is in a queue. A service that has just started may
+        not have declared its queues yet. The broker gives back a message for a missing queue."""
         transport = (await self.parts()).transport
         left = list(sent)
         async with asyncio.timeout(20):

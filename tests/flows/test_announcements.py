@@ -1,4 +1,4 @@
-"""Status moves are announced to whoever listens, if somebody asked for it: staged with the move itself."""
+"""Status moves are announced to listeners, if a subscription asks for it: staged with the move itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Letters that are not what they say: whoever may only write to the exchange of events fails nobody's execution."""
+"""Forged letters: a client that may only write to the exchange of events fails no execution of another."""
 
 from __future__ import annotations
 

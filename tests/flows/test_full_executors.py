@@ -38,7 +38,7 @@ ACTIONS = (one_by_one, until_opened, in_a_thread)
 
 
 async def wait_in_front(house: Installation, count: int) -> list[UUID]:
-    """A worker whose only place for coroutines is taken, and so many executions that were offered to it."""
+    """Start a worker with one place for coroutines, which is taken, and offer so many executions to it."""
     open_gate.clear()
     await house.start(*ACTIONS, executors=ONE)
     await house.client.start("full.until_opened")

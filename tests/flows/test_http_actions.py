@@ -1,4 +1,4 @@
-"""An event whose rule starts an HTTP action: the whole way, to the result that the other side's answer is."""
+"""An event starts an HTTP action by a rule: the whole way, to the answer of the other side as the result."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ async def test_an_action_goes_on_with_its_answers(house: Installation) -> None:
     assert [one.outcome for one in await house.client.attempts(id)] == ["waiting", "waiting", "completed"]
 
     ids = [await house.client.start("ops.land") for _ in range(2)]
-    for id in ids:  # under a limit of one, which nobody holds while he waits
+    for id in ids:  # under a limit of one, which a waiting execution does not hold
         await house.until(WAITING, id)
     for id in ids:
         await house.client.answer(id, "here", by="ada")
@@ -158,7 +158,7 @@ async def test_an_answer_and_the_end_of_its_time_have_one_winner_and_wait_for_no
     for first in (ANSWER, EXPIRE):
         id = await house.client.start("ops.deploy", {"default": False})
         await house.until(WAITING, id)
-        executor.ask()  # nobody else looks at the time from here on
+        executor.ask()  # no other process looks at the time from here on
         await house.until("select 1 where not exists (select from process where kind = 'executor')")
         await house.rows(
             "update inquiry set due_at = clock_timestamp() where execution_id = $1 returning 1", id
@@ -169,7 +169,7 @@ async def test_an_answer_and_the_end_of_its_time_have_one_winner_and_wait_for_no
             race = asyncio.create_task(
                 other.database.session().fetch(second, *([id] if second is ANSWER else []))
             )
-            if second is ANSWER:  # it waits for the row; who looks for what ran out of time skips it
+            if second is ANSWER:  # it waits for the row; the look for overdue inquiries skips it
                 await house.until("select 1 from pg_stat_activity where wait_event_type = 'Lock' "
                                   "and datname = current_database()")  # fmt: skip
             else:
@@ -219,7 +219,7 @@ async def test_whoever_asks_is_announced_at_least_once(database: str, vhost: str
             await house.until("select 1 where not exists (select from outbox)")
             told: set[tuple[str, UUID]] = set()
             expected = {("inquiry.created", id) for id in ids} | {("inquiry.responded", ids[0])}
-            while told != expected:  # an announcement may come twice, and none of anybody else
+            while told != expected:  # an announcement may come twice, and none of another execution
                 method, properties, body = channel.basic_get(mine, auto_ack=True)
                 if method is None:
                     channel.connection.sleep(0.05)

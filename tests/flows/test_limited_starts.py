@@ -1,4 +1,5 @@
-"""Starts under limits: admitted or put in line by the statement that stores them, where that has to wait for nobody for long."""
+"""Starts under limits: admitted or put in line by the statement that stores them, where that has to wait for no lock
+for long."""
 
 from __future__ import annotations
 
@@ -93,7 +94,7 @@ async def test_a_start_in_a_transaction_of_the_callers_own_locks_no_key(
 
 
 async def test_who_waits_begins_in_the_transaction_that_frees_his_slot(house: Installation) -> None:
-    """From the second on: the first end has shown that ends let somebody in."""
+    """From the second on: the first end has shown that ends admit executions."""
     await house.start(enter)
     ids = await house.client.start_many("door.enter", [{"n": n} for n in range(8)])
     for id in ids:

@@ -1,7 +1,7 @@
-"""The locks of keys are taken in one order, whatever a transaction does: whoever holds one and wants a lower one could wait for
-somebody who holds that and wants the first. Each transaction of a busy installation is watched by the database itself. (Not
-here: a turn of workflows may end some tasks and start others, and so takes keys twice; PostgreSQL breaks a circle of those, and
-the turn is tried again.)"""
+"""The locks of keys are taken in one order, whatever a transaction does: a session that holds one and wants a lower
+one could wait for a session that holds that and wants the first. Each transaction of a busy installation is watched
+by the database itself. (Not here: a turn of workflows may end some tasks and start others, and so takes keys twice;
+PostgreSQL breaks a circle of those, and the turn is tried again.)"""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ ALL = MissedFires(catch_up="all", at_most=10_000)
 
 
 class WrongClocks(Fleet):
-    """Starts processes whose clock is ahead by so many seconds."""
+    """A starter of processes with clocks that are ahead by so many seconds."""
 
     def start(self, role: str, *arguments: str) -> Started:
         command = [sys.executable, str(ROOT / "tests/flows/wrong_clock.py"), role, *arguments]

@@ -1,4 +1,4 @@
-"""Secrets of the store reach the code that needs them, on the worker, and are told to nobody else."""
+"""Secrets of the store reach the code that needs them, on the worker, and reach nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Timers fire when they are due, whoever set them, though the loop that fires them sleeps until it is told."""
+"""Timers fire when they are due, whichever process set them, though the loop that fires them sleeps until it is
+woken."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Everything that runs on behalf of something else is below it in its trace: durable functions, sub-workflows, what follows an
-end, programs; and what nobody in the trace has started begins one."""
+"""Everything that runs on behalf of something else is below it in its trace: durable functions, sub-workflows, what
+follows an end, programs. An execution that nothing in the trace has started begins one."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ async def test_what_was_unroutable_is_replayed(database: str, vhost: str) -> Non
         await house.apply(*shop.ALL, Limit(1, ref="shop.one", scope="shop"))
         ids = await house.client.start_many("shop.charge", [{"order": 7}] * 11)  # an executor has to be asked
         parts = await house.parts()
-        await house.client.flush()  # nobody has declared the queue: it comes back
+        await house.client.flush()  # no service has declared the queue: it comes back
         await house.rows("update outbox set tries = $1, due_at = clock_timestamp() returning 1", RETURNS - 1)
         assert await relay(parts.transport, parts.database.session(), 0.0) == 1
         found = await letter(house, "unroutable")

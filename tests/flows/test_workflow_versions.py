@@ -1,4 +1,4 @@
-"""Workflows whose tasks run something else in their next version."""
+"""Workflows with tasks that run something else in their next version."""
 
 from __future__ import annotations
 

@@ -276,7 +276,7 @@ async def test_a_workflow_whose_message_was_lost_goes_on_by_itself(house: Instal
     await house.until("select 1 from execution where task = 'nap' and status = 'running'")
     parts = await house.parts()
     async with parts.database.session().transaction() as tx:
-        # Nobody advances it: neither its worker, nor an executor that hears of the end.
+        # No process advances it: neither its worker, nor an executor that hears of the end.
         await tx.fetch("select lock_workflows(array[$1::uuid])", id)
         await house.ended(executor)
         await house.until("select 1 from execution where task = 'nap' and status = 'completed'")

@@ -1,4 +1,4 @@
-"""Runs `penstock` in a process whose clock is wrong: `python wrong_clock.py 3600 executor`. With several numbers,
+"""A start of `penstock` in a process with a wrong clock: `python wrong_clock.py 3600 executor`. With several numbers,
 `0,3600,-3600`, it begins with the first, and jumps to the next at each SIGUSR1.
 
 Only what Python code is told is wrong. Timeouts and sleeps go by another clock, which runs as it should.
@@ -48,7 +48,7 @@ def main() -> None:
     time.time_ns = lambda: _time_ns() + ahead * 10**9
     import penstock.cli
 
-    penstock.cli.build()  # what commands import, whose types are those of real datetimes
+    penstock.cli.build()  # the imports of commands, which have the types of real datetimes
     for service in entry_points(group="penstock.services"):
         service.load()
     for module in list(sys.modules.values()):

@@ -73,8 +73,8 @@ async def play(
     rest: random.Random | None = None,
     faults: float = 0.0,
 ) -> Order:
-    """One order: `prefix` says whose turn it is, and after it whoever went last goes on, or `rest` chooses, who also lets
-    one of FAULTS happen at so many of the steps. Raises what is found to be wrong."""
+    """Play one order. `prefix` chooses the session of each step. After it the session that went last goes on, or
+    `rest` chooses. `rest` also lets one of FAULTS happen at so many of the steps. Raises the violation."""
 
     def fault() -> str | None:
         return rest.choice(FAULTS) if rest is not None and rest.random() < faults else None

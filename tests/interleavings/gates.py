@@ -1,8 +1,8 @@
-"""Gates inside the database's own functions: before each of their statements a session waits until it is let on.
+"""The gates inside the database's own functions: before each of their statements a session waits until it is let on.
 
-The functions are those of the migrations, with a call written in front of every statement that reads or writes. Whoever
-comes to a gate says so (a NOTICE arrives at once, in the midst of a statement) and waits for an advisory lock that the
-stage holds: nobody has to look where anybody is. Gates are counted by a sequence, which no transaction undoes.
+The functions are those of the migrations, with a call written in front of every statement that reads or writes. A
+session that comes to a gate says so: a NOTICE arrives at once, in the midst of a statement. It waits for an advisory
+lock that the stage holds, so that no polling is needed. Gates are counted by a sequence, which no transaction undoes.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ async def install(connection: asyncpg.Connection[asyncpg.Record]) -> int:
 
 
 def _gated(source: str) -> Iterator[str]:
-    """The source with a gate before each statement, but the first: whoever calls has just passed one."""
+    """Return the source with a gate before each statement but the first: the caller has just passed one."""
     body, open, passed = False, False, 0
     for line in source.splitlines():
         text = line.strip()

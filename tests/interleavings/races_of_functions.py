@@ -1,4 +1,4 @@
-"""Races around durable functions: what is recorded and who takes the attempt away; who sleeps and what wakes it."""
+"""Races around durable functions: records against the loss of the attempt, and sleeps against wake-ups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Races about slots: who is admitted, who waits, and who is promoted."""
+"""Races about slots: admission, waiting and promotion."""
 
 from __future__ import annotations
 

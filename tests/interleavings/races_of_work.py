@@ -1,4 +1,4 @@
-"""Races about who schedules, claims, ends and takes back an execution."""
+"""Races of sessions that schedule, claim, end and take back an execution."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ class Scene(Desk):
             await self.handles(queue, ids)(self.session)
 
     async def play_out(self) -> None:
-        """Let everything go on, with nobody in its way, until nothing is left to do."""
+        """Let everything go on, without a race, until nothing is left to do."""
         for _ in range(ROUNDS):
             moved = await self.deliver() + await self._report()
             await reap_workers.turn(self.parts, self.session)

@@ -1,7 +1,7 @@
-"""Steps sessions through their statements, one at a time: whose turn it is, is somebody else's choice.
+"""The stage that steps sessions through their statements, one at a time. Its caller chooses the session of each step.
 
-A session stands at a gate (before a statement, before its commit, or between two statements inside a function of the
-database), or it waits for a lock that another one holds, or its work is done. Nothing moves unless it is let on.
+A session stands at a gate: before a statement, before its commit, or between two statements inside a function of the
+database. Or it waits for a lock that another one holds, or its work is done. Nothing moves unless it is let on.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ Choose = Callable[[int, tuple[int, ...], int | None], int]
 
 
 class Stage:
-    """Sessions on one database, and the one who lets them on."""
+    """The sessions on one database, and the gate keeper that lets them on."""
 
     def __init__(
         self, control: asyncpg.Connection[Row], actors: Sequence[Actor], settings: Settings, database: str
@@ -214,7 +214,8 @@ class Stage:
                     await self._look(under_way)
 
     async def _look(self, actors: Sequence[Actor]) -> bool:
-        """See who of these waits for a lock that another session of the stage holds; whether one does so no more."""
+        """Note which of these sessions wait for a lock of another session of the stage. Returns true if one waits no
+        more."""
         rows = await self._control.fetch(BLOCKED, [a.pid for a in actors])
         ours, freed = {a.pid for a in self.actors}, False
         for actor, row in zip(actors, rows, strict=True):

@@ -1,9 +1,9 @@
-"""Something between a replica and its broker that is worse than no broker: it accepts connections and then closes or resets
-them, or lets them hang, after any frame of AMQP that passed in either direction.
+"""A proxy between a replica and its broker that is worse than no broker: it accepts connections and then closes or
+resets them, or lets them hang, after any frame of AMQP that passed in either direction.
 
-A load balancer without a backend accepts and closes; a firewall that forgets a connection lets it hang; a broker that dies
-resets. `cut` does one of these to every connection that is there and to every one that comes, until `heal`. Whoever gives it
-`instead` has other frames passed on than came.
+A load balancer without a backend accepts and closes; a firewall that forgets a connection lets it hang; a broker that
+dies resets. `cut` does one of these to every connection that is there and to every one that comes, until `heal`. With
+`instead` it passes on other frames than came.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class HostileProxy:
         self._loop.call_soon_threadsafe(self._drop)
 
     def heal(self) -> None:
-        """Pass on what comes. What hangs goes on to hang: nobody tells the client."""
+        """Pass on what comes. A hanging connection goes on to hang: the client does not hear of it."""
         self._cut = None
 
     def _drop(self) -> None:

@@ -1,5 +1,6 @@
-"""Watches in the database whether transactions take the locks of keys in one order. Whoever holds one and wants a lower one
-could wait for somebody who holds that and wants the first: a deadlock, given time and bad luck. This needs neither."""
+"""A watch in the database whether transactions take the locks of keys in one order. A session that holds one and
+wants a lower one could wait for a session that holds that and wants the first: a deadlock, given time and bad luck.
+The watch needs neither."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The protocol of claim, admit, release and advance, as small as it gets: a state, and what may happen in it.
 
-Two executions under a limit of one, with a worker that may freeze, be taken for dead, and come back; or a workflow whose
-two children are joined by a third. Messages may come twice or late, and whoever publishes may die before he does.
-What is one step here is one transaction there (or one side of its lock). A fault takes one mechanism away.
+Two executions under a limit of one, with a worker that may freeze, be taken for dead, and come back; or a workflow
+whose two children are joined by a third. Messages may come twice or late, and a publisher may die before it
+publishes. What is one step here is one transaction there (or one side of its lock). A fault takes one mechanism away.
 """
 
 from __future__ import annotations
@@ -89,9 +89,7 @@ class Protocol:
                 f"publish {message}",
                 s._replace(outbox=s.outbox - {message}, messages=s.messages | {message}),
             )
-            if (
-                self.fault == "not in the outbox"
-            ):  # whoever should publish it dies, and nobody else knows of it
+            if self.fault == "not in the outbox":  # its publisher dies, and no other process knows of it
                 yield f"lose {message}", s._replace(outbox=s.outbox - {message})
         for message in s.messages:
             kind, e = message

@@ -43,8 +43,7 @@ class Searched:
 
 
 def search(scenario: str, fault: str = "") -> Searched:
-    """All states, breadth first. Then I10: from each of them everything can still be brought to its end by what happens
-    without anybody's help."""
+    """All states, breadth first. Then I10: from each of them everything can still be brought to its end without help."""
     protocol = Protocol(scenario, fault)
     first = beginning(scenario)
     came: dict[State, tuple[State, str] | None] = {first: None}

@@ -38,7 +38,7 @@ def main(what: str = "", *only: str) -> None:
 
 
 def compared(parts: Sequence[str]) -> bool:
-    """Print what became of the mutants of these parts, and the survivors that nobody has explained."""
+    """Print the verdicts on the mutants of these parts, and the survivors without an explanation."""
     explained, fine = verdicts.explained(), True
     killed, all_of = Counter[str](), Counter[str]()
     for part in parts:

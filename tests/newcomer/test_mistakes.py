@@ -1,4 +1,4 @@
-"""Somebody new is told what is wrong, where, and how to mend it; never by a traceback."""
+"""A newcomer gets the fault, its place, and the remedy; never a traceback."""
 
 from __future__ import annotations
 

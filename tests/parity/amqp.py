@@ -1,4 +1,4 @@
-"""A foreign AMQP client: what anybody with an address of the broker can do."""
+"""A foreign AMQP client, with the abilities of any program that has an address of the broker."""
 
 from __future__ import annotations
 

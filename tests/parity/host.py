@@ -45,7 +45,7 @@ class Host:
         await self._stack.aclose()
 
     async def shared(self) -> Site:
-        """Three executors and two workers, one of them on routes of its own. Nobody may disturb what is not his."""
+        """Three executors and two workers, one of them on routes of its own. No row may disturb the work of another."""
         async with self._first:
             if self._shared is None:
                 site = await self._stack.enter_async_context(

@@ -53,7 +53,7 @@ class Service:
         return await asyncio.to_thread(self.process.wait, seconds)
 
     async def get(self, path: str) -> tuple[int, str]:
-        """Status and body of a path of its port; (0, "") where nobody answers."""
+        """Status and body of a path of its port; (0, "") without an answer."""
 
         def ask() -> tuple[int, str]:
             try:

@@ -77,6 +77,6 @@ async def api(postgres_server: Postgres, template: str) -> AsyncIterator[Api]:
 
 @pytest.fixture
 async def call(api: Api) -> AsyncIterator[httpx.AsyncClient]:
-    """A caller who may do anything."""
+    """Return a client with all scopes."""
     async with api.caller() as client:
         yield client

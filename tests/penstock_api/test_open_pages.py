@@ -1,4 +1,4 @@
-"""Pages that are open: each is sent again when something that it shows has moved, to those who may still look."""
+"""The open pages: each is sent again when something that it shows has moved, to callers that may still look."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def test_an_open_page_is_sent_again_when_something_on_it_has_moved_and_ren
                 _, page = await one.next()
         assert len(lists) - before <= 8  # of six looks or more at each of two
     async with asyncio.timeout(20):
-        while len(pages):  # nobody looks any more
+        while len(pages):  # no browser looks any more
             await asyncio.sleep(0.02)
 
 
@@ -213,7 +213,7 @@ async def test_what_moves_before_anybody_watches_is_not_missed(api: Api) -> None
 
 
 async def test_of_two_who_come_at_once_the_one_who_does_not_open_the_page_looks_again(api: Api) -> None:
-    """It may have moved since he looked, and the other one been told of it."""
+    """The object may have moved since its look, and the other stream have been notified of it."""
     look = Looked(Live(Watched(action="no.such"), None))
     first, second = await asyncio.gather(follow(api, look, "two come"), follow(api, look, "two come"))
     assert ["data: 1" in await sent(first), "data: 2" in await sent(second)] == [True, True]
@@ -279,7 +279,8 @@ async def test_a_page_on_which_nothing_moves_says_that_it_is_there(
 
 
 async def test_many_different_pages_are_rendered_less_often_each(api: Api) -> None:
-    """Twenty who look at what nobody else looks at, each of which takes 0.05 s: together they may take half of the time."""
+    """Twenty browsers look at pages of their own, each of which takes 0.05 s: together they may take half of the
+    time."""
     took, seconds = 0.05, 3.0
     looks = [Looked(Live(None, 0.01)) for _ in range(20)]
 

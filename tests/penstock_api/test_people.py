@@ -1,4 +1,4 @@
-"""People log in with a password; what a session may do, and what nobody else may do with it."""
+"""The log-in of people with a password, the rights of a session, and its protection against others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COOKIE = "penstock_session"
 
 @pytest.fixture(autouse=True)
 async def ada(api: Api, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    """Somebody whose password is hashed in no time."""
+    """Return a user with a password that is hashed in no time."""
     quick = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
     monkeypatch.setattr(people, "_hasher", lambda: quick)
     await people.create(api.house.session, "ada", PASSWORD, ["operator"], by="test")

@@ -112,7 +112,7 @@ async def test_what_fails_after_it_may_be_stored_is_done_once_and_answered_as_it
         raise RuntimeError("the answer was lost")
 
     monkeypatch.setattr(type(api.house.client), "start", start)
-    with pytest.raises(RuntimeError):  # who serves the app logs it
+    with pytest.raises(RuntimeError):  # the server of the app logs it
         async with httpx.AsyncClient(
             transport=httpx.ASGITransport(api.app), base_url="http://penstock", headers=call.headers
         ) as strict:

@@ -88,7 +88,7 @@ async def test_what_fails_fails_for_all_who_wait_and_for_nobody_after_them() -> 
     rendering.error = None
     assert (await looks.look("page", rendering)).status_code == 200
     async with asyncio.timeout(20):
-        while len(looks):  # nothing is kept of a page that nobody looks at
+        while len(looks):  # nothing is kept of a page without a browser
             await asyncio.sleep(0.01)
 
 

@@ -120,7 +120,7 @@ async def test_a_stream_tells_what_moves_and_goes_on_at_another_replica(api: Api
     assert {data["id"] for _, _, data in one.told} == {str(id)}
     assert {data["id"] for _, _, data in other.told} == {str(last)}
     assert {data["namespace"] for _, _, data in others.told} == {f"{THEIRS}::shop::count"}
-    # Somebody who heard everything but the last of it goes on elsewhere.
+    # A client that heard everything but the last of it goes on elsewhere.
     replica = Backend.of(api.house.client)
     async with serving(make_app(replica)) as elsewhere:
         first = next(id for _, id, _ in seen.told)

@@ -46,7 +46,7 @@ class ByHand(Installation):
         return worker
 
     async def requested(self, ref: str, **options: object) -> UUID:
-        """Stored in a transaction of the caller's own: nobody has looked at its limits."""
+        """Store it in a transaction of the caller's own, before a look at its limits."""
         connection = await self.own.database.connect()
         try:
             async with connection.transaction():
@@ -78,7 +78,7 @@ class ByHand(Installation):
         assert await self.rows(FINISH, self.claimer, [id], [row[0]], [status], [asked], [delay])
 
     async def later(self) -> None:
-        """An hour goes by, in which the worker lives, and everybody looks what is due."""
+        """Let an hour go by, in which the worker lives, and let all loops look for due work."""
         await self.pass_time()
         await self.rows("update process set beat_at = clock_timestamp() returning 1")
         await self.look()

@@ -1,4 +1,4 @@
-"""An attempt that goes on after its time: whose worker lives, it took too long; whose worker is dead, it was lost."""
+"""An attempt that goes on after its time. If its worker lives, it took too long; if its worker is dead, it was lost."""
 
 from __future__ import annotations
 

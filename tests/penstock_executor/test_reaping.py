@@ -115,7 +115,7 @@ async def test_what_a_relay_took_and_never_published_is_published_by_another_a_m
 
 
 class Forgetful(Silent):
-    """Stops whoever publishes first, and takes what comes afterwards."""
+    """A transport that stops the first publisher, and takes the messages of the next ones."""
 
     def __init__(self) -> None:
         self._asked = False

@@ -41,7 +41,7 @@ def transport() -> str:
 
 
 async def begun(house: Installation, workflow: Workflow) -> UUID:
-    """A run whose first tasks wait."""
+    """Start a run, the first tasks of which wait."""
     await house.apply(Trigger("stop.never"), workflow)
     run = await house.client.start(workflow.ref)
     for handler in (execution_requested, workflow_started):

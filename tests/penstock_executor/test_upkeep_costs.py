@@ -45,7 +45,7 @@ def transport() -> str:
 
 @asynccontextmanager
 async def reading(house: Installation, database: str) -> AsyncIterator[None]:
-    """Somebody's transaction keeps every version of every row."""
+    """Hold a transaction that keeps every version of every row."""
     connection = await asyncpg.connect(database)
     transaction = connection.transaction(isolation="repeatable_read")
     await transaction.start()
@@ -116,7 +116,7 @@ async def test_a_relay_begins_where_it_came_to_and_now_and_then_at_the_beginning
     """
     async with reading(house, database):
         await session.fetch(stage, 3000)
-        await session.fetch("delete from outbox")  # as who published them does
+        await session.fetch("delete from outbox")  # as their publisher does
         assert await entries(session, "outbox", lambda tx: relay(parts.transport, tx, 0.0)) >= 3000
 
         # What lies below its place is passed over in the index, without a look at any row.

@@ -1,4 +1,4 @@
-"""Servers in Docker containers, through testcontainers, whose own reaper removes them after a killed run."""
+"""The servers in Docker containers, through testcontainers. Its own reaper removes them after a killed run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def engine_answers() -> bool:
 
 
 class Container:
-    """A container whose ports are fixed on 127.0.0.1, so that its address survives a restart."""
+    """A container with fixed ports on 127.0.0.1, so that its address survives a restart."""
 
     def __init__(
         self,

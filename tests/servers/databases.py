@@ -54,7 +54,7 @@ async def _connected(server: Postgres) -> AsyncIterator[asyncpg.Connection[async
 
 
 async def create(server: Postgres, name: str, *, template: str = "template1") -> str:
-    """Create a database as a copy of `template`, to which nobody may be connected; returns its address."""
+    """Create a database as a copy of `template`, which may have no session. Returns its address."""
     async with _connected(server) as connection:
         strategy = "STRATEGY file_copy" if await connection.fetchval(COPY) else ""
         await connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" {strategy}')
@@ -111,7 +111,8 @@ async def drop(server: Postgres, name: str) -> None:
 
 @asynccontextmanager
 async def limited(database: str, sessions: int) -> AsyncIterator[str]:
-    """The address of this database for a user who may have so many sessions at once, and read and write all tables."""
+    """Yield the address of this database for a user that may have so many sessions at once, and read and write all
+    tables."""
     role = new_name()
     address = urlsplit(database)
     connection = await asyncpg.connect(database)

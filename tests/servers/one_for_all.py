@@ -19,7 +19,7 @@ ADDRESS = "rabbitmq.address"
 def rabbitmq(folder: Path) -> Iterator[RabbitMQ]:
     """Start RabbitMQ for its first user, and end it when no other process uses it. `folder` is the same in all of them."""
     with (folder / "rabbitmq.starting").open("a") as starting, (folder / "rabbitmq.used").open("a") as used:
-        # Before one looks for it: who ends it has this lock alone, and leaves nothing behind that could still be found.
+        # Before a look for it: the process that ends it has this lock alone, and leaves nothing behind.
         fcntl.flock(used, fcntl.LOCK_SH)
         fcntl.flock(starting, fcntl.LOCK_EX)
         if (there := found(folder)) is not None:

@@ -1,5 +1,5 @@
-"""Erlang's port mapper, one for each node: who asks it for another node gets the port that was written in for that one, which
-may be a proxy's."""
+"""Erlang's port mapper, one for each node: a node that asks it for another node gets the port that was written in for
+that one. It may be a proxy's."""
 
 from __future__ import annotations
 

@@ -21,9 +21,10 @@ _draw = random.SystemRandom()
 
 
 def free_port() -> int:
-    """One that nobody listens on, and that was not given before, here or to another process of the tests that lives: whom it
-    was given to may not listen there yet, or may be down. None of those that the kernel takes for connections: one of these,
-    to another server or from the port to itself, would keep a server that is down from coming back."""
+    """Return a port without a listener that was not given before, here or to another live process of the tests. A
+    process that it was given to may not listen there yet, or may be down. None of those that the kernel takes for
+    connections: one of these, to another server or from the port to itself, would keep a server that is down from
+    coming back."""
     while not (_is_ours(port := _draw.randrange(10_000, _first_of_connections())) and _is_free(port)):
         pass
     return port

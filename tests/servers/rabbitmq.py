@@ -43,7 +43,7 @@ class RabbitMQ(Protocol):
 
 
 def find_script() -> Path | None:
-    """The script that runs a RabbitMQ as whoever calls it, or None where RabbitMQ is not installed.
+    """Return the script that runs a RabbitMQ as the calling user, or None where RabbitMQ is not installed.
 
     PENSTOCK_TEST_RABBITMQ_SCRIPT names another one, to try another version.
     """

@@ -24,7 +24,7 @@ from tests.servers.process import Process, free_port, new_folder, remove
 from tests.servers.rabbitmq import READY, find_epmd, find_script
 
 NODES = 3
-# Who sees less than half of the others stops serving: what RabbitMQ advises for three nodes in one place.
+# A node that sees less than half of the others stops serving: the advice of RabbitMQ for three nodes in one place.
 CONFIGURATION = """listeners.tcp.1 = 127.0.0.1:{port}
 management.tcp.ip = 127.0.0.1
 management.tcp.port = {api_port}

@@ -119,7 +119,7 @@ class ReplicatedPostgres:
         self._kill(self._other)
 
     def freeze(self) -> None:
-        """The primary answers nobody, and its connections stay: as a machine that hangs."""
+        """Freeze the primary: it answers no client, and its connections stay, as on a machine that hangs."""
         self._one.signal_all(signal.SIGSTOP)
 
     def freeze_standby(self) -> None:
@@ -130,7 +130,7 @@ class ReplicatedPostgres:
         self._other.signal_all(signal.SIGCONT)
 
     def take_out_standby(self) -> None:
-        """Commits wait for nobody any more, those that wait now neither."""
+        """Let commits wait for no standby any more, not even those that wait now."""
         asyncio.run(self._one.run(ALONE, "select pg_reload_conf()"))
 
     def follows(self) -> bool:

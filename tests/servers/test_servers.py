@@ -105,7 +105,7 @@ def test_a_rabbitmq_that_another_process_started_is_used_while_it_answers(
         name = databases.new_name()
         found.add_vhost(name)
         again.drop_vhost(name)
-    assert rabbitmq_server.url() in (tmp_path / one_for_all.ADDRESS).read_text()  # nobody here may end it
+    assert rabbitmq_server.url() in (tmp_path / one_for_all.ADDRESS).read_text()  # no test here may end it
     gone = json.dumps([f"amqp://guest:guest@127.0.0.1:{free_port()}/", free_port()])
     (tmp_path / one_for_all.ADDRESS).write_text(gone)
     assert one_for_all.found(tmp_path) is None

@@ -13,7 +13,7 @@ from tests.chaos.machines import Replica, Role
 
 
 def _victim(cluster: Cluster, draw: random.Random, role: Role | None = None) -> Replica | None:
-    """A replica that works. Where none does, there is nobody to hit."""
+    """Return a replica that works, or None if no replica does."""
     grown = [r for r in cluster.replicas(role) if r.old_enough and not r.leaving]
     return draw.choice(grown) if grown else None
 

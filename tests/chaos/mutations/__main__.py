@@ -1,4 +1,4 @@
-"""Plants all faults, or those whose words are given, and prints the table that docs/guarantees.md keeps."""
+"""The planting of all faults, or of those with the given words. It prints the table that docs/guarantees.md keeps."""
 
 from __future__ import annotations
 

@@ -54,8 +54,8 @@ async def _pooler_from_primary(it: Topology, how: How, seconds: float) -> int:
 
 
 async def _fail_over(it: Topology, how: How, seconds: float) -> int:
-    """The standby takes over halfway, and PgBouncer is led to it. The old primary is ended before anybody can reach it again,
-    as whoever promotes has to see to, and becomes the standby."""
+    """The standby takes over halfway, and PgBouncer is led to it. The old primary is ended before a client can reach
+    it again, as an operator that promotes has to see to. It becomes the standby."""
     there = it.ways.part([it.to_primary, link(PRIMARY, STANDBY)], how)
     await asyncio.sleep(seconds / 2)
     await asyncio.to_thread(it.postgres.promote)

@@ -24,7 +24,7 @@ def line(one: Parted) -> str:
 
 
 def lines(all_of: Sequence[Parted]) -> Iterator[str]:
-    """A line for each who and whom."""
+    """Return a line for each pair of parted sides."""
     found: defaultdict[str, list[Parted]] = defaultdict(list)
     for one in all_of:
         found[one.name].append(one)

@@ -106,7 +106,7 @@ async def _ready(it: Topology, since: float) -> float | None:
 
 
 async def _whole(it: Topology, parted: Parted) -> float | None:
-    """Nodes that do not find back are restarted, one at a time, as whoever watches over them does."""
+    """Restart nodes that do not find back, one at a time, as their operator would."""
     again = parted.healed + REJOINS
     while not await asyncio.to_thread(_is_whole, it):
         if time.time() > parted.healed + PATIENCE:

@@ -21,7 +21,7 @@ def link(one: str, other: str) -> str:
 
 
 class Ways:
-    """On a thread of their own: whoever asks for a way may block."""
+    """The ways of a topology, on a thread of their own: a caller that asks for a way may block."""
 
     def __init__(self) -> None:
         self._proxies: dict[tuple[str, int], Proxy] = {}

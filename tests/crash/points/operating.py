@@ -76,7 +76,7 @@ UNMATCHED = "insert into unmatched (event_id, since) values (gen_random_uuid(), 
 
 
 async def upkeep(world: World) -> None:
-    """One turn of every loop, after work whose message was lost, and a subscription that gives back what it holds."""
+    """Take one turn of every loop, after work with a lost message, and a subscription that gives back its messages."""
     from penstock_executor.loops import LOOPS
 
     lost = await world.start("pt.unserved", "lost")
@@ -192,7 +192,7 @@ from unnest(array['execution.requested', 'nobody.knows']) q
 
 
 async def left_behind(world: World) -> None:
-    """Messages whose publisher died: one that goes out, one that nobody has a queue for; and a moment without a broker."""
+    """Leave messages of a dead publisher: one that goes out, one without a queue; and a moment without a broker."""
     charge = await world.start("pt.charge", "charge", {"order": 1})
     await world.ended(charge)
     async with assembled(world.parts.settings, role="away") as parts:

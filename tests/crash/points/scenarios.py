@@ -153,7 +153,10 @@ async def cancel(world: World) -> None:
         await world.start("pt.napping", "workflow"),
         await world.start("pt.nap", "overdue", options={"timeouts": {"total": 0.3}}),
     ]
-    either = ("running", "queued")  # while who lost a worker is requested again, the other one may be let in
+    either = (
+        "running",
+        "queued",
+    )  # while an execution that lost its worker is requested again, the other one may be admitted
     for id, statuses in zip(
         ids,
         (["requested"], either, either, ["scheduled"], ["running"], ["waiting"], ["running"], ["canceling"]),
@@ -198,7 +201,7 @@ update schedule set since = since - interval '2 hours', next_due = clock_timesta
 
 
 async def poison(world: World) -> None:
-    """Messages that nobody can read, a workflow that nobody can run, and a schedule and a poll that the database refuses."""
+    """Store unreadable messages, a workflow that cannot run, and a schedule and a poll that the database refuses."""
     for queue in (queues.EXECUTION_REQUESTED, "work.default"):
         garbage = Message(queue=queue, body=b"garbage", id=f"garbage-{queue}", type="?")
         while not (await again(lambda garbage=garbage: world.parts.transport.publish([garbage])))[0]:  # type: ignore[misc]

@@ -72,7 +72,7 @@ async def make() -> str:
 
 @action(pack="pt", max_recoveries=1000)
 async def saga(ctx: DurableContext, n: int) -> list[Any]:
-    """Returns what its steps made, which is what is recorded of them, whoever was killed when."""
+    """Return the results of its steps, which equal the recorded ones, whichever process was killed when."""
     first = await ctx.step("first", make)
     ctx.set("made", first)
     await ctx.sleep(0.05)

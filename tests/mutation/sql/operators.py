@@ -198,7 +198,7 @@ def comparisons(body: Body) -> Iterator[Mutant]:
 
 
 def locks(body: Body) -> Iterator[Mutant]:
-    """Rows that are read without their lock, and rows that somebody holds, waited for."""
+    """Yield reads of rows without their lock, and waits for locked rows."""
     for n, word in enumerate(body.words[:-2]):
         said = [later.text for later in body.words[n : n + 4]]
         if word.text == "for" and (said[1] in ("update", "share") or said[1:4] == ["no", "key", "update"]):
@@ -220,8 +220,9 @@ def conflicts(body: Body) -> Iterator[Mutant]:
 
 
 def orders(body: Body) -> Iterator[Mutant]:
-    """Locks in any order, whatever comes first, and all instead of some. An order that decides nothing of that is left alone: of
-    an array, or of rows that nobody waits for; and so is the `limit 1` of a `select into`, which takes the first row anyway."""
+    """Locks in any order, whatever comes first, and all instead of some. An order that decides nothing of that is
+    left alone: of an array, or of rows without waiters; and so is the `limit 1` of a `select into`, which takes the
+    first row anyway."""
     stops = frozenset(["limit", "for", ";", "loop", "offset", "rows", "range", "union", "on"])
     for n, word in enumerate(body.words[:-1]):
         if word.text == "order" and body.words[n + 1].text == "by":

@@ -121,7 +121,7 @@ async def c05_replicas(host: Host) -> str:
 
 
 async def c06_lost_executions(host: Host) -> str:
-    """Recovery of fires whose execution was lost; bounded; audit of every fire with status and error."""
+    """Recovery of fires with a lost execution; bounded; audit of every fire with status and error."""
     async with host.site(executors=1, workers=1) as site:
         await site.schedule("cron.c06", "cron.work", param="seconds=600", at="2100-01-01T00:00")
         await site.client.schedules.run("cron.c06")

@@ -1,4 +1,4 @@
-"""D1 to D5: who runs what, and through what."""
+"""D1 to D5: the worker that runs an action, and its route."""
 
 from __future__ import annotations
 
@@ -263,5 +263,5 @@ def _packs() -> dict[str, str]:
 
 
 async def _gone(worker: Any) -> None:
-    """Its queue stays, and nobody takes what comes."""
+    """Remove its workers: the queue stays, and no worker takes its messages."""
     await asyncio.to_thread(worker.close)

@@ -1,4 +1,4 @@
-"""A1 to A4 and A6: claims, limits, and who moves a workflow on."""
+"""A1 to A4 and A6: claims, limits, and the process that advances a workflow."""
 
 from __future__ import annotations
 
@@ -124,7 +124,8 @@ async def a03_every_end_promotes(host: Host) -> str:
 
 
 async def a04_queue_statistics(host: Host) -> str:
-    """`queue_stats` as derived telemetry: read when asked, never a row that everybody writes; queue position in `why`."""
+    """`queue_stats` as derived telemetry: read when asked, never a row that all processes write; queue position in
+    `why`."""
     site, client = await host.shared(), (await host.shared()).client
     ids = [await client.start("flow.hold", {"lane": "a04"}) for _ in range(5)]
     await site.until(

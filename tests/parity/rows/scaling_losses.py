@@ -138,13 +138,13 @@ async def s07_partition(host: Host) -> str:
 
 
 async def _writes(site: Site) -> int:
-    """Updates of the rows that say who lives."""
+    """Count the updates of the rows of live processes."""
     return int(await site.value("select n_tup_upd from pg_stat_user_tables where relname = 'process'"))
 
 
 @asynccontextmanager
 async def _behind_a_link(site: Site) -> AsyncIterator[tuple[Proxy, Service]]:
-    """A worker whose way to PostgreSQL can be cut."""
+    """Start a worker with a way to PostgreSQL that can be cut."""
     url = urlsplit(site.database)
     assert url.port
     async with Proxy(url.port) as link:

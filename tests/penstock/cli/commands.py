@@ -1,4 +1,4 @@
-"""Runs the command line in this process, as somebody who types would."""
+"""The command line in this process, as a person would type it."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ async def test_one_that_does_not_answer_is_not_waited_for(named: str) -> None:
         there = f"127.0.0.1:{port}"
         address = f"http://{there}" if named == "PENSTOCK_SERVER" else f"postgresql://a@{there}/a"
         assert await completions("run shop.", {named: address}) == []
-    assert await completions("run shop.", {named: address}) == []  # nobody is there
+    assert await completions("run shop.", {named: address}) == []  # no server is there
     assert await completions("run shop.", {named: "nonsense"}) == []
 
 
@@ -108,7 +108,7 @@ async def test_what_is_completed_is_all_that_is_loaded() -> None:
 
 
 async def offers(typed: str, *names: str, more: Mapping[str, str] | None = None) -> None:
-    """On a busy machine TAB gives up before it knows, and whoever types presses it again."""
+    """On a busy machine TAB gives up before it knows, and the person presses it again."""
     for _ in range(PRESSES):
         if (offered := await completions(typed, more)) == sorted(names):
             return

@@ -74,7 +74,7 @@ async def _running(client: Client, id: UUID) -> None:
 
 
 async def _says(client: Client, wanted: str, save: Any) -> None:
-    """Saved again now and then: nobody knows when the watch begins."""
+    """Save again now and then, as the instant is unknown at which the watch begins."""
     for turn in range(100):
         if turn % 10 == 0:
             save()

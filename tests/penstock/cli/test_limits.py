@@ -30,7 +30,7 @@ async def test_a_limit_is_made_changed_listed_and_removed(house: Installation) -
 
 
 async def test_raising_a_limit_starts_what_waits_at_once(house: Installation) -> None:
-    """No executor runs: who sets the limit lets them in."""
+    """No executor runs: the session that sets the limit admits them."""
     await house.apply(charge)
     await house.rows("insert into process (id, kind, name, routes, actions) values (gen_random_uuid(), 'worker', 'w', "
                      "'{default}', '{till.charge}') returning 1")  # fmt: skip

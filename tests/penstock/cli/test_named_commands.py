@@ -1,4 +1,4 @@
-"""Whatever tells somebody to type a command names one that there is, with options that it has: errors, pages, help."""
+"""Every command that errors, pages and help tell a person to type exists and has the named options."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def one() -> int:
 
 @pytest.fixture
 def taken() -> Iterator[int]:
-    """A port that somebody listens on."""
+    """Return a port with a listener."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -47,7 +47,7 @@ async def test_a_port_that_is_taken_is_named_with_the_setting(house: Installatio
 
 
 async def status(address: str) -> int:
-    """Once somebody listens there: work may be done before all services of a process do."""
+    """Return the status once a service listens there: work may be done before all services of a process do."""
     async with timeout(30):
         while True:
             try:

@@ -95,7 +95,9 @@ async def test_a_route_that_nobody_serves_is_warned_of(house: Installation, tmp_
         "@action(pack='warned', route='gppu')\nasync def train() -> None: ...\n\n"
         "@action(pack='warned', route='far')\nasync def walk() -> None: ...\n"
     )
-    assert "warning" not in (await penstock("apply", module)).err  # nobody lives yet: workers may start later
+    assert (
+        "warning" not in (await penstock("apply", module)).err
+    )  # no worker lives yet: workers may start later
     await hire(house.session, "gpu")
     warned = (await penstock("apply", module)).err
     assert "no worker that lives serves the route gppu (action warned.train). Did you mean 'gpu'?" in warned

@@ -55,7 +55,7 @@ async def test_a_run_is_shown_as_a_tree_with_the_path_that_took_the_time(house: 
     await house.executor()
     id = await house.client.start("run.outer")
     await house.until("select 1 from execution where status = 'scheduled' having count(*) = 2")
-    await asyncio.sleep(0.3)  # what nobody runs waits
+    await asyncio.sleep(0.3)  # work without a worker waits
     await house.worker(*ALL)
     await house.client.result(id, timeout=30)
     shown = await told("show", id)

@@ -60,7 +60,7 @@ def values(draw: st.DrawFn, before: list[str], extra: tuple[str, ...] = ()) -> A
 
 @st.composite
 def workflows(draw: st.DrawFn, early: bool = True, most: int = 7) -> Workflow:
-    """`early`: with tasks that do not wait for all their sources, so that it matters who is faster."""
+    """`early`: with tasks that do not wait for all their sources, so that it matters which task is faster."""
     count = draw(st.integers(1, most))
     names = [f"t{n}" for n in range(count)]
     tasks: dict[str, dict[str, Any]] = {}

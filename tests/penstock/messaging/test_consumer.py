@@ -19,7 +19,7 @@ from tests.interleavings.broker import Silent
 
 
 class Watching(Silent):
-    """A transport with one delivery, that looks whether what it is told of is there for everybody."""
+    """A transport with one delivery, that looks whether the announced row is visible to all sessions."""
 
     def __init__(self, house: Installation, delivery: Delivery) -> None:
         self.queue = delivery.queue
@@ -57,7 +57,7 @@ CHAIN = from_yaml("{workflow: shop.chain, tasks: {one: {action: shop.count, inpu
 
 
 async def _running(house: Installation) -> UUID:
-    """A workflow that runs, and whose start was not handled yet."""
+    """Store a workflow that runs, with a start that was not handled yet."""
     id = await house.client.start("shop.chain")
     async with house.session.transaction() as tx:
         await executions.schedule(tx, [id])

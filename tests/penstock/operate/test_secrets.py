@@ -30,7 +30,7 @@ async def session(database: str) -> AsyncIterator[Session]:
 
 
 class Service:
-    """A key service that anybody could write."""
+    """A key service, as a user could write it."""
 
     def wrap(self, data_key: bytes, context: bytes) -> tuple[str, bytes]:
         return "remote-1", data_key[::-1] + context

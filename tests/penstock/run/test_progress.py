@@ -1,4 +1,4 @@
-"""A run says how far it is, and whoever looks sees what it said last."""
+"""A run reports its progress, and a reader sees the latest report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inquiries: whose answer counts, once, and what the answer does; which of them nobody answers in time."""
+"""Inquiries: the one answer that counts, its effect, and the inquiries without an answer in time."""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ from penstock.store.database import Database
 async def test_replicas_at_work_are_let_by_and_it_comes_to_its_turn(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its trigger needs a lock of `execution`, which a long transaction is in the way of: nobody else waits for both."""
+    """Its trigger needs a lock of `execution`, which a long transaction is in the way of: no other session waits for
+    both."""
     settings = Settings(database_url=SecretStr(database))
     monkeypatch.setattr(migrate, "PATIENCE", "set lock_timeout = '50ms'")
     copy = shutil.copytree(functions.folder(), tmp_path / "migrations")

@@ -115,7 +115,9 @@ async def test_who_was_cut_off_holds_its_new_lock_before_the_others_look_for_it(
     await watch.grace_goes_by()
     connection = await home.connect()
     try:
-        async with watch.session.transaction() as tx:  # between its lock and its word of it, somebody looks
+        async with (
+            watch.session.transaction() as tx
+        ):  # between its lock and its record of it, another process looks
             await tx.fetch("select from process where id = $1 for update", member.me.id)
         lock = await heartbeats.hold_lock(connection, member.me.id)
         assert await watch.look() is None

@@ -1,4 +1,4 @@
-"""One list of queues: whoever has to do with all of them derives it from there."""
+"""The one list of queues: all code that handles all of them derives it from there."""
 
 from __future__ import annotations
 

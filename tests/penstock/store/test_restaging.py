@@ -54,7 +54,7 @@ async def test_what_has_waited_too_long_without_a_message_is_staged_again_once(
     restage = f"select * from {function}(interval '30 seconds', 100)"
     async with other.transaction() as tx:
         await tx.fetch(f"select from {table} where {column} = $1 for update", held)
-        async with asyncio.timeout(10):  # nobody is waited for
+        async with asyncio.timeout(10):  # no lock is waited for
             await session.fetch(restage)
         before = await staged(session, queue)
         assert [id for id in before if id in ids] == sorted([old, known, elsewhere])

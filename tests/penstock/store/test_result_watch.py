@@ -20,7 +20,7 @@ pytestmark = pytest.mark.either_transport
 
 @pytest.mark.parametrize("table", ["result", "archive"])
 async def test_whoever_waits_is_told_what_ended_the_watch(house: Installation, table: str) -> None:
-    """`result` is read at each look, `archive` for what nobody knows. Who waits next is looked for anew."""
+    """`result` is read at each look, `archive` for an unknown execution. The next waiter starts a new watch."""
     await house.apply(*shop.ALL)
     id = new_id() if table == "archive" else await house.client.start("shop.charge", {"order": 1})
     await house.rows(f"alter table {table} rename to gone")

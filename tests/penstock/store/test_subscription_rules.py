@@ -178,7 +178,7 @@ async def test_no_more_are_taken_than_there_is_room_for(stand: Stand) -> None:
 async def settle(
     stand: Stand, *became: tuple[str, str, str | None, float | None], gone: frozenset[str] = frozenset()
 ) -> set[str]:
-    """`became`: a call, its subscriber, the error, and the delay. Returns who was disabled."""
+    """`became`: a call, its subscriber, the error, and the delay. Returns the disabled subscribers."""
     names, who, errors, delays = map(list, zip(*became, strict=True))
     [[disabled]] = await stand.sql(
         "select settle_deliveries($1, $2, $3, $4, $5, $6)",

@@ -14,7 +14,7 @@ import httpx
 
 @dataclass(slots=True)
 class Form:
-    """A request, and what it would say if nobody filled anything in."""
+    """A request, and its content before a person fills it in."""
 
     method: str
     address: str

@@ -1,5 +1,5 @@
-"""The buttons by role. Every page of the table is read by people of every role, and each form on it is asked of the server
-for each of them. It is shown to exactly those callers that the server would let through."""
+"""The buttons by role. Every page of the table is read by people of every role. Each form on it is asked of the
+server for each of them. It is shown to exactly those callers that the server would let through."""
 
 from __future__ import annotations
 
@@ -163,8 +163,8 @@ async def test_a_button_is_shown_to_exactly_those_whose_request_is_let_through(s
 
 
 def judged(answer: httpx.Response, shown: bool, reads: bool) -> str | None:
-    """Return the fault of this answer for a person that is shown the form, or reads the page without it, or None. What is
-    another tenant's is not there (404) for somebody who may not even look at it."""
+    """Return the fault of this answer for a person that is shown the form, or reads the page without it, or None. An
+    object of another tenant is not there (404) for a person that may not even look at it."""
     if answer.status_code >= 500 or answer.status_code in (401, 405):
         return f"answered with {answer.status_code}"
     if shown:
@@ -175,7 +175,7 @@ def judged(answer: httpx.Response, shown: bool, reads: bool) -> str | None:
 
 
 def unseen(app: FastAPI, paths: set[str], seen: set[tuple[str, str]]) -> list[str]:
-    """Pages of the table that nobody went to, and requests that templates name and no page has shown."""
+    """Return the pages of the table that were not visited, and the requests of templates that no page has shown."""
     missing = [one for one in page_routes(app) if not any(compile_path(one)[0].match(path) for path in paths)]
     ends = {(method, address.rpartition("/")[2]) for method, address in seen}
     for file in TEMPLATES.glob("*.html"):

@@ -64,7 +64,8 @@ COLOURS = {"runOnly": ["color-contrast", "link-in-text-block", "scrollable-regio
 
 @asynccontextmanager
 async def looking(browser: Browser, site: Site) -> AsyncIterator[Page]:
-    """A page whose console and requests are listened to. Raises AssertionError for what should not have been there."""
+    """Open a page, and listen to its console and requests. Raises AssertionError for a message that should not be
+    there."""
     amiss: list[str] = []
     context = await browser.new_context(viewport={"width": 1280, "height": 900})
     page = await context.new_page()

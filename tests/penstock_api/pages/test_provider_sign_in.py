@@ -1,4 +1,4 @@
-"""Signing in with an identity provider that stands here: who is let in, as whom, and for what."""
+"""The sign-in with an identity provider of the tests: the people that are let in, their names, and their rights."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ async def test_the_cluster_ends_a_job_whose_worker_does_not(
 ) -> None:
     run = _sh("sleep 60")
     run.timeout = 0.5
-    outcome: Outcome = await executor.execute(run)  # without `attempt`: nobody here watches the time
+    outcome: Outcome = await executor.execute(run)  # without `attempt`: nothing here watches the time
     assert outcome.kind == "timed_out"
 
 

@@ -100,7 +100,8 @@ def test_keys_of_a_rule(tmp_path: Path) -> None:
 
 
 def test_what_runners_take_may_be_given(tmp_path: Path) -> None:
-    """`timeout` is the runner's, and no parameter that the action names; nobody's is left as it is: a fault that lint names."""
+    """`timeout` is the runner's, and no parameter that the action names; that of no runner is left as it is: a fault
+    that lint names."""
     workflow = """
 version: 1.0
 tasks:

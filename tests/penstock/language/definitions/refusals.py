@@ -1,4 +1,4 @@
-"""Declarations that are refused: at the line of whoever declares, with a hint."""
+"""Declarations that are refused: at the line of the declaration, with a hint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patterns of schemas: what they say is kept, and no text holds up who checks it."""
+"""Patterns of schemas: their meaning is kept, and no text holds up its check."""
 
 from __future__ import annotations
 

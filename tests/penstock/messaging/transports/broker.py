@@ -20,7 +20,8 @@ def api(server: RabbitMQ, method: str, path: str, body: object = None) -> Any:
 
 
 def add_user(server: RabbitMQ, name: str, vhost: str, *, configure: str, use: str = ".*") -> str:
-    """A user who may configure what matches, and write to and read what matches `use`; gives the address."""
+    """Add a user that may configure names that match, and write to and read names that match `use`. Returns the
+    address."""
     api(server, "PUT", f"users/{name}", {"password": "secret", "tags": ""})
     api(
         server,
@@ -46,7 +47,7 @@ def drop_connections(server: RabbitMQ, name: str) -> int:
 
 @contextmanager
 def short_of_memory(server: RabbitMQ) -> Iterator[None]:
-    """The broker blocks whoever publishes."""
+    """Let the broker block all publishers."""
     _ctl(server, "set_vm_memory_high_watermark", "absolute", "1000000")
     try:
         yield

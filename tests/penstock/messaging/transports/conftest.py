@@ -68,7 +68,8 @@ async def transport(connect: Callable[[], Awaitable[Transport]]) -> Transport:
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[RabbitMQ]:
-    """A RabbitMQ for the tests of this folder alone, to block and to cut off. Who ends one takes one of its own."""
+    """A RabbitMQ for the tests of this folder alone, to block and to cut off. A test that ends a broker takes one of
+    its own."""
     server = choose.private_rabbitmq()
     yield server
     server.close()

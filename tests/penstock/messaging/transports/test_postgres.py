@@ -217,7 +217,7 @@ async def test_a_process_hears_of_the_queues_that_its_role_consumes_and_of_no_ot
 
 
 async def test_a_look_that_failed_is_made_again(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody wakes who looks for what came before."""
+    """No wake-up comes for a message that came before."""
     monkeypatch.setattr(look_back, "FAR_AGAIN", 3600.0)
     home = Database(Settings(database_url=SecretStr(database), poll_interval=3600), role="test")
     transport = PostgresTransport(home)

@@ -54,7 +54,7 @@ async def scheduled(house: Installation, ref: str = "shop.charge", **params: Any
 
 
 async def hire(house: Installation) -> UUID:
-    """A worker who is only a row."""
+    """Insert a worker that is only a row."""
     worker = new_id()
     await house.rows(
         "insert into process (id, kind, name, routes, actions) "

@@ -28,7 +28,7 @@ async def test_a_gate_that_is_open_is_looked_at_again(house: Installation, parts
     await hire(house)
     first = await scheduled(house, "shop.alone", n=1)
     second = await scheduled(house, "shop.alone", n=2)
-    # As if whoever ended the first had forgotten the second.
+    # As if the transaction that ended the first had forgotten the second.
     async with house.session.transaction() as tx:
         for statement in (
             "update execution set status = 'cancelled', finished_at = clock_timestamp() where id = $1",

@@ -114,7 +114,7 @@ async def test_what_ended_badly_and_does_not_say_why_is_told_as_lost(
     id = await requested(house)
     await house.client.cancel(id)
     await house.rows("update result set error = null returning 1")
-    assert not await broken(house)  # nobody asks why of what was cancelled
+    assert not await broken(house)  # a cancelled execution needs no reason
     await house.rows("alter table execution disable trigger user")
     await house.rows("update execution set status = 'failed' returning 1")
     await house.rows("alter table execution enable trigger user")
@@ -169,7 +169,7 @@ async def test_who_waits_for_an_answer_to_nothing_asks_again(house: Installation
 async def test_what_ended_goes_to_the_archive(house: Installation, parts: Parts) -> None:
     id = await requested(house)
     await house.client.cancel(id)
-    await house.rows("delete from untold")  # nobody is there to take note of it
+    await house.rows("delete from untold")  # no process is there to take note of it
     await house.rows("delete from finished returning 1")
     await mend(house, parts, "I10f")
     assert (await house.rows("select * from archive_finished(interval '-1 second', 20)"))[0][0] == 1

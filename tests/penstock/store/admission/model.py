@@ -1,4 +1,5 @@
-"""Admission as one would explain it: who waits stands in one line, and whoever finds room in all he needs goes."""
+"""Admission as a person would explain it. Waiting executions stand in one line, and each that finds room under all
+its limits goes."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ class Model:
         self.settle()
 
     def settle(self) -> None:
-        """Let in, in order, whoever finds room in all that he needs."""
+        """Admit, in order, each execution that finds room under all its limits."""
         for one in sorted(self.those("queued"), key=lambda one: one.place):
             if not self.away and all(map(self.room, self.keys(one))):
                 one.status = "scheduled"

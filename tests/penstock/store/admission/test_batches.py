@@ -72,11 +72,11 @@ async def test_a_worker_that_comes_while_somebody_goes_to_wait_for_it_wakes_him(
     async with desk.database.session().transaction() as tx:
         await desk.admit(ids, tx)  # stands before worker:N, not committed
         await desk.hire("shop.charge")
-        await desk.tidy()  # the wake row is taken; nobody is seen there
+        await desk.tidy()  # the wake row is taken; no execution is seen there
     await desk.tidy()
     await desk.session.fetch("select * from notice_workers()")  # as a loop does
     await desk.tidy()
-    new = await desk.start(1)  # and somebody who comes later
+    new = await desk.start(1)  # and an execution that comes later
     await desk.tidy()
     assert await desk.statuses(ids + new) == ["scheduled", "queued"]
     await desk.sound()

@@ -1,4 +1,4 @@
-"""Executions under limits that are born with their slots: what stands in the tables then, and who has to ask for them."""
+"""Executions under limits that are born with their slots: their rows, and the sessions that have to ask for them."""
 
 from __future__ import annotations
 

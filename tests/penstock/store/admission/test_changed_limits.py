@@ -132,7 +132,7 @@ async def test_a_limit_that_changes_while_lanes_are_woken_for_a_worker_is_not_fo
         await namespaces.lock_rules(tx)
         await tx.fetch("select limits_changed(array(select id from namespace), '{}')")
 
-    # Whoever wakes has seen that the lane waits for a worker, and waits for the placement.
+    # The waking session has seen that the lane waits for a worker, and waits for the placement.
     await racing(desk, change, other.fetch("select * from wake_keys(100)"))
     [[kind]] = await desk.session.fetch("select gate_kind from lane")
     assert kind == "regroup"

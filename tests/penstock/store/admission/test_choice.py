@@ -126,7 +126,7 @@ async def test_of_several_that_need_two_limits_those_that_nobody_runs_let_the_ot
     ids = [(await desk.start(1, ref, customer="a"))[0] for ref in refs]
     await desk.dismiss(first)
     assert await desk.claim([holder]) == [holder]
-    # Whoever lets a lane stand first for ever would look at it for ever.
+    # An executor that lets a lane stand first for ever would look at it for ever.
     await desk.finish([holder], session=desk.database.session(most=10))
     goes, stays = reversed(ids) if away == "first" else ids
     assert await desk.statuses([goes, stays]) == ["scheduled", "queued"]

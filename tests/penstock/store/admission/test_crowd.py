@@ -1,4 +1,5 @@
-"""Clients, workers and changes of limits at once, for some seconds: nobody waits in a circle, and all is right at the end."""
+"""Clients, workers and changes of limits at once, for some seconds: no session waits in a circle, and all is right at
+the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An end lets in who waits for its slot, and its worker claims him in the same transaction."""
+"""An end admits the execution that waits for its slot, and its worker claims it in the same transaction."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Random sequences of all that happens to executions under limits, on a real database and on a plain model: after each
-step both agree on who is where, and no invariant is violated."""
+"""Random sequences of all that happens to executions under limits, on a real database and on a plain model: after
+each step both agree on the place of each, and no invariant is violated."""
 
 from __future__ import annotations
 

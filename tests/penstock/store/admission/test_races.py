@@ -97,14 +97,14 @@ async def test_a_key_that_cannot_be_locked_in_order_leaves_a_wake_row(desk: Desk
     await desk.open(EACH, Limit(2, ref="shop.whole", scope="shop"))
     [first] = await desk.start(1, customer="a")
     await desk.claim([first])
-    # It waits for the customer's slot alone and holds none of the pack's; the pack's lock is somebody else's.
+    # It waits for the customer's slot alone and holds none of the pack's; the pack's lock is that of another session.
     [waits] = await desk.start(1, customer="a")
     group = next(group for limit, group in await desk.slots() if limit == 1)
     session = desk.database.session()
     async with desk.database.session().transaction() as tx:
         await tx.fetch("select pg_advisory_xact_lock(7, key_lock((2, '')))")
         async with session.transaction() as freeing:
-            # As if the customer's slot were freed by somebody who knows of no other key.
+            # As if the customer's slot were freed by a session that knows of no other key.
             await freeing.fetch("select lock_keys(array[(1, $1)::limit_key])", group)
             await freeing.fetch("delete from slot where limit_id = 1 and group_value = $1 returning 1", group)
             await freeing.fetch("select * from promote(array[(1, $1)::limit_key])", group)
@@ -167,7 +167,7 @@ async def test_nobody_overtakes_who_stands_first_because_a_key_of_his_is_busy(de
     async with desk.database.session().transaction() as tx:
         await tx.fetch("select pg_advisory_xact_lock(7, $1)", key)
         async with session.transaction() as freeing:
-            # As if he had become the first only after the keys were locked.
+            # As if it had become the first only after the keys were locked.
             await freeing.fetch("select lock_keys(array[(2, '')::limit_key])")
             await freeing.fetch("delete from slot where limit_id = 2 returning 1")
             await freeing.fetch("select * from promote(array[(2, '')::limit_key])")

@@ -18,7 +18,7 @@ async def test_a_rate_lets_in_so_many_within_its_window(desk: Desk) -> None:
     assert await desk.scheduled(ids) == [0, 1]
     await later(desk, 2)
     await desk.tidy()
-    # Nobody has ended: the window alone lets them in, and a wake row waits for the next one.
+    # No execution has ended: the window alone admits them, and a wake row waits for the next one.
     assert await desk.scheduled(ids) == [0, 1, 2, 3]
     await later(desk, 61)
     await desk.tidy()
@@ -158,7 +158,7 @@ async def test_of_two_limits_a_slot_of_each_is_held(desk: Desk) -> None:
     ids = [(await desk.start(1, customer=customer))[0] for customer in "aaabc"]
     assert await desk.scheduled(ids) == [0, 3]
     await desk.run([ids[3]])
-    # The second a stands first but for the pack's slot alone: the third customer, who needs nothing else, goes.
+    # The second a stands first but for the pack's slot alone: the third customer needs nothing else and goes.
     assert await desk.scheduled(ids) == [0, 4]
     assert await drained(desk, ids) == [0, 4, 1, 2]
     await desk.sound()

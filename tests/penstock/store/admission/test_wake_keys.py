@@ -1,5 +1,5 @@
-"""`wake_keys`: who is looked at again once it is due, and who is not: each is there once as it should be woken, and once for
-every reason not to."""
+"""`wake_keys`: the lanes that are looked at again once they are due. Each is there once as it should be woken, and
+once for every reason not to."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def mark_space(desk: Desk, action: str, seconds: float) -> None:
 
 
 async def away(desk: Desk, action: str, *, is_away: bool) -> None:
-    """Nobody runs it, or somebody does, whatever processes there are; nobody is woken by that."""
+    """Note that no worker runs it, or that one does, whatever processes there are. That wakes no lane."""
     await desk.session.fetch(
         "update namespace set away_since = case when $2 then clock_timestamp() end where action = $1 returning 1",
         *(action, is_away),
@@ -64,7 +64,8 @@ async def wake(desk: Desk, most: int = 100) -> bool:
 
 
 async def room_for_one_more_of_each(desk: Desk) -> tuple[list[UUID], list[tuple[int, str]]]:
-    """One waits before each of three keys, which have room, and nobody was woken. They, and the keys."""
+    """Let one execution wait before each of three keys, which have room, without a wake-up. Returns them, and the
+    keys."""
     await desk.open(EACH, Limit(1, ref="mail.each", scope="mail", by="customer"))
     for customer in "ab":
         await desk.start(1, customer=customer)
@@ -108,7 +109,8 @@ async def test_keys_that_are_not_due_are_not_woken_with_those_that_are(desk: Des
 
 
 async def lanes_that_stood_aside(desk: Desk) -> list[UUID]:
-    """Two of charges and one of refunds, none of which anybody runs, and a charge before a limit, older than all of them."""
+    """Make lanes: two of charges and one of refunds, without workers, and a charge before a limit, older than all of
+    them."""
     await desk.open(EACH)
     await desk.start(1, customer="x")
     before_a_limit = await desk.start(1, customer="x")

@@ -1,4 +1,5 @@
-"""Steps of durable functions, rule by rule: who may record one, what is recorded twice, what a re-run keeps."""
+"""Steps of durable functions, rule by rule: the recording attempt, the second record, and the steps that a re-run
+keeps."""
 
 from __future__ import annotations
 

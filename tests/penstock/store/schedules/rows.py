@@ -1,5 +1,5 @@
-"""Schedules `clock.a` and `clock.b`, of an action that a limit covers, whose rows tests write themselves: what a function does
-to one, and not to the other."""
+"""The schedules `clock.a` and `clock.b`, of an action that a limit covers. Tests write their rows themselves and see
+the effect of a function on one, and not on the other."""
 
 from __future__ import annotations
 

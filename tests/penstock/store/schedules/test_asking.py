@@ -1,4 +1,4 @@
-"""Fires that somebody asks for."""
+"""The fires that a person requests."""
 
 from __future__ import annotations
 

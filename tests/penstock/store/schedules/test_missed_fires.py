@@ -1,4 +1,4 @@
-"""Fires that nobody was there for: which of them are made up for, and when."""
+"""The fires that no replica made in time: which of them are made up for, and when."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ async def test_fires_and_their_schedules_are_looked_up_however_many_there_are(ho
 
         assert await read("^fire", "select * from settle_fires(10)") < 20
         again = ([A], [99], [lost], [new_id()], [None], 1)
-        await tx.fetch("select set_config('enable_seqscan', 'off', true)")  # of who calls it
+        await tx.fetch("select set_config('enable_seqscan', 'off', true)")  # of the calling transaction
         assert (
             await read(
                 "^(fire|schedule)",

@@ -1,4 +1,4 @@
-"""Messages to be published, and those that nobody could handle."""
+"""The messages to be published, and those that no consumer could handle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker short of memory blocks those who publish. That must neither hang them nor stop the acks."""
+"""A broker short of memory blocks its publishers. That must neither hang them nor stop the acks."""
 
 from __future__ import annotations
 

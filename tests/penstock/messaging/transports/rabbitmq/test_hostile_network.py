@@ -55,7 +55,7 @@ class Replica:
         for cut in cuts:
             struck = self.proxy.struck
             self.proxy.cut(cut)
-            # Now and then it is over before anybody came to it, or while somebody hangs in the middle of it.
+            # Now and then it is over before a connection came to it, or while one hangs in the middle of it.
             until_struck = asyncio.create_task(until(lambda before=struck: self.proxy.struck > before))
             await asyncio.wait([until_struck], timeout=SECONDS)
             until_struck.cancel()
