@@ -143,9 +143,8 @@ TWICE = re.compile(r"([\w.]+) = any \((\w+)\)")
 
 
 def _said_twice(body: Body, clauses: Sequence[str], n: int) -> bool:
-    """Return true if this clause only repeats a join. It looks rows up by an array (`e.id = any (p_ids)`) with the elements
-    of which another clause joins them (`e.id = d.id`, of `unnest(p_ids) as d (id)`). It is there for the planner, as
-    planner.toml says."""
+    """Return true if this clause repeats a join for the planner: it looks rows up by an array (`e.id = any (p_ids)`), and
+    another clause joins them with its elements (`e.id = d.id`, of `unnest(p_ids) as d (id)`)."""
     found = TWICE.fullmatch(clauses[n])
     if found is None or f"unnest({found[2]}" not in body.source:
         return False
