@@ -17,10 +17,10 @@ from penstock.messaging.broadcast import CoalescedBroadcast
 from penstock.store import attempts
 from penstock.store.attempts import AttemptEnd
 from penstock.store.database import Session, retried
-from penstock_worker.claims import OwnedAttempt
 from penstock_worker.next_step import Finished, finish
 from penstock_worker.next_work import NextWork, Taking
 from penstock_worker.open_claims import OpenClaims
+from penstock_worker.owned_attempt import OwnedAttempt
 from penstock_worker.slots import Slots
 from penstock_worker.traced_attempt import CLAIM_LOST
 

@@ -26,11 +26,12 @@ from penstock.service.explain_errors import explained
 from penstock.service.heartbeat import Identity
 from penstock.store.queues import WORK
 from penstock_worker.action_durations import ActionDurations
-from penstock_worker.claims import Claimed, Claims, OwnedAttempt
+from penstock_worker.claims import Claimed, Claims
 from penstock_worker.durable.runs import DurableRuns
 from penstock_worker.executor_room import ExecutorRoom
 from penstock_worker.executors import chosen
 from penstock_worker.next_work import NextWork
+from penstock_worker.owned_attempt import OwnedAttempt
 from penstock_worker.parked_work import ParkedWork
 from penstock_worker.references import References
 from penstock_worker.reports import Reports
