@@ -29,8 +29,9 @@ async def obey_broadcasts(transport: Transport, session: Session, runner: Runner
             told = read(deliveries)
             for one in told:
                 if isinstance(one, WorkParked):
-                    runner.parked_work.parked(one.queue)
-            running = [id for id in named(told) if id in runner.running]
+                    runner.parked.parked(one.queue)
+            held = runner.slots.held()
+            running = [id for id in named(told) if id in held]
             if running:
                 runner.cancel(await attempts.canceling(session, running))
     finally:
