@@ -212,7 +212,10 @@ class Client(StartAndWatch):
 
         async def ask() -> tuple[Transaction, int]:
             async with self.session.transaction() as tx:
-                return tx, await executions.cancel(tx, ids, reason)
+                told = await executions.cancel(tx, ids, reason)
+                if len(ids) > 1:
+                    tx.tell(asked=len(ids), told=told, first=ids[0], last=ids[-1])
+                return tx, told
 
         tx, told = await retried(ask, deadline=30)  # whom it told already is left alone the second time
         self.publisher.publish(tx.staged)

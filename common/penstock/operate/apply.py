@@ -18,6 +18,10 @@ from penstock.store.database import Session, Transaction, backoff, retried
 from penstock.store.schedules import changes as schedules
 
 
+MOST_TOLD = 100
+"""Changes that the audit names."""
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """The effect of applying a definition: `new`, `changed`, `unchanged`, `enabled`, `removed`, `set by hand` or `retired`.
@@ -67,6 +71,9 @@ async def apply(session: Session, documents: Sequence[Document]) -> list[Change]
             async with session.transaction() as tx:
                 await namespaces.lock_rules(tx)
                 changes = await _apply(tx, documents)
+                made = [f"{one.what} {one.kind} {one.ref}" for one in changes if one.what != "unchanged"]
+                if made:
+                    tx.tell(changes=made[:MOST_TOLD], changed=len(made))
     await retried(lambda: namespaces.notice_workers(session), deadline=30)
     session.cache.clear()
     return changes

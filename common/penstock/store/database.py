@@ -15,7 +15,7 @@ import tenacity
 from penstock.errors import ConnectionFailed, WrongClock
 from penstock.language.ids import go_by
 from penstock.settings import Settings
-from penstock.store import crash_points
+from penstock.store import audit, crash_points
 from penstock.store.connecting import Row as Row
 from penstock.store.connection_pool import ConnectionPool, PoolUsage
 from penstock.store.hosts import READ_WRITE, Hosts, wanting
@@ -77,6 +77,7 @@ class Transaction:
         """Executions that were asked to end: their workers can be told once this has committed."""
         self.placed: set[Any] = set()
         """Namespaces that exist only once this has committed."""
+        self._told: dict[str, Any] = {}
         self._begun = False
         self._done = False
 
@@ -100,7 +101,7 @@ class Transaction:
 
     async def stage_alone(self, sql: str, *args: Any) -> list[Row]:
         """Run a statement as `stage` does, where it is the whole transaction: it commits by itself, in one round trip."""
-        if self._begun or self.session.pooler:
+        if self._begun or self.session.pooler or audit.current() is not None:
             return await self.stage(sql, *args)
         crash_points.at("committing", self.connection)
         rows = await self.connection.fetch(sql, *args)
@@ -115,6 +116,10 @@ class Transaction:
             self.canceling += row.get("canceling") or ()
         return rows
 
+    def tell(self, **details: Any) -> None:
+        """Add details of this transaction to the audit of the change that it is part of, if it is part of one."""
+        self._told |= details
+
     async def _begin(self) -> None:
         if self._done:
             raise RuntimeError("this transaction has already committed")
@@ -124,10 +129,15 @@ class Transaction:
 
     async def commit(self) -> None:
         if self._begun:
+            change, noted = audit.current(), False
+            if change is not None and (self._told or not change.noted):
+                noted = await audit.note_written(self.connection.execute, change, self._told)
             self._begun, self._done = False, True
             crash_points.at("committing", self.connection)
             await self.connection.execute("commit")
             crash_points.at("committed", self.connection)
+            if change is not None:
+                change.noted += noted
 
     async def rollback(self) -> None:
         if self._begun and not self.connection.is_closed():
@@ -176,8 +186,9 @@ class Session:
             raise asyncpg.ReadOnlySQLTransactionError(str(error)) from None
 
     async def fetch(self, sql: str, *args: Any) -> list[Row]:
-        """One statement, its own transaction, one round trip."""
-        if self.pooler:
+        """One statement, its own transaction, one round trip. A statement of a change that is not noted yet takes more, since
+        the audit is written in its transaction."""
+        if self.pooler or ((change := audit.current()) is not None and not change.noted):
             async with self.transaction() as tx:
                 return await tx.fetch(sql, *args)
         async with self._turn, self.pool.lend(self.options) as connection:
