@@ -166,10 +166,9 @@ class GuardedRoute(APIRoute):
             request.state.change = change
             with audit.begun(change):
                 response = await handle(request)
-                if not change.noted:
-                    # The row would otherwise be another task's to write: a change in a task of its own is noted here.
-                    async with backend_of(request).pool.session() as session:
-                        await audit.note(session, change, audit.UNCHANGED)
+            if not change.noted:
+                async with backend_of(request).pool.session() as session:
+                    await audit.note(session, change, audit.UNCHANGED)
             return response
 
         return noted

@@ -122,7 +122,10 @@ def export(
 
     async def work(session: Session) -> int | None:
         rows = operate.exported(session, after, chosen)
-        return await _send(rows, after) if otlp else await _print(rows)
+        if otlp:
+            return await _send(rows, after)
+        await _print(rows)
+        return None
 
     last = with_session(work)
     if last is not None:

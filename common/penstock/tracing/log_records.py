@@ -65,7 +65,7 @@ class LogSender:
             )
 
     def close(self) -> None:
-        self._exporter.shutdown()
+        self._exporter.shutdown()  # type: ignore[no-untyped-call]
 
 
 def _nanoseconds(at: datetime) -> int:
