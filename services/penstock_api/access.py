@@ -19,8 +19,8 @@ from fastapi.security import HTTPBearer, SecurityScopes
 from penstock.errors import InvalidInput, NotAllowed, NotAuthenticated, NotFound, TooManyAttempts
 from penstock.language.options import did_you_mean
 from penstock.operate import access
-from penstock.operate.audit import kept
 from penstock.operate.access import ANYBODY, Caller
+from penstock.operate.audit import kept
 from penstock.store import audit, executions
 from penstock_api import session_cookie
 from penstock_api.backend import Backend, backend_of
@@ -45,6 +45,9 @@ class Guard(HTTPBearer):
         caller = await self.find_caller(request)
         request.state.known = caller.name
         request.state.caller = self.admitted(caller, scope)
+        check: Callable[[Request], None] | None = getattr(request.state, "check", None)
+        if check is not None:
+            check(request)
         change: audit.Change | None = getattr(request.state, "change", None)
         if change is not None:
             await _describe(change, request)
@@ -190,17 +193,21 @@ class GuardedRoute(APIRoute):
 
 
 def only_known(route: APIRoute, handle: Handler) -> Handler:
-    """Refuse query parameters, and a key, that the route does not take: they would be ignored without a word."""
+    """Refuse query parameters, and a key, that the route does not take: they would be ignored without a word. A caller that is not
+    let in is told that first, and nothing of the parameters."""
     parts = list(_parts(route.dependant))
     names = sorted(field.alias for part in parts for field in part.query_params)
     keyed = any(field.alias == KEY_HEADER for part in parts for field in part.header_params)
 
-    async def checked(request: Request) -> Response:
+    def check(request: Request) -> None:
         for name in request.query_params:
             if name not in names:
                 raise InvalidInput(f"there is no query parameter {name!r}", hint=did_you_mean(name, names))
         if KEY_HEADER in request.headers and not keyed:
             raise InvalidInput("no idempotency-key is taken here", hint="Leave the header out.")
+
+    async def checked(request: Request) -> Response:
+        request.state.check = check
         return await handle(request)
 
     return checked

@@ -66,9 +66,7 @@ class Backend:
         looks = SharedLooks()
         open_pages = OpenPages(changes, looks)
         refused_calls = RefusedCalls(pool)
-        return cls(
-            settings, client, pool, reading, changes, standby, ends, looks, open_pages, refused_calls
-        )
+        return cls(settings, client, pool, reading, changes, standby, ends, looks, open_pages, refused_calls)
 
     async def end_streams(self) -> None:
         """End the streams of all clients. They connect again, to another replica perhaps."""

@@ -122,7 +122,9 @@ async def test_a_flood_of_refusals_writes_few_rows(api: Api, call: httpx.AsyncCl
     calls = api.app.state.backend.refused_calls
     await calls.close()
     before = len(await newest(call, outcome="refused", limit=1000))
-    await asyncio.gather(*(calls.note(None, f"10.0.{n // 250}.{n % 250}", "x", "/x", "no") for n in range(2000)))
+    await asyncio.gather(
+        *(calls.note(None, f"10.0.{n // 250}.{n % 250}", "x", "/x", "no") for n in range(2000))
+    )
     await calls.close()
     rows = (await newest(call, outcome="refused", limit=1000))[: -before or None]
     assert len(rows) < 60

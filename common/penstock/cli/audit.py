@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from penstock.store.database import Session
     from penstock.tracing.log_records import Line
 
-audit = typer.Typer(
-    help="What was changed and refused, by whom: list, export, verify.", no_args_is_help=True
-)
+audit = typer.Typer(help="What was changed and refused, by whom: list, export, verify.", no_args_is_help=True)
 
 By = Annotated[str | None, typer.Option(help="Only those of this caller: token:ci, user:ada, command:ada.")]
 Operation = Annotated[str | None, typer.Option(help="Only those whose operation begins so: tokens_.")]
@@ -59,9 +57,7 @@ def _chosen(
 ) -> AuditFilter:
     outcomes = (store.DONE, store.REFUSED, store.UNCHANGED)
     if outcome is not None and outcome not in outcomes:
-        raise InvalidInput(
-            f"there is no outcome {outcome!r}", hint=f"There are: {', '.join(outcomes)}."
-        )
+        raise InvalidInput(f"there is no outcome {outcome!r}", hint=f"There are: {', '.join(outcomes)}.")
     return AuditFilter(
         by, operation, target, outcome, role, of.instant("--since", since), of.instant("--until", until)
     )
@@ -89,10 +85,7 @@ def list_(
         return
     table(
         ["id", "at", "by", "operation", "target", "outcome", "values", "reason"],
-        [
-            (r.id, r.at, r.by, r.operation, r.target, r.outcome, r.details, r.reason or "")
-            for r in rows
-        ],
+        [(r.id, r.at, r.by, r.operation, r.target, r.outcome, r.details, r.reason or "") for r in rows],
         empty="There are none.",
     )
     if len(rows) == limit:
@@ -109,7 +102,10 @@ def export(
     since: of.Since = None,
     until: of.Until = None,
     after: Annotated[
-        int, typer.Option(min=0, help="Only rows behind this position, such as the last one of the export before.")
+        int,
+        typer.Option(
+            min=0, help="Only rows behind this position, such as the last one of the export before."
+        ),
     ] = 0,
     otlp: Annotated[
         bool, typer.Option("--otlp", help="Send them as log records to OTEL_EXPORTER_OTLP_ENDPOINT.")
@@ -160,7 +156,11 @@ def _line(row: AuditedChange) -> Line:
 
     plain = operate.plain(row)
     document = {f"penstock.audit.{name}": plain[name] for name in SENT if plain[name] is not None}
-    return Line(row.at, f"{row.by} {row.operation} {row.target} {row.outcome}", {**document, "penstock.audit.details": row.details})
+    return Line(
+        row.at,
+        f"{row.by} {row.operation} {row.target} {row.outcome}",
+        {**document, "penstock.audit.details": row.details},
+    )
 
 
 @audit.command()
@@ -180,7 +180,9 @@ def head(json: Json = False) -> None:
 def verify(
     file: Annotated[
         Path | None,
-        typer.Argument(help="An export, or a file of the executors' retention, - for standard input; else the database."),
+        typer.Argument(
+            help="An export, or a file of the executors' retention, - for standard input; else the database."
+        ),
     ] = None,
     heads: Heads = None,
     json: Json = False,

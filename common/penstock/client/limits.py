@@ -69,7 +69,10 @@ class Limits:
             found = await limits.versions(tx, ref)
             if found.in_force is None:
                 raise await _missing(tx, ref)
-            tx.tell(before=found.in_force[1], after=found.declared[1] if found.by_hand and found.declared else None)
+            tx.tell(
+                before=found.in_force[1],
+                after=found.declared[1] if found.by_hand and found.declared else None,
+            )
             await limits.drop(tx, limits.BY_HAND if found.by_hand else limits.DECLARED, ref)
             if found.by_hand and found.declared:
                 return [await limits.store(tx, ref, *found.declared)]

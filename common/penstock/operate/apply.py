@@ -17,7 +17,6 @@ from penstock.store.catalog import Document, Version
 from penstock.store.database import Session, Transaction, backoff, retried
 from penstock.store.schedules import changes as schedules
 
-
 MOST_TOLD = 100
 """Changes that the audit names."""
 

@@ -22,15 +22,105 @@ FIRST = hashlib.sha256(b"penstock audit").digest()
 """The seal before the first row."""
 
 KEPT = frozenset(
-    "action against all apply asked at at_most before burst by catch_up children chosen cron delay description disabled dry_run "
-    "enabled ends_at event every expires fair first for_ from_failed from_task grace header id ids jitter key_header last limit max "
-    "max_attempts max_waiting missed name names off only overlap parent pattern pause policy priority queue rate ref refs retry "
-    "role roles rrule rule scope scopes seconds signature since source spread starts_at status statuses task tasks tenant tenants "
-    "timezone trigger undo unset until when_full while_waiting workflow".split()
+    [
+        "action",
+        "against",
+        "all",
+        "apply",
+        "asked",
+        "at",
+        "at_most",
+        "before",
+        "burst",
+        "by",
+        "catch_up",
+        "children",
+        "chosen",
+        "cron",
+        "delay",
+        "description",
+        "disabled",
+        "dry_run",
+        "enabled",
+        "ends_at",
+        "event",
+        "every",
+        "expires",
+        "fair",
+        "first",
+        "for_",
+        "from_failed",
+        "from_task",
+        "grace",
+        "header",
+        "id",
+        "ids",
+        "jitter",
+        "key_header",
+        "last",
+        "limit",
+        "max",
+        "max_attempts",
+        "max_waiting",
+        "missed",
+        "name",
+        "names",
+        "off",
+        "only",
+        "overlap",
+        "parent",
+        "pattern",
+        "pause",
+        "policy",
+        "priority",
+        "queue",
+        "rate",
+        "ref",
+        "refs",
+        "retry",
+        "role",
+        "roles",
+        "rrule",
+        "rule",
+        "scope",
+        "scopes",
+        "seconds",
+        "signature",
+        "since",
+        "source",
+        "spread",
+        "starts_at",
+        "status",
+        "statuses",
+        "task",
+        "tasks",
+        "tenant",
+        "tenants",
+        "timezone",
+        "trigger",
+        "undo",
+        "unset",
+        "until",
+        "when_full",
+        "while_waiting",
+        "workflow",
+    ]
 )
 """The fields of a request, and the arguments of a command, that are kept as they are. Of all others the size is kept."""
 SIZED = frozenset(
-    "context key param params password payload response result run_context secret value".split()
+    [
+        "context",
+        "key",
+        "param",
+        "params",
+        "password",
+        "payload",
+        "response",
+        "result",
+        "run_context",
+        "secret",
+        "value",
+    ]
 )
 """The fields that are known to hold what users say. A test knows each field of the API and of the commands."""
 ADDRESSES = frozenset({"url"})
@@ -158,10 +248,14 @@ class Verification:
         self.result.rows += 1
         position = self._position + 1
         if row.position != position:
-            self._fault(f"after row {self._position} comes row {row.position}: rows are missing or were added")
+            self._fault(
+                f"after row {self._position} comes row {row.position}: rows are missing or were added"
+            )
             position = row.position or position
         if row.previous != self._seal:
-            self._fault(f"row {position} does not follow row {self._position}: its link is another row's seal")
+            self._fault(
+                f"row {position} does not follow row {self._position}: its link is another row's seal"
+            )
         if row.seal != seal_of(row, row.previous or b""):
             self._fault(f"row {position} was changed: its seal is not that of what it says")
         self._position, self._seal = position, row.seal or b""

@@ -82,9 +82,7 @@ async def _enter(request: Request, here: Backend, provider: IdentityProvider, as
     session, attempt = here.client.session, new_id()
     await people.count_as_failed(session, attempt, f"provider {attempt}", address_of(request))
     identity = await provider.identify(asked, request.query_params)
-    change = audit.Change(
-        None, LOG_IN, request.url.path, provider.issuer, {"address": address_of(request)}
-    )
+    change = audit.Change(None, LOG_IN, request.url.path, provider.issuer, {"address": address_of(request)})
     with audit.begun(change):
         begun = await single_sign_on.enter(session, identity, before=session_cookie.secret_of(request))
     await forget_failure(session, attempt)

@@ -46,9 +46,7 @@ async def head(session: Db) -> models.AuditHead:
     """The end of the chain of the audit. Noted elsewhere, it proves later that nobody edited what came before."""
     chain = await audit.chain(session)
     if chain is None:
-        raise NotFound(
-            "the row that notes the end of the chain is gone", hint="Run `penstock audit verify`."
-        )
+        raise NotFound("the row that notes the end of the chain is gone", hint="Run `penstock audit verify`.")
     return models.AuditHead(
         head=str(Head(chain.position, chain.seal)), position=chain.position, unsealed=chain.unsealed
     )

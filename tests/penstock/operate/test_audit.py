@@ -126,9 +126,7 @@ async def edit(superuser: asyncpg.Connection[Any], random: random.Random) -> str
             )
             return f"at of {id}"
         case "id":
-            await superuser.execute(
-                "update audit set id = default where id = $1", id
-            )
+            await superuser.execute("update audit set id = default where id = $1", id)
             return f"id of {id}"
         case "position":
             await superuser.execute(
@@ -157,7 +155,9 @@ async def edit(superuser: asyncpg.Connection[Any], random: random.Random) -> str
             return "all rows are gone"
         case "swap":
             other = await some_id(superuser, random)
-            columns = random.choice([("by",), ("at",), ("target", "details"), ("reason",), ("previous", "seal")])
+            columns = random.choice(
+                [("by",), ("at",), ("target", "details"), ("reason",), ("previous", "seal")]
+            )
             names = ", ".join(columns)
             await superuser.execute(
                 f"update audit a set ({names}) = (select {names} from audit b where b.id = $1 + $2 - a.id) "
@@ -203,7 +203,9 @@ async def edit(superuser: asyncpg.Connection[Any], random: random.Random) -> str
             return f"rows up to {id} look as if they were dropped"
         case "end":  # a row at the end that is linked by the scheme
             last = (await store.newest(superuser, limit=1))[0]
-            forged = replace(last, id=10_000, position=(last.position or 0) + 1, by="user:eve", previous=last.seal)
+            forged = replace(
+                last, id=10_000, position=(last.position or 0) + 1, by="user:eve", previous=last.seal
+            )
             await superuser.execute(
                 "insert into audit (id, at, by, role, operation, target, outcome, reason, details, position, previous, seal) "
                 "overriding system value values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
@@ -299,7 +301,9 @@ async def test_old_rows_are_dropped_and_the_rest_still_verifies(
 
 async def test_an_export_verifies_and_an_edited_one_does_not(session: Session) -> None:
     await written(session, 12)
-    lines = [orjson.dumps(operate.plain(row)) async for row in operate.exported(session, 3, store.AuditFilter())]
+    lines = [
+        orjson.dumps(operate.plain(row)) async for row in operate.exported(session, 3, store.AuditFilter())
+    ]
     assert outcome(operate.verify_lines(lines)) == ([], 4, 12)
     assert operate.verify_lines([lines[0], *lines[2:]]).faults
     assert operate.verify_lines([lines[0].replace(b"token:", b"user:"), *lines[1:]]).faults
@@ -353,7 +357,9 @@ async def test_a_change_and_its_row_are_committed_together(session: Session) -> 
                 raise RuntimeError
         assert await session.fetch("select 1")
         assert not change.noted
-        await session.fetch("insert into catalog (kind, ref, definition_id) select kind, ref, id from definition limit 0")
+        await session.fetch(
+            "insert into catalog (kind, ref, definition_id) select kind, ref, id from definition limit 0"
+        )
         assert not await store.newest(session)
         async with session.transaction() as tx:
             await tx.execute("update audit_chain set position = position")
