@@ -193,8 +193,8 @@ class GuardedRoute(APIRoute):
 
 
 def only_known(route: APIRoute, handle: Handler) -> Handler:
-    """Refuse query parameters, and a key, that the route does not take: they would be ignored without a word. A caller that is not
-    let in is told that first, and nothing of the parameters."""
+    """Refuse query parameters, and a key, that the route does not take: they would be ignored without a word. A caller that is
+    not let in is told that first, and nothing of the parameters."""
     parts = list(_parts(route.dependant))
     names = sorted(field.alias for part in parts for field in part.query_params)
     keyed = any(field.alias == KEY_HEADER for part in parts for field in part.header_params)

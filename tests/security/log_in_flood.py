@@ -2,9 +2,9 @@
 
 python -m tests.security.log_in_flood --seconds 60 --rate 1000 --addresses 50
 
-An API in a process of its own gets so many wrong log-ins a second, from so many addresses of the loopback network, for names that
-exist and names that do not. Meanwhile a person logs in again and again, at first from an address that the API has never seen, then
-from that same address. Printed is how long the right password waited, refusals and their repetition included.
+An API in a process of its own gets so many wrong log-ins a second, from so many addresses of the loopback network, for names
+that exist and names that do not. Meanwhile a person logs in again and again, by turns from an address that the API knows and from
+one that it has never seen. Printed is how long the right password waited, refusals and their repetition included.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Flood:
 
 
 async def log_in_as_person(port: int, address: str) -> tuple[float, int]:
-    """Log in as a browser's person does, who tries again where the API says so. Return the seconds until the session, and tries."""
+    """Log in, and try again where the API refuses. Return the seconds until the session, and the tries."""
     began, tries = time.monotonic(), 0
     while time.monotonic() - began < PATIENCE:
         tries += 1

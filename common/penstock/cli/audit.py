@@ -42,7 +42,19 @@ AT_ONCE = 500
 """Rows of one request to a collector."""
 LATE = 60.0
 """Seconds after which an unsealed row is late."""
-SENT = ("id", "position", "by", "role", "operation", "target", "outcome", "reason", "previous", "seal")
+SENT = (
+    "id",
+    "position",
+    "by",
+    "role",
+    "operation",
+    "target",
+    "outcome",
+    "reason",
+    "details",
+    "previous",
+    "seal",
+)
 """Fields that are attributes of a log record."""
 
 

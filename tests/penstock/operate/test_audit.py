@@ -26,6 +26,10 @@ from tests.servers.databases import as_service
 EDITS = int(os.environ.get("PENSTOCK_TEST_AUDIT_EDITS", "120"))
 """Random edits; PENSTOCK_TEST_AUDIT_EDITS=1000 tries a thousand."""
 ROWS = 60
+EDITED = (
+    *("text", "text", "at", "id", "position", "hash", "delete", "tail", "head", "middle", "truncate"),
+    *("swap", "insert", "copy", "chain", "resealed", "dropped", "end", "moved"),
+)
 
 
 @pytest.fixture
@@ -110,10 +114,7 @@ TEXTS = ("by", "role", "operation", "target", "outcome", "reason", "details")
 async def edit(superuser: asyncpg.Connection[Any], random: random.Random) -> str:
     """Do one random edit, as a superuser who knows the scheme may do it. Return what was done."""
     id = await some_id(superuser, random)
-    match random.choice(
-        ["text", "text", "at", "id", "position", "hash", "delete", "tail", "head", "middle", "truncate"]
-        + ["swap", "insert", "copy", "chain", "resealed", "dropped", "end", "moved"]
-    ):
+    match random.choice(EDITED):
         case "text":
             column = random.choice(TEXTS)
             value = random.choice(["x", "", "user:eve", "{}", None if column == "reason" else "1"])
@@ -320,7 +321,10 @@ def outcome(found: Verified) -> tuple[list[str], int, int]:
 
 async def test_a_service_writes_rows_and_changes_none(database: str, session: Session) -> None:
     await written(session, 2)
-    insert = "insert into audit (by, operation, target, outcome, details, at, role, position) values ($1, 'x', 'y', 'done', '{}', '2020-01-01', 'postgres', 77)"
+    insert = (
+        "insert into audit (by, operation, target, outcome, details, at, role, position) "
+        "values ($1, 'x', 'y', 'done', '{}', '2020-01-01', 'postgres', 77)"
+    )
     for service in ("api", "executor"):
         connection = await asyncpg.connect(as_service(database, service))
         await connection.execute(insert, service)
@@ -351,10 +355,14 @@ async def test_a_service_writes_rows_and_changes_none(database: str, session: Se
 async def test_a_change_and_its_row_are_committed_together(session: Session) -> None:
     change = store.Change("user:ada", "limits_change", "shop.x")
     with store.begun(change):
-        with pytest.raises(RuntimeError):
+
+        async def failing() -> None:
             async with session.transaction() as tx:
                 await tx.execute("update audit_chain set position = 7")
                 raise RuntimeError
+
+        with pytest.raises(RuntimeError):
+            await failing()
         assert await session.fetch("select 1")
         assert not change.noted
         await session.fetch(
@@ -375,4 +383,5 @@ async def test_what_another_task_writes_is_not_part_of_a_change(session: Session
     with store.begun(change):
         await asyncio.create_task(home.session().fetch("update audit_chain set position = position"))
     await home.close()
-    assert not change.noted and not await store.newest(session)
+    assert not change.noted
+    assert not await store.newest(session)
