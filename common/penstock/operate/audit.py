@@ -215,7 +215,7 @@ async def verify(session: Session, heads: Iterable[Head] = ()) -> Verified:
     """Verify the whole chain in the database. `heads` are seals that were noted elsewhere, which it must hold. Reads everything
     in one transaction, so that rows that are sealed or dropped meanwhile make no difference."""
     async with session.transaction() as tx:
-        await tx.execute("set transaction isolation level repeatable read, read only")
+        await tx.execute("set transaction isolation level repeatable read")
         chain = await audit.chain(tx)
         if chain is None:
             return Verified(1, 0, 0, ["the row that notes the ends of the chain is gone"])
