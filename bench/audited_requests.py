@@ -96,7 +96,7 @@ async def measure(given: argparse.Namespace, url: str) -> None:
     await migrate.upgrade(settings)
     async with Client.connect(settings) as client:
         trigger = Trigger("bench.happened")
-        rule = Rule(RULE, trigger="bench.happened", action="bench.noop")
+        rule = Rule(RULE, trigger="bench.happened", action="bench.noop", params={"index": 1})
         await register(client.session, Definitions([noop, trigger, rule]))
         _, token = await create_token(client.session, "bench", ["operate"], by="bench")
     environment = {"PENSTOCK_DATABASE_URL": url, "PENSTOCK_PORT": "0", "PENSTOCK_LOG_LEVEL": "error"}

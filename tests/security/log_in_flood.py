@@ -176,7 +176,9 @@ async def measure(given: argparse.Namespace, url: str) -> None:
         flood, stop = Flood(port, given.rate, given.addresses), asyncio.Event()
         attack = asyncio.create_task(flood.run(stop))
         await asyncio.sleep(3)
-        began, known, fresh, tries = time.monotonic(), [], [], 0
+        known: list[float] = []
+        fresh: list[float] = []
+        began, tries = time.monotonic(), 0
         while time.monotonic() - began < given.seconds:
             for times, address in ((known, "127.0.0.1"), (fresh, f"127.0.2.{1 + len(fresh) % 250}")):
                 seconds, needed = await log_in_as_person(port, address)

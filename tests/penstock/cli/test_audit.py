@@ -169,7 +169,7 @@ READING = {
 
 def test_each_argument_of_a_command_is_known_to_be_kept_or_sized() -> None:
     known = operate.KEPT | operate.SIZED | operate.ADDRESSES | {"json", "reason", "help"}
-    missing = set()
+    missing: set[str] = set()
 
     def walk(command: Any, path: tuple[str, ...]) -> None:
         for name, inner in getattr(command, "commands", {}).items():

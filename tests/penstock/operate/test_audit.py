@@ -136,8 +136,8 @@ async def edit(superuser: asyncpg.Connection[Any], random: random.Random) -> str
             return f"position of {id}"
         case "hash":
             column = random.choice(["previous", "seal"])
-            value = random.choice([None, b"", random.randbytes(32)])
-            await superuser.execute(f"update audit set {column} = $2 where id = $1", id, value)
+            digest = random.choice([None, b"", random.randbytes(32)])
+            await superuser.execute(f"update audit set {column} = $2 where id = $1", id, digest)
             return f"{column} of {id}"
         case "delete":
             await superuser.execute("delete from audit where id = $1", id)
@@ -184,8 +184,8 @@ async def edit(superuser: asyncpg.Connection[Any], random: random.Random) -> str
             return f"row {id} was copied"
         case "chain":
             column = random.choice(["position", "seal", "dropped_position", "dropped_seal"])
-            value = random.choice([3, 59, 77]) if column.endswith("position") else random.randbytes(32)
-            await superuser.execute(f"update audit_chain set {column} = $1", value)
+            end = random.choice([3, 59, 77]) if column.endswith("position") else random.randbytes(32)
+            await superuser.execute(f"update audit_chain set {column} = $1", end)
             return f"{column} of the chain"
         case "resealed":  # one row is right again, by the scheme; the row after it is not
             await superuser.execute("update audit set by = 'user:eve' where id = $1", id)
