@@ -181,11 +181,11 @@ class GuardedRoute(APIRoute):
             try:
                 return await handle(request)
             except (NotAllowed, NotAuthenticated, TooManyAttempts) as refused:
-                known = getattr(request.state, "known", None)
-                if known is None and not getattr(request.state, "has_secret", False):
+                name = getattr(request.state, "known", None)
+                if name is None and not getattr(request.state, "has_secret", False):
                     raise  # a browser that is not signed in yet, and every scanner of ports
                 await backend_of(request).refused_calls.note(
-                    known, address_of(request), self.unique_id, request.url.path, refused.message
+                    name, address_of(request), self.unique_id, request.url.path, refused.message
                 )
                 raise
 
@@ -224,12 +224,13 @@ async def _describe(change: audit.Change, request: Request) -> None:
     fail."""
     body = await request.body()
     try:
-        given = orjson.loads(body)
+        document = orjson.loads(body)
     except ValueError:  # a form's
-        given = dict(parse_qsl(body.decode("utf-8", "replace")))
-    fields = given if isinstance(given, dict) else {}
-    said = fields.pop("reason", None)
-    reason = said if isinstance(said, str) else request.headers.get("x-reason")
+        document = dict(parse_qsl(body.decode("utf-8", "replace")))
+    fields = document if isinstance(document, dict) else {}
+    reason = fields.pop("reason", None)
+    if not isinstance(reason, str):
+        reason = request.headers.get("x-reason")
     change.reason = reason
     change.details = kept({**request.query_params, **fields})
 

@@ -61,7 +61,7 @@ class RefusedCalls:
 
     def _end(self) -> None:
         """Begin another window, and write what was counted in this one."""
-        counted = [one for one in self._refusals.values() if one.count]
+        counted = [refusals for refusals in self._refusals.values() if refusals.count]
         self._refusals.clear()
         for refusals in counted:
             task = asyncio.create_task(self._write(refusals), name="refused calls")

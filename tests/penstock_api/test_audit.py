@@ -24,7 +24,7 @@ async def newest(call: httpx.AsyncClient, **chosen: Any) -> list[dict[str, Any]]
     return rows
 
 
-async def test_the_audit_says_who_gave_whom_what(api: Api, call: httpx.AsyncClient) -> None:
+async def test_change_is_noted_with_its_values(api: Api, call: httpx.AsyncClient) -> None:
     assert (
         await call.post(
             f"{V1}/users",
@@ -67,7 +67,7 @@ async def test_the_audit_says_who_gave_whom_what(api: Api, call: httpx.AsyncClie
     assert operate.origin_of("https://user:pw@example.org/x?y") == "https://example.org"
 
 
-async def test_a_bulk_says_what_it_chose_and_how_many(api: Api, call: httpx.AsyncClient) -> None:
+async def test_bulk_is_noted_with_its_choice_and_numbers(api: Api, call: httpx.AsyncClient) -> None:
     for order in range(3):
         await call.post(
             f"{V1}/executions", json={"action": "shop.charge", "parameters": {"order": order}, "delay": 600}

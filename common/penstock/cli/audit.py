@@ -1,4 +1,4 @@
-"""`penstock audit`: who changed what, exported, and the proof that nobody edited it."""
+"""`penstock audit`: the audit as a list and an export, and the proof that it was not edited."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from penstock.store.database import Session
     from penstock.tracing.log_records import Line
 
-audit = typer.Typer(help="What was changed and refused, by whom: list, export, verify.", no_args_is_help=True)
+audit = typer.Typer(
+    help="Changes and refusals, with their callers: list, export, verify.", no_args_is_help=True
+)
 
 By = Annotated[str | None, typer.Option(help="Only those of this caller: token:ci, user:ada, command:ada.")]
 Operation = Annotated[str | None, typer.Option(help="Only those whose operation begins so: tokens_.")]
@@ -58,7 +60,7 @@ SENT = (
 """Fields that are attributes of a log record."""
 
 
-def _chosen(
+def _matching(
     by: str | None,
     operation: str | None,
     target: str | None,
@@ -85,12 +87,12 @@ def list_(
     since: of.Since = None,
     until: of.Until = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 20,
-    before: Annotated[int | None, typer.Option(help="Go on after this id.")] = None,
+    end: Annotated[int | None, typer.Option("--before", help="Go on after this id.")] = None,
     json: Json = False,
 ) -> None:
     """List the newest changes and refusals."""
-    chosen = _chosen(by, operation, target, outcome, role, since, until)
-    rows = with_session(lambda session: store.newest(session, chosen, before=before, limit=limit))
+    matching = _matching(by, operation, target, outcome, role, since, until)
+    rows = with_session(lambda session: store.newest(session, matching, end=end, limit=limit))
     if json:
         for row in rows:
             json_line(operate.plain(row))
@@ -113,10 +115,12 @@ def export(
     role: DatabaseRole = None,
     since: of.Since = None,
     until: of.Until = None,
-    after: Annotated[
+    position: Annotated[
         int,
         typer.Option(
-            min=0, help="Only rows behind this position, such as the last one of the export before."
+            "--after",
+            min=0,
+            help="Only rows behind this position, such as the last one of the export before.",
         ),
     ] = 0,
     otlp: Annotated[
@@ -124,14 +128,14 @@ def export(
     ] = False,
 ) -> None:
     """Print sealed rows as JSON lines, the oldest first, or send them to a collector of logs. Whole exports can be verified."""
-    chosen = _chosen(by, operation, target, outcome, role, since, until)
+    matching = _matching(by, operation, target, outcome, role, since, until)
     if otlp and not tracing_is_installed():
         raise MissingExtra("this needs what is not installed: pip install 'penstock[tracing]'")
 
     async def work(session: Session) -> int | None:
-        rows = operate.exported(session, after, chosen)
+        rows = operate.exported(session, position, matching)
         if otlp:
-            return await _send(rows, after)
+            return await _send(rows, position)
         await _print(rows)
         return None
 
@@ -145,18 +149,18 @@ async def _print(rows: AsyncIterator[AuditedChange]) -> None:
         json_line(operate.plain(row))
 
 
-async def _send(rows: AsyncIterator[AuditedChange], after: int) -> int:
+async def _send(rows: AsyncIterator[AuditedChange], position: int) -> int:
     from penstock.tracing.log_records import LogSender
 
-    sender, last, batch = LogSender("penstock.audit"), after, []
+    sender, last, batch = LogSender("penstock.audit"), position, []
     try:
         async for row in rows:
             batch.append(row)
             if len(batch) == AT_ONCE:
-                await asyncio.to_thread(sender.send, [_line(one) for one in batch])
+                await asyncio.to_thread(sender.send, [_line(row) for row in batch])
                 last, batch = batch[-1].position or last, []
         if batch:
-            await asyncio.to_thread(sender.send, [_line(one) for one in batch])
+            await asyncio.to_thread(sender.send, [_line(row) for row in batch])
             last = batch[-1].position or last
     finally:
         sender.close()
@@ -177,7 +181,7 @@ def _line(row: AuditedChange) -> Line:
 
 @audit.command()
 def head(json: Json = False) -> None:
-    """Print the end of the chain. Kept elsewhere, it proves later that nobody edited what came before."""
+    """Print the end of the chain. Kept elsewhere, it proves later that what came before was not edited."""
     chain = with_session(store.chain)
     if chain is None:
         raise NotFound("the row that notes the end of the chain is gone", hint="Run `penstock audit verify`.")
@@ -199,15 +203,15 @@ def verify(
     heads: Heads = None,
     json: Json = False,
 ) -> None:
-    """Verify that nobody edited, deleted, inserted or cut off rows. Exit code 1 if somebody did."""
+    """Verify that no row was edited, deleted, inserted or cut off. Exit code 1 if one was."""
     noted = [Head.read(text) for text in heads or ()]
     if file is None:
-        found = with_session(lambda session: operate.verify(session, noted))
+        result = with_session(lambda session: operate.verify(session, noted))
     else:
         with _lines(file) as lines:
-            found = operate.verify_lines(lines, noted)
-    _show(found, json)
-    if found.faults:
+            result = operate.verify_lines(lines, noted)
+    _show(result, json)
+    if result.faults:
         raise typer.Exit(1)
 
 
@@ -226,28 +230,28 @@ def _lines(file: Path) -> Iterator[Iterator[bytes]]:
         ) from None
 
 
-def _show(found: Verified, json: bool) -> None:
+def _show(result: Verified, json: bool) -> None:
     if json:
         json_line(
             {
-                "rows": found.rows,
-                "first": found.first,
-                "last": found.last,
-                "head": None if found.head is None else str(found.head),
-                "unsealed": found.unsealed,
-                "unsealed_for": found.unsealed_for,
-                "faults": found.faults,
+                "rows": result.rows,
+                "first": result.first,
+                "last": result.last,
+                "head": None if result.head is None else str(result.head),
+                "unsealed": result.unsealed,
+                "unsealed_for": result.unsealed_for,
+                "faults": result.faults,
             }
         )
         return
-    for fault in found.faults:
+    for fault in result.faults:
         err.print(f"[red]{escape(fault)}[/red]")
-    if not found.faults:
-        out.print(f"{found.rows:,} rows, from {found.first} to {found.last}, are as they were sealed.")
-        out.print(f"head: {found.head}", markup=False)
-    if found.unsealed:
-        seconds = found.unsealed_for or 0
-        err.print(f"[dim]{found.unsealed:,} rows are not sealed yet, the oldest for {seconds:.0f} s.[/dim]")
+    if not result.faults:
+        out.print(f"{result.rows:,} rows, from {result.first} to {result.last}, are as they were sealed.")
+        out.print(f"head: {result.head}", markup=False)
+    if result.unsealed:
+        seconds = result.unsealed_for or 0
+        err.print(f"[dim]{result.unsealed:,} rows are not sealed yet, the oldest for {seconds:.0f} s.[/dim]")
         if seconds > LATE:
             err.print("An executor seals them within seconds: is one running?")
 

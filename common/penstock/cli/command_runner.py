@@ -75,7 +75,7 @@ UNAUDITED = ("penstock publish", "penstock run")
 
 @contextlib.contextmanager
 def _audited() -> Iterator[None]:
-    """Note what the command changes in the audit: who runs it, where, and with which arguments."""
+    """Note what the command changes in the audit, with the user, the machine and the arguments."""
     from typer._click.globals import get_current_context
 
     from penstock.operate.audit import kept
@@ -84,9 +84,12 @@ def _audited() -> Iterator[None]:
     if context is None or context.command_path in UNAUDITED:
         yield
         return
-    given = {name: value for name, value in context.params.items() if name not in ("json", "reason")}
-    details = {**kept({name: value for name, value in given.items() if value}), "host": socket.gethostname()}
-    named = (given.get(name) for name in ("ref", "name", "id", "pattern", "rule", "source"))
+    arguments = {name: value for name, value in context.params.items() if name not in ("json", "reason")}
+    details = {
+        **kept({name: value for name, value in arguments.items() if value}),
+        "host": socket.gethostname(),
+    }
+    named = (arguments.get(name) for name in ("ref", "name", "id", "pattern", "rule", "source"))
     target = next((str(value) for value in named if value), "")
     change = audit.Change(
         f"command:{ME}", context.command_path, target, context.params.get("reason"), details

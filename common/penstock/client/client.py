@@ -212,10 +212,7 @@ class Client(StartAndWatch):
 
         async def ask() -> tuple[Transaction, int]:
             async with self.session.transaction() as tx:
-                told = await executions.cancel(tx, ids, reason)
-                if len(ids) > 1:
-                    tx.tell(asked=len(ids), told=told, first=ids[0], last=ids[-1])
-                return tx, told
+                return tx, await executions.cancel(tx, ids, reason)
 
         tx, told = await retried(ask, deadline=30)  # whom it told already is left alone the second time
         self.publisher.publish(tx.staged)

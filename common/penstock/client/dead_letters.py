@@ -119,7 +119,7 @@ async def replay(client: Client, chosen: LetterFilter, *, dry_run: bool = False)
                 return None, [_outcome(letter.id, ready[letter.id]) for letter in letters]
             async with client.session.transaction() as tx:
                 done = await _put_back(tx, ready, again=tries > 1)
-                tx.tell(asked=len(letters), put_back=sum(one.error is None for one in done))
+                tx.tell(asked=len(letters), put_back=sum(outcome.error is None for outcome in done))
                 return tx, done
 
         tx, outcomes = await retried(step, deadline=30)

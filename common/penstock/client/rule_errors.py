@@ -51,7 +51,7 @@ async def rerun(
                 held = await rule_errors.hold(tx, rule, event, after, BATCH)
                 done = await _look_again(tx, held) if held else []
                 if held:
-                    tx.tell(asked=len(held), started=sum(one.what == "started" for one in done))
+                    tx.tell(asked=len(held), started=[rerun.what for rerun in done].count("started"))
                 return tx, held, done
 
         tx, held, done = await retried(step, deadline=30)

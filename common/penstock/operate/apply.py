@@ -70,9 +70,13 @@ async def apply(session: Session, documents: Sequence[Document]) -> list[Change]
             async with session.transaction() as tx:
                 await namespaces.lock_rules(tx)
                 changes = await _apply(tx, documents)
-                made = [f"{one.what} {one.kind} {one.ref}" for one in changes if one.what != "unchanged"]
-                if made:
-                    tx.tell(changes=made[:MOST_TOLD], changed=len(made))
+                told_changes = [
+                    f"{change.what} {change.kind} {change.ref}"
+                    for change in changes
+                    if change.what != "unchanged"
+                ]
+                if told_changes:
+                    tx.tell(changes=told_changes[:MOST_TOLD], changed=len(told_changes))
     await retried(lambda: namespaces.notice_workers(session), deadline=30)
     session.cache.clear()
     return changes

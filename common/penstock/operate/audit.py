@@ -1,4 +1,4 @@
-"""The audit: what of a change is kept, and the proof that nobody edited what was kept."""
+"""The audit: what of a change is kept, and the proof that it was not edited."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIRST = hashlib.sha256(b"penstock audit").digest()
 """The seal before the first row."""
 
 _KEPT = """
-action against all apply asked at at_most before burst by catch_up children chosen cron delay description disabled dry_run
+action against all apply asked at at_most before burst by catch_up children matching cron delay description disabled dry_run
 enabled ends_at event every expires fair first for_ from_failed from_task grace header id ids jitter key_header last limit
 max max_attempts max_waiting missed name names off only overlap parent pattern pause policy priority queue rate ref refs
 retry role roles rrule rule scope scopes seconds signature since source spread starts_at status statuses task tasks tenant
@@ -67,13 +67,13 @@ def _kept(name: str, value: Any) -> Any:
 def _bounded(value: Any) -> Any:
     match value:
         case Mapping():
-            return kept({str(name): one for name, one in value.items()})
+            return kept({str(name): field for name, field in value.items()})
         case str():
             return value if len(value) <= LONGEST_TEXT else value[:LONGEST_TEXT] + " ..."
         case bool() | int() | float():
             return value
         case list() | tuple() | set() | frozenset():
-            items = [_bounded(one) for one in list(value)[:MOST_ITEMS]]
+            items = [_bounded(item) for item in list(value)[:MOST_ITEMS]]
             return items if len(value) <= MOST_ITEMS else [*items, f"and {len(value) - MOST_ITEMS} more"]
     return None if value is None else str(value)[:LONGEST_TEXT]
 
@@ -230,12 +230,12 @@ async def verify(session: Session, heads: Iterable[Head] = ()) -> Verified:
 
 
 def _faults_of_beginning(chain: Chain) -> list[str]:
-    said = orjson.loads(chain.dropped) if chain.dropped is not None else {"last": 0, "seal": FIRST.hex()}
-    if (said.get("last"), said.get("seal")) == (chain.dropped_position, chain.dropped_seal.hex()):
+    drop = orjson.loads(chain.dropped) if chain.dropped is not None else {"last": 0, "seal": FIRST.hex()}
+    if (drop.get("last"), drop.get("seal")) == (chain.dropped_position, chain.dropped_seal.hex()):
         return []
     return [
         f"the chain begins behind row {chain.dropped_position}, and the audit says that rows were dropped up to "
-        f"{said.get('last')}"
+        f"{drop.get('last')}"
     ]
 
 
@@ -254,15 +254,15 @@ def verify_lines(lines: Iterable[bytes], heads: Iterable[Head] = ()) -> Verified
 
 def _row_of(line: bytes, number: int) -> AuditedChange:
     try:
-        given = orjson.loads(line)
-        details = given["details"]
+        document = orjson.loads(line)
+        details = document["details"]
         return AuditedChange(
             **{
-                **given,
-                "at": datetime.fromisoformat(given["at"]),
+                **document,
+                "at": datetime.fromisoformat(document["at"]),
                 "details": details if isinstance(details, str) else audit.details_text(details),
-                "previous": bytes.fromhex(given["previous"]),
-                "seal": bytes.fromhex(given["seal"]),
+                "previous": bytes.fromhex(document["previous"]),
+                "seal": bytes.fromhex(document["seal"]),
             }
         )
     except (ValueError, TypeError, KeyError) as error:
@@ -283,7 +283,9 @@ def plain(row: AuditedChange) -> dict[str, Any]:
     }
 
 
-async def exported(session: Session, after: int, chosen: audit.AuditFilter) -> AsyncIterator[AuditedChange]:
+async def exported(
+    session: Session, position: int, matching: audit.AuditFilter
+) -> AsyncIterator[AuditedChange]:
     """Yield the sealed rows behind a position of the chain."""
-    async for row in audit.all_sealed(session, after, chosen):
+    async for row in audit.all_sealed(session, position, matching):
         yield row

@@ -94,9 +94,9 @@ async def set_roles(session: Session, name: str, roles: Sequence[str], tenants: 
             await people.set_roles(
                 tx, name, [*(r for r, _ in kept), *new_roles], [*(t for _, t in kept), *new_tenants]
             )
-            before = _roles_of(found)
+            old_roles = _roles_of(found)
             found = await people.named(tx, name)
-            tx.tell(before=before, after=_roles_of(found))
+            tx.tell(before=old_roles, after=_roles_of(found))
     if found is None:
         raise await _nobody(session, name)
     return found

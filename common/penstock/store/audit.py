@@ -1,4 +1,4 @@
-"""The audit: who changed what, and what was refused. A change that is under way notes itself in the transaction that makes it.
+"""The audit: changes with their callers, and refusals. A change that is under way notes itself in the transaction that makes it.
 
 A route or a command begins a change. The first transaction of its task that writes anything inserts the row before it commits, so
 that neither is there without the other. Each later transaction that tells details of its own inserts a further row.
@@ -80,7 +80,7 @@ def current() -> Change | None:
 
 
 def made_by(by: str) -> None:
-    """Say who makes the change that this task has begun, if it has begun one."""
+    """Name the caller of the change that this task has begun, if it has begun one."""
     change = _CHANGE.get()
     if change is not None:
         change.by = by
@@ -98,12 +98,26 @@ def _cleaned(text: str) -> str:
     return text.replace("\0", "")
 
 
-async def note_written(
-    execute: Callable[..., Awaitable[str]], change: Change, told: Mapping[str, Any]
-) -> bool:
-    """Insert the row of a change, if the transaction has written anything. Return whether it has."""
-    done = await execute(NOTE_WHERE_WRITTEN, *_values(change, DONE, {**change.details, **told}))
-    return not done.endswith(" 0")
+def is_due() -> bool:
+    """Return whether this task makes a change of which no row is committed yet."""
+    change = current()
+    return change is not None and not change.noted
+
+
+async def note_written(execute: Callable[..., Awaitable[str]], details: Mapping[str, Any]) -> Change | None:
+    """Insert the row of the change that this task makes, where the transaction has written anything. It is due once, and for each
+    transaction with details of its own. Return the change, or None where no row was inserted."""
+    change = current()
+    if change is None or (change.noted and not details):
+        return None
+    done = await execute(NOTE_WHERE_WRITTEN, *_values(change, DONE, {**change.details, **details}))
+    return None if done.endswith(" 0") else change
+
+
+def committed(change: Change | None) -> None:
+    """Count the row of a change, whose transaction has committed."""
+    if change is not None:
+        change.noted += 1
 
 
 async def note(on: Statements, change: Change, outcome: str) -> None:
@@ -155,56 +169,56 @@ class AuditFilter:
 
 
 COLUMNS = "id, at, by, role, operation, target, outcome, reason, details, position, previous, seal"
-CHOSEN = """
+MATCHING = """
 ($1::text is null or by = $1) and ($2::text is null or starts_with(operation, $2))
 and ($3::text is null or starts_with(target, $3)) and ($4::text is null or outcome = $4)
 and ($5::text is null or role = $5) and ($6::timestamptz is null or at >= $6) and ($7::timestamptz is null or at < $7)
 """
 NEWEST = f"""
-select {COLUMNS} from audit where {CHOSEN} and ($8::bigint is null or id < $8) order by id desc limit $9
+select {COLUMNS} from audit where {MATCHING} and ($8::bigint is null or id < $8) order by id desc limit $9
 """
 SEALED = f"""
-select {COLUMNS} from audit where {CHOSEN} and position > $8 order by position limit $9
+select {COLUMNS} from audit where {MATCHING} and position > $8 order by position limit $9
 """
 
 
 async def newest(
-    session: Statements, chosen: AuditFilter = AuditFilter(), *, before: int | None = None, limit: int = 50
+    session: Statements, matching: AuditFilter = AuditFilter(), *, end: int | None = None, limit: int = 50
 ) -> list[AuditedChange]:
-    """Return the newest rows, from the one before `before` on."""
-    return rows_as(AuditedChange, await session.fetch(NEWEST, *_chosen(chosen), before, limit))
+    """Return the newest rows, from the one before the id `end` on."""
+    return rows_as(AuditedChange, await session.fetch(NEWEST, *_matching(matching), end, limit))
 
 
 async def sealed_after(
-    session: Statements, position: int, limit: int, chosen: AuditFilter = AuditFilter()
+    session: Statements, position: int, limit: int, matching: AuditFilter = AuditFilter()
 ) -> list[AuditedChange]:
     """Return sealed rows behind a position of the chain, in its order."""
-    return rows_as(AuditedChange, await session.fetch(SEALED, *_chosen(chosen), position, limit))
+    return rows_as(AuditedChange, await session.fetch(SEALED, *_matching(matching), position, limit))
 
 
 async def all_sealed(
-    session: Statements, after: int = 0, chosen: AuditFilter = AuditFilter()
+    session: Statements, position: int = 0, matching: AuditFilter = AuditFilter()
 ) -> AsyncIterator[AuditedChange]:
     """Yield all sealed rows behind a position, a batch at a time."""
-    while rows := await sealed_after(session, after, AT_ONCE, chosen):
+    while rows := await sealed_after(session, position, AT_ONCE, matching):
         for row in rows:
             yield row
-        after = rows[-1].position or 0
+        position = rows[-1].position or 0
 
 
 AT_ONCE = 1000
 """Rows that are read at once."""
 
 
-def _chosen(chosen: AuditFilter) -> tuple[Any, ...]:
+def _matching(matching: AuditFilter) -> tuple[Any, ...]:
     return (
-        chosen.by,
-        chosen.operation,
-        chosen.target,
-        chosen.outcome,
-        chosen.role,
-        chosen.since,
-        chosen.until,
+        matching.by,
+        matching.operation,
+        matching.target,
+        matching.outcome,
+        matching.role,
+        matching.since,
+        matching.until,
     )
 
 

@@ -35,15 +35,15 @@ async def list_changes(
     limit: Annotated[int, Query(ge=1, le=1000, description="How many.")] = 50,
 ) -> Page[models.AuditedChange]:
     """The newest first."""
-    chosen = audit.AuditFilter(by, operation, target, outcome, role, since, until)
-    rows = await audit.newest(session, chosen, before=before, limit=limit)
+    matching = audit.AuditFilter(by, operation, target, outcome, role, since, until)
+    rows = await audit.newest(session, matching, end=before, limit=limit)
     last = str(rows[-1].id) if len(rows) == limit else None
     return Page(items=[models.AuditedChange.model_validate(plain(row)) for row in rows], next=last)
 
 
 @router.get("/audit/head", dependencies=[ADMIN_ALL])
 async def head(session: Db) -> models.AuditHead:
-    """The end of the chain of the audit. Noted elsewhere, it proves later that nobody edited what came before."""
+    """The end of the chain of the audit. Noted elsewhere, it proves later that what came before was not edited."""
     chain = await audit.chain(session)
     if chain is None:
         raise NotFound("the row that notes the end of the chain is gone", hint="Run `penstock audit verify`.")

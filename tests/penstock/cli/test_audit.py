@@ -31,7 +31,7 @@ async def sealed(database: str) -> None:
     await home.close()
 
 
-async def test_what_commands_change_is_listed_with_who_did_it(named: str) -> None:
+async def test_changes_of_commands_are_listed_with_their_user(named: str) -> None:
     assert (await penstock("tokens", "create", "ci", "--scope", "operator", "--tenant", "acme")).code == 0
     assert (await penstock("users", "create", "eve", "--role", "viewer", "--password", PASSWORD)).code == 0
     assert (await penstock("tokens", "list")).code == 0
