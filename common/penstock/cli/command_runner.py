@@ -70,7 +70,7 @@ def not_over_http() -> ConfigurationError:
 
 
 UNAUDITED = ("penstock publish", "penstock run")
-"""Commands that start work, which is kept with who started it."""
+"""Commands that start work, which is kept with its starter."""
 
 
 @contextlib.contextmanager

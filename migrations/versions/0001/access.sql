@@ -27,7 +27,7 @@ create table webhook (
 );
 
 -- What was changed over HTTP and by commands, in the transaction of the change, and what was refused. Starts and events are not
--- here: they are kept with who made them. `details` is JSON with sorted keys. `role` is the role of the session that wrote the row.
+-- here: they are kept with their makers. `details` is JSON with sorted keys. `role` is the role of the session that wrote the row.
 -- `seal_audit` gives rows their place in the chain: `seal` is the hash of `previous` (the seal of the row before) and the row.
 create table audit (
     id bigint generated always as identity primary key,

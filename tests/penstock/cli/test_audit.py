@@ -148,7 +148,7 @@ READS = {
         "why",
         "audit",
     ),
-    *("executions", "events", "queues", "replay", "roles"),
+    *("executions", "events", "inquiries", "queues", "replay", "roles"),
 }
 """Commands that change nothing in the database, or whose change is kept elsewhere."""
 READING = {
