@@ -22,7 +22,7 @@ FIRST = hashlib.sha256(b"penstock audit").digest()
 """The seal before the first row."""
 
 _KEPT = """
-action against all apply asked at at_most before burst by catch_up children matching cron delay description disabled dry_run
+action against all apply asked at at_most before burst by catch_up children chosen cron delay description disabled dry_run
 enabled ends_at event every expires fair first for_ from_failed from_task grace header id ids jitter key_header last limit
 max max_attempts max_waiting missed name names off only overlap parent pattern pause policy priority queue rate ref refs
 retry role roles rrule rule scope scopes seconds signature since source spread starts_at status statuses task tasks tenant
