@@ -16,13 +16,15 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer, SecurityScopes
 
-from penstock.errors import InvalidInput, NotAllowed, NotAuthenticated, NotFound
+from penstock.errors import InvalidInput, NotAllowed, NotAuthenticated, NotFound, TooManyAttempts
 from penstock.language.options import did_you_mean
 from penstock.operate import access
 from penstock.operate.access import ANYBODY, Caller
+from penstock.operate.audit import kept
 from penstock.store import audit, executions
 from penstock_api import session_cookie
 from penstock_api.backend import Backend, backend_of
+from penstock_api.caller_address import address_of
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 KEY_HEADER = "idempotency-key"
@@ -40,7 +42,16 @@ class Guard(HTTPBearer):
     async def __call__(self, request: Request, scopes: SecurityScopes) -> None:  # type: ignore[override]
         """Note the caller, for the route. Raises NotAuthenticated, NotAllowed."""
         [scope] = scopes.scopes
-        request.state.caller = self.admitted(await self.find_caller(request), scope)
+        caller = await self.find_caller(request)
+        request.state.known = caller.name
+        request.state.caller = self.admitted(caller, scope)
+        check: Callable[[Request], None] | None = getattr(request.state, "check", None)
+        if check is not None:
+            check(request)
+        change: audit.Change | None = getattr(request.state, "change", None)
+        if change is not None:
+            await _describe(change, request)
+            change.by = caller.name
 
     def admitted(self, caller: Caller, scope: str) -> Caller:
         """The caller, as far as a route with this scope concerns. Raises NotAllowed."""
@@ -75,6 +86,7 @@ class Guard(HTTPBearer):
                 "no token came with this request",
                 hint="Make one with `penstock tokens create`, and send it: `Authorization: Bearer pst_...`. Or log in.",
             )
+        request.state.has_secret = True
         fits = is_token == secret.startswith(access.PREFIX)  # neither is good in the other's place
         caller = await here.caller(secret) if fits else None
         if caller is None:
@@ -117,7 +129,6 @@ def must_have(caller: Caller, scope: str) -> Caller:
     return caller.within(scope)
 
 
-LONGEST_REASON = 10_000
 _SOME, _ALL = Guard(everywhere=False), Guard(everywhere=True)
 _SUBMIT = Guard(everywhere=False)
 READ = Security(_SOME, scopes=[access.READ])
@@ -132,8 +143,9 @@ ADMIN_ALL = Security(_ALL, scopes=[access.ADMIN])
 
 
 class GuardedRoute(APIRoute):
-    """A route that declares its permitted callers: raises TypeError where it does not. Its change is noted before the
-    answer, with the caller and the reason: the `reason` of its body, or the header `X-Reason`."""
+    """A route that declares its permitted callers: raises TypeError where it does not. A change is noted in the audit, in the
+    transaction that makes it, with the caller, the values and the reason: the `reason` of its body, or the header `X-Reason`.
+    A refusal is noted, too."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         guards = [one for one in options["dependencies"] if isinstance(one.dependency, Guard)]
@@ -148,33 +160,54 @@ class GuardedRoute(APIRoute):
         handle = super().get_route_handler()
         if self.include_in_schema:
             handle = only_known(self, handle)
+        handle = self._with_refusals(handle)
         if not self._changes or self.methods == {"GET"}:
             return handle
 
         async def noted(request: Request) -> Response:
-            response = await handle(request)
-            caller: Caller = request.state.caller
-            async with backend_of(request).pool.session() as session:
-                await audit.note(
-                    session, caller.name, self.unique_id, request.url.path, await _reason(request)
-                )
+            change = audit.Change(None, self.unique_id, request.url.path)
+            request.state.change = change
+            with audit.begun(change):
+                response = await handle(request)
+            if not change.noted:
+                async with backend_of(request).pool.session() as session:
+                    await audit.note(session, change, audit.UNCHANGED)
             return response
 
         return noted
 
+    def _with_refusals(self, handle: Handler) -> Handler:
+        async def refusing(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except (NotAllowed, NotAuthenticated, TooManyAttempts) as refused:
+                name = getattr(request.state, "known", None)
+                if name is None and not getattr(request.state, "has_secret", False):
+                    raise  # a browser that is not signed in yet, and every scanner of ports
+                await backend_of(request).refused_calls.note(
+                    name, address_of(request), self.unique_id, request.url.path, refused.message
+                )
+                raise
+
+        return refusing
+
 
 def only_known(route: APIRoute, handle: Handler) -> Handler:
-    """Refuse query parameters, and a key, that the route does not take: they would be ignored without a word."""
+    """Refuse query parameters, and a key, that the route does not take: they would be ignored without a word. A caller that is
+    not let in is told that first, and nothing of the parameters."""
     parts = list(_parts(route.dependant))
     names = sorted(field.alias for part in parts for field in part.query_params)
     keyed = any(field.alias == KEY_HEADER for part in parts for field in part.header_params)
 
-    async def checked(request: Request) -> Response:
+    def check(request: Request) -> None:
         for name in request.query_params:
             if name not in names:
                 raise InvalidInput(f"there is no query parameter {name!r}", hint=did_you_mean(name, names))
         if KEY_HEADER in request.headers and not keyed:
             raise InvalidInput("no idempotency-key is taken here", hint="Leave the header out.")
+
+    async def checked(request: Request) -> Response:
+        request.state.check = check
         return await handle(request)
 
     return checked
@@ -186,17 +219,20 @@ def _parts(dependant: Dependant) -> Iterator[Dependant]:
         yield from _parts(part)
 
 
-async def _reason(request: Request) -> str | None:
-    """Return the reason of a change that is made already. A body that no model had to read, whatever it holds, is no reason
-    to fail."""
+async def _describe(change: audit.Change, request: Request) -> None:
+    """Fill in the reason and the values of a change. A body that no model has to read, whatever it holds, is no reason to
+    fail."""
     body = await request.body()
     try:
-        given = orjson.loads(body)
+        document = orjson.loads(body)
     except ValueError:  # a form's
-        given = dict(parse_qsl(body.decode("utf-8", "replace")))
-    said = given.get("reason") if isinstance(given, dict) else None
-    reason = said if isinstance(said, str) else request.headers.get("x-reason")
-    return None if reason is None else reason.replace("\0", "")[:LONGEST_REASON]
+        document = dict(parse_qsl(body.decode("utf-8", "replace")))
+    fields = document if isinstance(document, dict) else {}
+    reason = fields.pop("reason", None)
+    if not isinstance(reason, str):
+        reason = request.headers.get("x-reason")
+    change.reason = reason
+    change.details = kept({**request.query_params, **fields})
 
 
 async def _caller(request: Request) -> Caller:

@@ -24,6 +24,7 @@ from penstock.store.result_watch import ResultWatch
 from penstock.store.standby import Standby, StandbySession
 from penstock_api.changes import Changes
 from penstock_api.open_pages import OpenPages
+from penstock_api.refused_calls import RefusedCalls
 from penstock_api.refused_log_ins import RefusedLogIns
 from penstock_api.session_pool import SessionPool
 from penstock_api.shared_looks import SharedLooks
@@ -48,6 +49,7 @@ class Backend:
     ends: ResultWatch
     looks: SharedLooks
     open_pages: OpenPages
+    refused_calls: RefusedCalls
     log_ins: LogInLine = field(default_factory=LogInLine)
     refused_log_ins: RefusedLogIns = field(default_factory=RefusedLogIns)
     _activity: ActivityWatch = field(default_factory=ActivityWatch)
@@ -63,7 +65,8 @@ class Backend:
         reading = SessionPool(database, standby) if standby else pool
         looks = SharedLooks()
         open_pages = OpenPages(changes, looks)
-        return cls(settings, client, pool, reading, changes, standby, ends, looks, open_pages)
+        refused_calls = RefusedCalls(pool)
+        return cls(settings, client, pool, reading, changes, standby, ends, looks, open_pages, refused_calls)
 
     async def end_streams(self) -> None:
         """End the streams of all clients. They connect again, to another replica perhaps."""
@@ -73,6 +76,7 @@ class Backend:
     async def close(self) -> None:
         """End every watch, and leave the standby."""
         self.refused_log_ins.close()
+        await self.refused_calls.close()
         await self.end_streams()
         await self.ends.close()
         if self.standby is not None:

@@ -21,20 +21,26 @@ router = APIRouter(
 )
 
 
+LOG_IN = "users_log_in"
+"""The name of a log-in in the audit."""
+
+
 @router.post("/session")
 async def log_in(given: models.LogIn, request: Request, response: Response, here: Here) -> models.LoggedIn:
     """Begin a session: a cookie, always a new one. The one that came with this ends."""
     address = address_of(request)
     caller = people.LogInCaller(address, session_cookie.secret_of(request), request.is_disconnected)
+    change = audit.Change(None, LOG_IN, request.url.path, details={"address": address})
     try:
         # Not a session of the pool: log-ins that hash a password would hold all of them.
         session = here.client.session
-        begun = await people.log_in(
-            session, given.name, given.password.get_secret_value(), line=here.log_ins, caller=caller
-        )
-        await audit.note(session, f"user:{begun.name}", "users_log_in", request.url.path, None)
+        with audit.begun(change):
+            begun = await people.log_in(
+                session, given.name, given.password.get_secret_value(), line=here.log_ins, caller=caller
+            )
     except (NotAuthenticated, TooManyAttempts) as refused:
         here.refused_log_ins.note(given.name, address, refused.message)
+        await here.refused_calls.note(None, address, LOG_IN, f"user:{given.name[:100]}", refused.message)
         raise
     session_cookie.put(request, response, begun.secret, begun.expires_at)
     return models.LoggedIn(name=begun.name, expires_at=begun.expires_at)

@@ -13,10 +13,11 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, ValidationError
 
 from penstock import tracing
-from penstock.errors import PenstockError
+from penstock.errors import NotAllowed, PenstockError
 from penstock_api import problems, same_origin
 from penstock_api.access import Guard, GuardedRoute, token_in
 from penstock_api.backend import Backend
+from penstock_api.caller_address import grouped
 from penstock_api.same_origin import Message, Receive, Scope, Send
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Awaitable[BaseModel]])
@@ -47,13 +48,20 @@ class Submit:
     guard: Guard
     scope: str
     largest: int
+    operation: str
 
 
 def submits(routers: Iterable[APIRouter], prefix: str, largest: int) -> dict[str, Submit]:
     """Return the quick submits of these routers, by their paths. All of them are POST."""
     return {
         prefix + route.path: Submit(
-            route.endpoint, route.endpoint.given, route.status_code or 200, route.guard, route.scope, largest
+            route.endpoint,
+            route.endpoint.given,
+            route.status_code or 200,
+            route.guard,
+            route.scope,
+            largest,
+            route.unique_id,
         )
         for router in routers
         for route in router.routes
@@ -99,6 +107,11 @@ async def answer(
                 given=given, here=backend, caller=caller, response=response, idempotency_key=key
             )
     except Exception as error:  # it may be stored: FastAPI's way would store it once more
+        if isinstance(error, NotAllowed):
+            address = grouped(scope["client"][0] if scope.get("client") else "")
+            await backend.refused_calls.note(
+                caller.name, address, submit.operation, scope["path"], error.message
+            )
         problem = problems.explained_to_callers(error)
         await problem(scope, receive, same_origin.with_headers(send))
         if not isinstance(error, (PenstockError, *problems.OUTAGES)):

@@ -63,6 +63,7 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "roles": ("roles",),
         "tokens": ("tokens",),
         "users": ("users",),
+        "audit": ("audit",),
         "secrets": ("secrets",),
         "webhooks": ("webhooks",),
         "subscriptions": ("subscriptions",),

@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import getpass
 import logging
+import socket
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from penstock.client.installation import find_installation
 from penstock.errors import ConfigurationError, PenstockError
 from penstock.messaging.transports.choice import make_transport
 from penstock.service.assembly import Parts, assembled
+from penstock.store import audit
 from penstock.store.database import Database, Session
 
 T = TypeVar("T")
@@ -68,13 +70,43 @@ def not_over_http() -> ConfigurationError:
     )
 
 
+UNAUDITED = ("penstock publish", "penstock run")
+"""Commands that start work, which is kept with its starter."""
+
+
+@contextlib.contextmanager
+def _audited() -> Iterator[None]:
+    """Note what the command changes in the audit, with the user, the machine and the arguments."""
+    from typer._click.globals import get_current_context
+
+    from penstock.operate.audit import kept
+
+    context = get_current_context(silent=True)
+    if context is None or context.command_path in UNAUDITED:
+        yield
+        return
+    arguments = {name: value for name, value in context.params.items() if name not in ("json", "reason")}
+    details = {
+        **kept({name: value for name, value in arguments.items() if value}),
+        "host": socket.gethostname(),
+    }
+    named = (arguments.get(name) for name in ("ref", "name", "id", "pattern", "rule", "source"))
+    target = next((str(value) for value in named if value), "")
+    change = audit.Change(
+        f"command:{ME}", context.command_path, target, context.params.get("reason"), details
+    )
+    with audit.begun(change):
+        yield
+
+
 def with_client(work: Callable[[Client], Awaitable[T]], *, either: bool = False) -> T:
     """Run `work` with a connected client."""
     _needs_the_database(either)
 
     async def start() -> T:
         async with Client.connect(await find_installation()) as client:
-            answer = await work(client)
+            with _audited():
+                answer = await work(client)
             await client.flush()
             return answer
 
@@ -88,7 +120,8 @@ def with_session(work: Callable[[Session], Awaitable[T]], *, either: bool = Fals
     async def start() -> T:
         database = Database(await find_installation(), role="cli")
         try:
-            return await work(database.session())
+            with _audited():
+                return await work(database.session())
         finally:
             await database.close()
 
@@ -118,6 +151,7 @@ def with_parts(work: Callable[[Parts], Awaitable[T]]) -> T:
 
     async def start() -> T:
         async with assembled(await find_installation(), role="cli") as parts:
-            return await work(parts)
+            with _audited():
+                return await work(parts)
 
     return run(start())

@@ -94,9 +94,14 @@ async def drop(session: Session, chosen: LetterFilter, *, dry_run: bool = False)
     if dry_run:
         return await dead_letters.count(session, chosen)
     dropped = 0
-    while gone := await dead_letters.drop_batch(session, chosen, BATCH):
+    while True:
+        async with session.transaction() as tx:
+            gone = await dead_letters.drop_batch(tx, chosen, BATCH)
+            if gone:
+                tx.tell(dropped=len(gone))
+        if not gone:
+            return dropped
         dropped += len(gone)
-    return dropped
 
 
 async def replay(client: Client, chosen: LetterFilter, *, dry_run: bool = False) -> AsyncIterator[Outcome]:
@@ -113,7 +118,9 @@ async def replay(client: Client, chosen: LetterFilter, *, dry_run: bool = False)
             if dry_run:
                 return None, [_outcome(letter.id, ready[letter.id]) for letter in letters]
             async with client.session.transaction() as tx:
-                return tx, await _put_back(tx, ready, again=tries > 1)
+                done = await _put_back(tx, ready, again=tries > 1)
+                tx.tell(asked=len(letters), put_back=sum(outcome.error is None for outcome in done))
+                return tx, done
 
         tx, outcomes = await retried(step, deadline=30)
         if tx is not None:

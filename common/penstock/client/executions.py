@@ -84,6 +84,8 @@ async def rerun(
                 for row in await store.find(tx, left):
                     new = news[row.id] = new_id()
                     done.append(await _rerun(tx, new, row, from_failed=from_failed, by=by, reason=reason))
+                started = sum(outcome.error is None for outcome in done)
+                tx.tell(asked=len(left), started=started, first=olds[0], last=olds[-1])
                 return tx, done
 
         tx, outcomes = await retried(step, deadline=30)

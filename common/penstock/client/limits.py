@@ -54,6 +54,7 @@ class Limits:
             if before is None and options.get("scope") is None:
                 raise await _missing(tx, ref)
             document = _changed(ref, before[1] if before else {}, options).document()
+            tx.tell(before=before[1] if before else None, after=document.body)
             return [await limits.put_by_hand(tx, ref, document.digest, document.body)]
 
         await self._change(change)
@@ -68,6 +69,10 @@ class Limits:
             found = await limits.versions(tx, ref)
             if found.in_force is None:
                 raise await _missing(tx, ref)
+            tx.tell(
+                before=found.in_force[1],
+                after=found.declared[1] if found.by_hand and found.declared else None,
+            )
             await limits.drop(tx, limits.BY_HAND if found.by_hand else limits.DECLARED, ref)
             if found.by_hand and found.declared:
                 return [await limits.store(tx, ref, *found.declared)]

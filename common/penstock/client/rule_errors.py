@@ -49,7 +49,10 @@ async def rerun(
         async def step(after: Place | None = after) -> tuple[Transaction, list[Place], list[Rerun]]:
             async with client.session.transaction() as tx:
                 held = await rule_errors.hold(tx, rule, event, after, BATCH)
-                return tx, held, await _look_again(tx, held) if held else []
+                done = await _look_again(tx, held) if held else []
+                if held:
+                    tx.tell(asked=len(held), started=[rerun.what for rerun in done].count("started"))
+                return tx, held, done
 
         tx, held, done = await retried(step, deadline=30)
         client.publish_staged(tx)

@@ -86,9 +86,10 @@ async def create_token(
     for tenant in tenants:
         check_tenant(tenant)
     secret = PREFIX + secrets.token_urlsafe(32)
-    made = await tokens.create(
-        session, new_id(), name, _digest(secret), _scopes(scopes), sorted(set(tenants)), by, seconds
-    )
+    chosen, owners = _scopes(scopes), sorted(set(tenants))
+    async with session.transaction() as tx:
+        made = await tokens.create(tx, new_id(), name, _digest(secret), chosen, owners, by, seconds)
+        tx.tell(scopes=chosen, tenants=owners)
     if made is None:
         raise Conflict(f"there is a token {name!r}", hint="Choose another name, or revoke that one first.")
     return made, secret
@@ -96,7 +97,11 @@ async def create_token(
 
 async def revoke_token(session: Session, name: str) -> None:
     """Take it back; it is refused within seconds. Raises NotFound."""
-    if not await tokens.delete(session, name):
+    async with session.transaction() as tx:
+        gone = await tokens.delete(tx, name)
+        if gone is not None:
+            tx.tell(scopes=gone.scopes, tenants=gone.tenants, created_by=gone.created_by)
+    if gone is None:
         known = [token.name for token in await tokens.listed(session)]
         raise NotFound(f"no token {name!r}", hint=did_you_mean(name, known))
 

@@ -17,6 +17,9 @@ from penstock.store.catalog import Document, Version
 from penstock.store.database import Session, Transaction, backoff, retried
 from penstock.store.schedules import changes as schedules
 
+MOST_TOLD = 100
+"""Changes that the audit names."""
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -67,6 +70,13 @@ async def apply(session: Session, documents: Sequence[Document]) -> list[Change]
             async with session.transaction() as tx:
                 await namespaces.lock_rules(tx)
                 changes = await _apply(tx, documents)
+                told_changes = [
+                    f"{change.what} {change.kind} {change.ref}"
+                    for change in changes
+                    if change.what != "unchanged"
+                ]
+                if told_changes:
+                    tx.tell(changes=told_changes[:MOST_TOLD], changed=len(told_changes))
     await retried(lambda: namespaces.notice_workers(session), deadline=30)
     session.cache.clear()
     return changes

@@ -23,7 +23,7 @@ from penstock.language.options import did_you_mean
 from penstock.language.outside_names import check_tenant
 from penstock.operate.access import ROLES, Caller, Grant
 from penstock.operate.log_in_line import AT_ONCE, LogInLine
-from penstock.store import people
+from penstock.store import audit, people
 from penstock.store.database import Session, Transaction
 from penstock.store.people import Person
 
@@ -76,6 +76,7 @@ async def create(
             raise Conflict(f"there is a user {name!r}", hint="Change roles with `penstock users roles`.")
         await people.set_roles(tx, name, *pairs)
         made = await people.named(tx, name)
+        tx.tell(after=_roles_of(made))
     assert made is not None
     return made
 
@@ -93,7 +94,9 @@ async def set_roles(session: Session, name: str, roles: Sequence[str], tenants: 
             await people.set_roles(
                 tx, name, [*(r for r, _ in kept), *new_roles], [*(t for _, t in kept), *new_tenants]
             )
+            old_roles = _roles_of(found)
             found = await people.named(tx, name)
+            tx.tell(before=old_roles, after=_roles_of(found))
     if found is None:
         raise await _nobody(session, name)
     return found
@@ -110,7 +113,12 @@ async def set_password(session: Session, name: str, password: str) -> None:
 
 async def delete(session: Session, name: str) -> None:
     """All sessions of theirs end. Raises NotFound."""
-    if not await people.delete(session, name):
+    async with session.transaction() as tx:
+        found = await people.named(tx, name)
+        await people.delete(tx, name)
+        if found is not None:
+            tx.tell(before=_roles_of(found), sessions=found.sessions)
+    if found is None:
         raise await _nobody(session, name)
 
 
@@ -118,6 +126,8 @@ async def end_sessions(session: Session, name: str) -> int:
     """End all sessions of a person, and return their number. Raises NotFound."""
     async with session.transaction() as tx:
         found, ended = await people.named(tx, name), await people.end_sessions(tx, name)
+        if found is not None:
+            tx.tell(ended=ended)
     if found is None:
         raise await _nobody(session, name)
     return ended
@@ -165,6 +175,7 @@ async def begin_session(
         raise NotAuthenticated(
             "this user was deleted, or got another password, a moment ago", hint="Log in again."
         )
+    audit.made_by(f"user:{name}")
     return Begun(secret, name, expires_at)
 
 
@@ -200,6 +211,14 @@ async def find_session_caller(session: Session, secret: str) -> Caller | None:
         if role in ROLES
     )
     return Caller.of(f"user:{found.name}", grants)
+
+
+def _roles_of(person: Person | None) -> list[str]:
+    """Return the roles of a person as texts, such as `operator of shop`."""
+    if person is None:
+        return []
+    pairs = zip(person.roles, person.tenants, strict=True)
+    return [f"{role} of {tenant}" if tenant else role for role, tenant in pairs]
 
 
 def _pairs(roles: Sequence[str], tenants: Sequence[str]) -> tuple[list[str], list[str]]:

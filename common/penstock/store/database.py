@@ -15,11 +15,11 @@ import tenacity
 from penstock.errors import ConnectionFailed, WrongClock
 from penstock.language.ids import go_by
 from penstock.settings import Settings
-from penstock.store import crash_points
+from penstock.store import audit, crash_points
 from penstock.store.connecting import Row as Row
 from penstock.store.connection_pool import ConnectionPool, PoolUsage
 from penstock.store.hosts import READ_WRITE, Hosts, wanting
-from penstock.store.postgres_errors import in_our_words
+from penstock.store.postgres_errors import in_our_words, leave_standby
 from penstock.store.postgres_errors import is_transient as is_transient
 from penstock.store.session_options import (
     NO_OPTIONS,
@@ -77,8 +77,8 @@ class Transaction:
         """Executions that were asked to end: their workers can be told once this has committed."""
         self.placed: set[Any] = set()
         """Namespaces that exist only once this has committed."""
-        self._begun = False
-        self._done = False
+        self._told: dict[str, Any] = {}
+        self._begun = self._done = False
 
     @property
     def empty(self) -> bool:
@@ -100,7 +100,7 @@ class Transaction:
 
     async def stage_alone(self, sql: str, *args: Any) -> list[Row]:
         """Run a statement as `stage` does, where it is the whole transaction: it commits by itself, in one round trip."""
-        if self._begun or self.session.pooler:
+        if self._begun or self.session.pooler or audit.is_due():
             return await self.stage(sql, *args)
         crash_points.at("committing", self.connection)
         rows = await self.connection.fetch(sql, *args)
@@ -115,6 +115,10 @@ class Transaction:
             self.canceling += row.get("canceling") or ()
         return rows
 
+    def tell(self, **details: Any) -> None:
+        """Add details of this transaction to the audit of the change that it is part of, if it is part of one."""
+        self._told |= details
+
     async def _begin(self) -> None:
         if self._done:
             raise RuntimeError("this transaction has already committed")
@@ -124,10 +128,12 @@ class Transaction:
 
     async def commit(self) -> None:
         if self._begun:
+            change = await audit.note_written(self.connection.execute, self._told)
             self._begun, self._done = False, True
             crash_points.at("committing", self.connection)
             await self.connection.execute("commit")
             crash_points.at("committed", self.connection)
+            audit.committed(change)
 
     async def rollback(self) -> None:
         if self._begun and not self.connection.is_closed():
@@ -176,8 +182,8 @@ class Session:
             raise asyncpg.ReadOnlySQLTransactionError(str(error)) from None
 
     async def fetch(self, sql: str, *args: Any) -> list[Row]:
-        """One statement, its own transaction, one round trip."""
-        if self.pooler:
+        """One statement, its own transaction, one round trip. A change that is not noted yet takes more, for its audit."""
+        if self.pooler or audit.is_due():
             async with self.transaction() as tx:
                 return await tx.fetch(sql, *args)
         async with self._turn, self.pool.lend(self.options) as connection:
@@ -187,7 +193,7 @@ class Session:
                 connection.terminate()  # what it was doing is unknown: never reuse it
                 raise
             except asyncpg.PostgresError as error:
-                _leave_standby(connection, error)
+                leave_standby(connection, error)
                 if said := in_our_words(error):
                     raise said from error
                 raise
@@ -208,7 +214,7 @@ class Session:
                     await tx.rollback()
                 except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
                     connection.terminate()
-                _leave_standby(connection, error)
+                leave_standby(connection, error)
                 if said := in_our_words(error):
                     if isinstance(said, WrongClock) and not connection.is_closed():
                         # What is tried again has other ids.
@@ -284,12 +290,6 @@ class Database:
         if not self.settings.database_pooler:  # a pooler's connections are none of the server's
             self._watch.start()
         return await self.connect()
-
-
-def _leave_standby(connection: asyncpg.Connection[Row], error: BaseException) -> None:
-    """Close a connection to a server that refuses writes. The next connection may lead to a server that accepts them."""
-    if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
-        connection.terminate()
 
 
 async def _alone(connection: asyncpg.Connection[Row], sql: str, args: tuple[Any, ...]) -> list[Row]:

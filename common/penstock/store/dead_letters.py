@@ -232,9 +232,9 @@ returning id
 """
 
 
-async def drop_batch(session: Session, chosen: LetterFilter, limit: int) -> list[UUID]:
+async def drop_batch(tx: Transaction, chosen: LetterFilter, limit: int) -> list[UUID]:
     """Forget at most `limit` of them. Returns those that are gone."""
-    return [row["id"] for row in await session.fetch(DROP_BATCH, *_given(chosen), limit)]
+    return [row["id"] for row in await tx.fetch(DROP_BATCH, *_given(chosen), limit)]
 
 
 def _given(chosen: LetterFilter) -> tuple[list[UUID] | None, str | None, str | None]:

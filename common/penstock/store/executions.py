@@ -118,9 +118,9 @@ async def cancel(tx: Transaction, ids: Sequence[UUID], reason: str) -> int:
     """Ask for executions to end: at once where no worker has them, else as soon as their worker hears of it. Returns how
     many were told; the others have ended before."""
     [row] = await tx.stage(CANCEL, sorted(ids), reason)
-    return (
-        len(row["moved"]) + len(row["canceling"]) + len(row["stopping"])
-    )  # at once, on a worker, a workflow
+    told = len(row["moved"] + row["canceling"] + row["stopping"])  # at once, on a worker, a workflow
+    tx.tell(asked=len(ids), told=told)
+    return told
 
 
 END = "select messages, moved from end_executions($1::uuid[], $2::text[], $3, $4, $5)"

@@ -94,9 +94,9 @@ async def end_sessions(tx: Transaction, name: str) -> int:
 DELETE = "delete from person where name = $1 returning id"
 
 
-async def delete(session: Session, name: str) -> bool:
-    """Delete a person with all sessions. Return False where there is no person of that name."""
-    return bool(await session.fetch(DELETE, name))
+async def delete(tx: Transaction, name: str) -> None:
+    """Delete a person with all sessions."""
+    await tx.fetch(DELETE, name)
 
 
 PASSWORD = "select password from person where name = $1"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import asyncpg
 
 from penstock.errors import ConnectionFailed, IllegalMove, InvalidInput, NotAllowed, PenstockError, WrongClock
@@ -57,3 +59,9 @@ def in_our_words(error: BaseException) -> PenstockError | None:
                 hint="Set it right (NTP), and try again.",
             )
     return None
+
+
+def leave_standby(connection: asyncpg.Connection[Any], error: BaseException) -> None:
+    """Close a connection to a server that refuses writes. The next connection may lead to a server that accepts them."""
+    if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+        connection.terminate()

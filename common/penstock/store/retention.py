@@ -23,7 +23,6 @@ KEYS = {
     "idempotency": ("created_at", ("tenant", "key")),
     "enforcement": ("created_at", ("event_id", "rule")),
     "workflow_command": ("created_at", ("id",)),
-    "audit": ("at", ("id",)),
     "awaited": ("at", ("execution_id", "watcher")),
     "untraced": ("at", ("execution_id",)),
 }

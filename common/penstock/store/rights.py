@@ -84,7 +84,8 @@ person_role         -         -       rad   -       -
 person_session      -         -       rawd  -       -
 known_address       -         -       rawd  -       -
 login_failure       -         -       rad   -       -
-audit               r*d       -       ra    -       -
+audit               a         -       ra    -       -
+audit_chain         -         -       r     -       -
 secret              -         -       rawd  -       -
 webhook             -         -       rawd  -       -
 subscription        rw        -       rawd  -       -
@@ -97,7 +98,6 @@ _COLUMNS: Mapping[tuple[str, str], str] = {
         "recoveries priority definition_id reason"
     ),
     ("attempt", "look"): "execution_id attempt outcome worker at",
-    ("audit", "executor"): "id at",
     ("dead_letter", "look"): "id queue reason type message_id cut_from count first_at last_at",
     ("definition", "look"): "id kind ref digest created_at",
     ("enforcement", "look"): (
@@ -118,6 +118,8 @@ _COLUMNS: Mapping[tuple[str, str], str] = {
 FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "make_partitions": ("executor",),
     "drop_partition": ("executor",),
+    "seal_audit": ("executor",),
+    "drop_audit": ("executor",),
     "secrets_of_attempt": ("worker",),
     "submit_executions": ("executor", "api", "client"),
     "submit_alike": ("executor", "api", "client"),

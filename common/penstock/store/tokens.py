@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from penstock.store.database import Session
+from penstock.store.database import Session, Transaction
 from penstock.store.rows import first_as, rows_as
 
 
@@ -32,7 +32,7 @@ returning name, scopes, tenants, created_by, created_at, expires_at
 
 
 async def create(
-    session: Session,
+    session: Session | Transaction,
     id: UUID,
     name: str,
     digest: bytes,
@@ -65,9 +65,11 @@ async def find(session: Session, digest: bytes) -> Token | None:
     return first_as(Token, await session.fetch(FIND, digest))
 
 
-DELETE = "delete from api_token where name = $1 returning name"
+DELETE = """
+delete from api_token where name = $1 returning name, scopes, tenants, created_by, created_at, expires_at
+"""
 
 
-async def delete(session: Session, name: str) -> bool:
-    """False where there is none of that name."""
-    return bool(await session.fetch(DELETE, name))
+async def delete(tx: Transaction, name: str) -> Token | None:
+    """Delete a token, and return it. Return None where there is none of that name."""
+    return first_as(Token, await tx.fetch(DELETE, name))

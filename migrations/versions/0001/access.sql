@@ -26,16 +26,34 @@ create table webhook (
     created_at timestamptz not null default clock_timestamp()
 );
 
--- What was changed over HTTP, by whom and why. Starts and events are not here: they are kept with who made them.
+-- What was changed over HTTP and by commands, in the transaction of the change, and what was refused. Starts and events are not
+-- here: they are kept with their makers. `details` is JSON with sorted keys. `role` is the role of the session that wrote the row.
+-- `seal_audit` gives rows their place in the chain: `seal` is the hash of `previous` (the seal of the row before) and the row.
 create table audit (
     id bigint generated always as identity primary key,
     at timestamptz not null default clock_timestamp(),
     by text not null,
+    role text not null default session_user,
     operation text not null,
     target text not null,
-    reason text
+    outcome text not null,
+    reason text,
+    details text not null,
+    position bigint unique,
+    previous bytea,
+    seal bytea
 );
 create index audit_at on audit (at);
+create index audit_unsealed on audit (id) where position is null;
+
+-- The ends of the chain, one row. Rows up to `dropped_position` were older than they are kept for.
+create table audit_chain (
+    only_row boolean primary key default true check (only_row),
+    position bigint not null,
+    seal bytea not null,
+    dropped_position bigint not null,
+    dropped_seal bytea not null
+);
 
 -- The roles of PostgreSQL that `penstock roles` has given the rights of a service. `penstock migrate` renews those rights, since a
 -- release may bring tables and functions.

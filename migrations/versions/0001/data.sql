@@ -31,3 +31,7 @@ from (values
 
 -- What waiting tasks run: nothing that a worker has. Their namespaces have no queue.
 insert into definition (kind, ref, digest, body) values ('wait', 'wait_for_event', '', '{}'), ('wait', 'inquiry', '', '{}');
+
+-- The chain of the audit before its first row.
+insert into audit_chain (position, seal, dropped_position, dropped_seal)
+values (0, sha256('penstock audit'), 0, sha256('penstock audit'));

@@ -135,9 +135,23 @@ class AuditedChange(Answer):
     id: int
     at: datetime
     by: str
-    operation: str = Field(description="As the description of this API calls it: `limits_change`.")
-    target: str = Field(description="The address that was asked.")
+    role: str = Field(description="The role of the database that wrote it.")
+    operation: str = Field(
+        description="As the description of this API calls it: `limits_change`; or a command."
+    )
+    target: str = Field(description="The address that was asked, or the object of the command.")
+    outcome: str = Field(description="done, refused, unchanged")
     reason: str | None
+    details: dict[str, Any] = Field(description="The values of the change; of a secret, its size.")
+    position: int | None = Field(description="Its place in the chain; null until it is sealed.")
+    previous: str | None = Field(description="The seal of the row before.")
+    seal: str | None
+
+
+class AuditHead(Answer):
+    head: str = Field(description="The newest position and seal, for `penstock audit verify --head`.")
+    position: int
+    unsealed: int = Field(description="Rows that will be sealed within seconds.")
 
 
 class Token(Answer):

@@ -23,6 +23,7 @@ from penstock.store.people import forget_failure
 from penstock_api import session_cookie
 from penstock_api.backend import Backend, Here
 from penstock_api.caller_address import address_of
+from penstock_api.log_in import LOG_IN
 from penstock_api.pages.page import page
 from penstock_api.pages.sign_in import inside
 from penstock_api.problems import STATUSES
@@ -66,6 +67,7 @@ async def arrive(request: Request, here: Here) -> Response:
     except PenstockError as error:
         address = address_of(request)
         log.warning("api.provider_sign_in_refused", address=address, reason=error.message)
+        await here.refused_calls.note(None, address, LOG_IN, request.url.path, error.message)
         answer = _said(request, error, then)
     else:
         answer = RedirectResponse(then, 303)
@@ -80,10 +82,11 @@ async def _enter(request: Request, here: Backend, provider: IdentityProvider, as
     session, attempt = here.client.session, new_id()
     await people.count_as_failed(session, attempt, f"provider {attempt}", address_of(request))
     identity = await provider.identify(asked, request.query_params)
-    begun = await single_sign_on.enter(session, identity, before=session_cookie.secret_of(request))
+    change = audit.Change(None, LOG_IN, request.url.path, provider.issuer, {"address": address_of(request)})
+    with audit.begun(change):
+        begun = await single_sign_on.enter(session, identity, before=session_cookie.secret_of(request))
     await forget_failure(session, attempt)
     here.forget_callers()  # what a session had before holds no longer
-    await audit.note(session, f"user:{begun.name}", "users_log_in", request.url.path, provider.issuer)
     return begun
 
 

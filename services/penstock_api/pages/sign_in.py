@@ -11,14 +11,18 @@ from pydantic import ValidationError
 
 from penstock.errors import NotAuthenticated, PenstockError
 from penstock.operate import access
+from penstock.store import audit
 from penstock_api import log_in, session_cookie
 from penstock_api.backend import Here
+from penstock_api.caller_address import address_of
 from penstock_api.models.users import LogIn
 from penstock_api.pages.page import form_of, page
 from penstock_api.problems import STATUSES
 
 router = APIRouter(include_in_schema=False)
 
+TOKEN_SIGN_IN = "tokens_sign_in"
+"""The name of a sign-in with a token in the audit."""
 KEPT_FOR = timedelta(hours=12)
 """After which a browser forgets a token."""
 
@@ -50,8 +54,15 @@ async def enter(request: Request, here: Here) -> Response:
 
 
 async def _keep(request: Request, here: Here, answer: Response, token: str) -> None:
-    if not token.startswith(access.PREFIX) or await here.caller(token) is None:
-        raise NotAuthenticated("this token is unknown, or has expired")
+    caller = await here.caller(token) if token.startswith(access.PREFIX) else None
+    address = address_of(request)
+    if caller is None:
+        refused = NotAuthenticated("this token is unknown, or has expired")
+        await here.refused_calls.note(None, address, TOKEN_SIGN_IN, request.url.path, refused.message)
+        raise refused
+    change = audit.Change(caller.name, TOKEN_SIGN_IN, request.url.path, details={"address": address})
+    async with here.pool.session() as session:
+        await audit.note(session, change, audit.DONE)
     session_cookie.put(request, answer, token, datetime.now(UTC) + KEPT_FOR, session_cookie.TOKEN)
 
 

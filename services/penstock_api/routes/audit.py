@@ -1,4 +1,4 @@
-"""The changes over HTTP, with actor and reason."""
+"""The audit: changes over HTTP and by commands, and refusals, with actor, values and reason."""
 
 from __future__ import annotations
 
@@ -6,24 +6,47 @@ from typing import Annotated
 
 from fastapi import Query
 
+from penstock.errors import NotFound
+from penstock.operate.audit import Head, plain
 from penstock.store import audit
 from penstock_api.access import ADMIN_ALL
-from penstock_api.backend import Lists
+from penstock_api.backend import Db, Lists
 from penstock_api.models import operations as models
-from penstock_api.models.model import Page
+from penstock_api.models.model import Instant, Page
 from penstock_api.routes.router import Router
 
 router = Router("tokens")
+
+Since = Annotated[Instant | None, Query(description="Only those at this instant or later.")]
+Until = Annotated[Instant | None, Query(description="Only those before this instant.")]
 
 
 @router.get("/audit", dependencies=[ADMIN_ALL])
 async def list_changes(
     session: Lists,
     by: Annotated[str | None, Query(description="Only those of this caller, such as token:ci.")] = None,
+    operation: Annotated[str | None, Query(description="Only those whose operation begins so.")] = None,
+    target: Annotated[str | None, Query(description="Only those whose target begins so.")] = None,
+    outcome: Annotated[str | None, Query(description="Only done, refused or unchanged.")] = None,
+    role: Annotated[str | None, Query(description="Only those of this role of the database.")] = None,
+    since: Since = None,
+    until: Until = None,
     before: Annotated[int | None, Query(ge=0, le=2**62, description="`next` of the page before.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="How many.")] = 50,
 ) -> Page[models.AuditedChange]:
-    """Changes, the newest first. Starts and events are not here: they are kept with who made them."""
-    rows = await audit.newest(session, before, by, limit)
+    """The newest first."""
+    matching = audit.AuditFilter(by, operation, target, outcome, role, since, until)
+    rows = await audit.newest(session, matching, end=before, limit=limit)
     last = str(rows[-1].id) if len(rows) == limit else None
-    return Page(items=[models.AuditedChange.model_validate(row) for row in rows], next=last)
+    return Page(items=[models.AuditedChange.model_validate(plain(row)) for row in rows], next=last)
+
+
+@router.get("/audit/head", dependencies=[ADMIN_ALL])
+async def head(session: Db) -> models.AuditHead:
+    """The end of the chain of the audit. Noted elsewhere, it proves later that what came before was not edited."""
+    chain = await audit.chain(session)
+    if chain is None:
+        raise NotFound("the row that notes the end of the chain is gone", hint="Run `penstock audit verify`.")
+    return models.AuditHead(
+        head=str(Head(chain.position, chain.seal)), position=chain.position, unsealed=chain.unsealed
+    )

@@ -25,6 +25,7 @@ from penstock_executor.loops import (
     report_rule_failures,
     return_unclaimed,
     run_polls,
+    seal_audit,
     send_spans,
 )
 
@@ -39,6 +40,7 @@ LOOPS: tuple[Loop, ...] = (
     call_subscribers.LOOP,
     report_rule_failures.LOOP,
     send_spans.LOOP,
+    seal_audit.LOOP,
     reap_workers.LOOP,
     return_unclaimed.LOOP,
     end_overdue.LOOP,

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import astuple
 
 import structlog
 
 from penstock.errors import PartitionDropped
 from penstock.service.assembly import Parts
 from penstock.settings import Settings
-from penstock.store import partitions, retention
+from penstock.store import audit, partitions, retention
 from penstock.store.database import Session
 from penstock_executor import archive_export
 from penstock_executor.loop_runner import Loop
@@ -48,7 +49,6 @@ def keyed(settings: Settings) -> Mapping[str, int]:
         # No longer than the archive: an enforcement says that its execution is somewhere.
         "enforcement": min(keys, settings.archive_retention_days),
         "workflow_command": settings.archive_retention_days,
-        "audit": settings.archive_retention_days,
         "awaited": 1,  # of waiters that left without a word; a process that still waits writes again before that
         "untraced": 1,  # of installations whose executors do not trace
     }
@@ -66,6 +66,7 @@ async def turn(parts: Parts, session: Session) -> bool | float:
         async with session.transaction() as tx:
             more = await retention.delete_old_keys(tx, table, days) or more
     more = await drop_rows(session, "dead_letter", settings.dead_letter_retention_days, settings) or more
+    more = await drop_audit(session, settings) or more
     return True if more else AGAIN if held else False
 
 
@@ -102,6 +103,25 @@ async def drop_rows(session: Session, table: str, days: int, settings: Settings)
         if old.rows:
             await retention.delete_rows(tx, table, old.places)
     return len(old.rows) == BATCH
+
+
+async def drop_audit(session: Session, settings: Settings) -> bool:
+    """Drop a batch of old rows of the audit. Says whether there may be more."""
+    async with session.transaction() as tx:
+        old = await audit.drop(tx, settings.archive_retention_days, BATCH)
+        if old and settings.export_folder is not None:
+            columns = await partitions.columns(tx, "audit")
+            await asyncio.to_thread(
+                archive_export.rows,
+                [tuple(v.hex() if isinstance(v, bytes) else v for v in astuple(row)) for row in old],
+                "audit",
+                columns,
+                settings.export_folder,
+                settings.export_format,
+            )
+    if old:
+        log.info("drop_expired.audit_dropped", rows=len(old))
+    return len(old) == BATCH
 
 
 LOOP = Loop("drop_expired", lambda settings: 3600.0, turn)

@@ -92,7 +92,7 @@ async def test_one_that_runs_is_cancelled_and_it_is_kept_who_did_it_and_why(page
     await expect(page.get_by_text("Run again …", exact=True)).to_be_visible()
     [noted] = [
         one
-        for one in await audit.newest(site.house.session, None, None, 20)
+        for one in await audit.newest(site.house.session, limit=20)
         if one.target == f"/api/v1/executions/{id}/cancel"
     ]
     assert noted.reason == "the road is flooded"
@@ -151,18 +151,18 @@ async def test_many_are_counted_before_they_are_cancelled(page: Page, site: Site
     ids = [
         await site.house.client.start("depot.drive", {"order": n}, delay=600, tenant="bulk") for n in range(3)
     ]
-    before = len(await audit.newest(site.house.session, None, None, 1000))
+    before = len(await audit.newest(site.house.session, limit=1000))
     await page.goto("/executions?tenant=bulk&find=depot.drive")
     await page.get_by_role("button", name="Cancel …").click()
     await expect(page.locator("main .warn")).to_have_text("3 would be taken.")
     assert await site.house.rows("select 1 from execution where id = $1 and status = 'requested'", ids[0])
-    assert len(await audit.newest(site.house.session, None, None, 1000)) == before
+    assert len(await audit.newest(site.house.session, limit=1000)) == before
     await page.get_by_role("button", name="Cancel: 3 executions").click()
     await expect(page.locator("main .calm")).to_have_text("3 were taken.")
     await expect(page.get_by_role("link", name="Back to the list")).to_be_visible()
     left = await site.house.rows("select 1 from execution where id = any($1) and status <> 'cancelled'", ids)
     assert not left
-    assert len(await audit.newest(site.house.session, None, None, 1000)) == before + 1
+    assert len(await audit.newest(site.house.session, limit=1000)) == before + 1
 
 
 async def test_a_page_that_nobody_sees_gives_its_connection_back(page: Page, site: Site) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Identity, Index, LargeBinary, Table, Text, text
+from sqlalchemy import BigInteger, Boolean, Column, Identity, Index, LargeBinary, Table, Text, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
 
 from tests.penstock.store.tables.metadata import INSTANT, METADATA
@@ -53,10 +53,27 @@ audit = Table(
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     Column("at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
     Column("by", Text, nullable=False),
+    Column("role", Text, nullable=False, server_default=text("SESSION_USER")),
     Column("operation", Text, nullable=False),
     Column("target", Text, nullable=False),
+    Column("outcome", Text, nullable=False),
     Column("reason", Text),
+    Column("details", Text, nullable=False),
+    Column("position", BigInteger, unique=True),
+    Column("previous", LargeBinary),
+    Column("seal", LargeBinary),
     Index("audit_at", "at"),
+    Index("audit_unsealed", "id", postgresql_where=text("(position IS NULL)")),
+)
+
+audit_chain = Table(
+    "audit_chain",
+    METADATA,
+    Column("only_row", Boolean, primary_key=True, server_default=text("true")),
+    Column("position", BigInteger, nullable=False),
+    Column("seal", LargeBinary, nullable=False),
+    Column("dropped_position", BigInteger, nullable=False),
+    Column("dropped_seal", LargeBinary, nullable=False),
 )
 
 service_role = Table(

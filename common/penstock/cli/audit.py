@@ -1,0 +1,260 @@
+"""`penstock audit`: the audit as a list and an export, and the proof that it was not edited."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from penstock.cli import execution_filter as of
+from penstock.cli.command_runner import with_session
+from penstock.cli.output import Json, err, json_line, out, table
+from penstock.errors import InvalidInput, MissingExtra, NotFound
+from penstock.operate import audit as operate
+from penstock.operate.audit import Head, Verified
+from penstock.store import audit as store
+from penstock.store.audit import AuditedChange, AuditFilter
+from penstock.tracing.switch import is_installed as tracing_is_installed
+
+if TYPE_CHECKING:
+    from penstock.store.database import Session
+    from penstock.tracing.log_records import Line
+
+audit = typer.Typer(
+    help="Changes and refusals, with their callers: list, export, verify.", no_args_is_help=True
+)
+
+By = Annotated[str | None, typer.Option(help="Only those of this caller: token:ci, user:ada, command:ada.")]
+Operation = Annotated[str | None, typer.Option(help="Only those whose operation begins so: tokens_.")]
+Target = Annotated[str | None, typer.Option(help="Only those whose target begins so.")]
+Outcome = Annotated[str | None, typer.Option(help="Only these: done, refused or unchanged.")]
+DatabaseRole = Annotated[str | None, typer.Option(help="Only those that this role of the database wrote.")]
+Heads = Annotated[
+    list[str] | None,
+    typer.Option("--head", help="A head that was noted elsewhere, POSITION:SEAL. May be repeated."),
+]
+AT_ONCE = 500
+"""Rows of one request to a collector."""
+LATE = 60.0
+"""Seconds after which an unsealed row is late."""
+SENT = (
+    "id",
+    "position",
+    "by",
+    "role",
+    "operation",
+    "target",
+    "outcome",
+    "reason",
+    "details",
+    "previous",
+    "seal",
+)
+"""Fields that are attributes of a log record."""
+
+
+def _matching(
+    by: str | None,
+    operation: str | None,
+    target: str | None,
+    outcome: str | None,
+    role: str | None,
+    since: str | None,
+    until: str | None,
+) -> AuditFilter:
+    outcomes = (store.DONE, store.REFUSED, store.UNCHANGED)
+    if outcome is not None and outcome not in outcomes:
+        raise InvalidInput(f"there is no outcome {outcome!r}", hint=f"There are: {', '.join(outcomes)}.")
+    return AuditFilter(
+        by, operation, target, outcome, role, of.instant("--since", since), of.instant("--until", until)
+    )
+
+
+@audit.command("list")
+def list_(
+    by: By = None,
+    operation: Operation = None,
+    target: Target = None,
+    outcome: Outcome = None,
+    role: DatabaseRole = None,
+    since: of.Since = None,
+    until: of.Until = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 20,
+    end: Annotated[int | None, typer.Option("--before", help="Go on after this id.")] = None,
+    json: Json = False,
+) -> None:
+    """List the newest changes and refusals."""
+    matching = _matching(by, operation, target, outcome, role, since, until)
+    rows = with_session(lambda session: store.newest(session, matching, end=end, limit=limit))
+    if json:
+        for row in rows:
+            json_line(operate.plain(row))
+        return
+    table(
+        ["id", "at", "by", "operation", "target", "outcome", "values", "reason"],
+        [(r.id, r.at, r.by, r.operation, r.target, r.outcome, r.details, r.reason or "") for r in rows],
+        empty="There are none.",
+    )
+    if len(rows) == limit:
+        err.print(f"[dim]There may be more: --before {rows[-1].id}[/dim]")
+
+
+@audit.command()
+def export(
+    by: By = None,
+    operation: Operation = None,
+    target: Target = None,
+    outcome: Outcome = None,
+    role: DatabaseRole = None,
+    since: of.Since = None,
+    until: of.Until = None,
+    position: Annotated[
+        int,
+        typer.Option(
+            "--after",
+            min=0,
+            help="Only rows behind this position, such as the last one of the export before.",
+        ),
+    ] = 0,
+    otlp: Annotated[
+        bool, typer.Option("--otlp", help="Send them as log records to OTEL_EXPORTER_OTLP_ENDPOINT.")
+    ] = False,
+) -> None:
+    """Print sealed rows as JSON lines, the oldest first, or send them to a collector of logs. Whole exports can be verified."""
+    matching = _matching(by, operation, target, outcome, role, since, until)
+    if otlp and not tracing_is_installed():
+        raise MissingExtra("this needs what is not installed: pip install 'penstock[tracing]'")
+
+    async def work(session: Session) -> int | None:
+        rows = operate.exported(session, position, matching)
+        if otlp:
+            return await _send(rows, position)
+        await _print(rows)
+        return None
+
+    last = with_session(work)
+    if last is not None:
+        err.print(f"[dim]The rest: --after {last}[/dim]")
+
+
+async def _print(rows: AsyncIterator[AuditedChange]) -> None:
+    async for row in rows:
+        json_line(operate.plain(row))
+
+
+async def _send(rows: AsyncIterator[AuditedChange], position: int) -> int:
+    from penstock.tracing.log_records import LogSender
+
+    sender, last, batch = LogSender("penstock.audit"), position, []
+    try:
+        async for row in rows:
+            batch.append(row)
+            if len(batch) == AT_ONCE:
+                await asyncio.to_thread(sender.send, [_line(row) for row in batch])
+                last, batch = batch[-1].position or last, []
+        if batch:
+            await asyncio.to_thread(sender.send, [_line(row) for row in batch])
+            last = batch[-1].position or last
+    finally:
+        sender.close()
+    return last
+
+
+def _line(row: AuditedChange) -> Line:
+    from penstock.tracing.log_records import Line
+
+    plain = operate.plain(row)
+    document = {f"penstock.audit.{name}": plain[name] for name in SENT if plain[name] is not None}
+    return Line(
+        row.at,
+        f"{row.by} {row.operation} {row.target} {row.outcome}",
+        {**document, "penstock.audit.details": row.details},
+    )
+
+
+@audit.command()
+def head(json: Json = False) -> None:
+    """Print the end of the chain. Kept elsewhere, it proves later that what came before was not edited."""
+    chain = with_session(store.chain)
+    if chain is None:
+        raise NotFound("the row that notes the end of the chain is gone", hint="Run `penstock audit verify`.")
+    newest = Head(chain.position, chain.seal)
+    if json:
+        json_line({"head": str(newest), "position": chain.position, "unsealed": chain.unsealed})
+    else:
+        out.print(str(newest), markup=False)
+
+
+@audit.command()
+def verify(
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            help="An export, or a file of the executors' retention, - for standard input; else the database."
+        ),
+    ] = None,
+    heads: Heads = None,
+    json: Json = False,
+) -> None:
+    """Verify that no row was edited, deleted, inserted or cut off. Exit code 1 if one was."""
+    noted = [Head.read(text) for text in heads or ()]
+    if file is None:
+        result = with_session(lambda session: operate.verify(session, noted))
+    else:
+        with _lines(file) as lines:
+            result = operate.verify_lines(lines, noted)
+    _show(result, json)
+    if result.faults:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _lines(file: Path) -> Iterator[Iterator[bytes]]:
+    if str(file) == "-":
+        yield iter(sys.stdin.buffer)
+        return
+    try:
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as opened:
+            yield iter(opened)
+    except OSError as error:
+        raise InvalidInput(
+            f"{file} cannot be read: {error.strerror or error}",
+            hint="Give a file that `penstock audit export` has written.",
+        ) from None
+
+
+def _show(result: Verified, json: bool) -> None:
+    if json:
+        json_line(
+            {
+                "rows": result.rows,
+                "first": result.first,
+                "last": result.last,
+                "head": None if result.head is None else str(result.head),
+                "unsealed": result.unsealed,
+                "unsealed_for": result.unsealed_for,
+                "faults": result.faults,
+            }
+        )
+        return
+    for fault in result.faults:
+        err.print(f"[red]{escape(fault)}[/red]")
+    if not result.faults:
+        out.print(f"{result.rows:,} rows, from {result.first} to {result.last}, are as they were sealed.")
+        out.print(f"head: {result.head}", markup=False)
+    if result.unsealed:
+        seconds = result.unsealed_for or 0
+        err.print(f"[dim]{result.unsealed:,} rows are not sealed yet, the oldest for {seconds:.0f} s.[/dim]")
+        if seconds > LATE:
+            err.print("An executor seals them within seconds: is one running?")
+
+
+def add_to(app: typer.Typer) -> None:
+    app.add_typer(audit, name="audit")

@@ -1,0 +1,291 @@
+"""The audit: what of a change is kept, and the proof that it was not edited."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+
+from penstock.errors import InvalidInput
+from penstock.store import audit
+from penstock.store.audit import AuditedChange, Chain
+from penstock.store.database import Session
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+FIRST = hashlib.sha256(b"penstock audit").digest()
+"""The seal before the first row."""
+
+_KEPT = """
+action against all apply asked at at_most before burst by catch_up children chosen cron delay description disabled dry_run
+enabled ends_at event every expires fair first for_ from_failed from_task grace header id ids jitter key_header last limit
+max max_attempts max_waiting missed name names off only overlap parent pattern pause policy priority queue rate ref refs
+retry role roles rrule rule scope scopes seconds signature since source spread starts_at status statuses task tasks tenant
+tenants timezone trigger undo unset until when_full while_waiting workflow
+"""
+KEPT = frozenset(_KEPT.split())
+"""The fields of a request, and the arguments of a command, that are kept as they are. Of all others the size is kept."""
+SIZED = frozenset(
+    {
+        "context",
+        "key",
+        "param",
+        "params",
+        "password",
+        "payload",
+        "response",
+        "result",
+        "run_context",
+        "secret",
+        "value",
+    }
+)
+"""The fields that are known to hold what users say. A test knows each field of the API and of the commands."""
+ADDRESSES = frozenset({"url"})
+"""Fields of which the scheme, the host and the port are kept. The rest of an address may be a password or a key."""
+LONGEST_TEXT, MOST_ITEMS = 500, 100
+
+
+def kept(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the audit keeps of these fields: values without secrets, and the sizes of all others."""
+    return {name: _kept(name, value) for name, value in fields.items() if value is not None}
+
+
+def _kept(name: str, value: Any) -> Any:
+    if name in ADDRESSES and isinstance(value, str):
+        return origin_of(value)
+    if name in KEPT:
+        return _bounded(value)
+    return {"bytes": len(_bytes(value))}
+
+
+def _bounded(value: Any) -> Any:
+    match value:
+        case Mapping():
+            return kept({str(name): field for name, field in value.items()})
+        case str():
+            return value if len(value) <= LONGEST_TEXT else value[:LONGEST_TEXT] + " ..."
+        case bool() | int() | float():
+            return value
+        case list() | tuple() | set() | frozenset():
+            items = [_bounded(item) for item in list(value)[:MOST_ITEMS]]
+            return items if len(value) <= MOST_ITEMS else [*items, f"and {len(value) - MOST_ITEMS} more"]
+    return None if value is None else str(value)[:LONGEST_TEXT]
+
+
+def _bytes(value: Any) -> bytes:
+    return value.encode() if isinstance(value, str) else orjson.dumps(value, default=str)
+
+
+def origin_of(address: str) -> str:
+    """Return the scheme, the host and the port of an address."""
+    try:
+        parts = urlsplit(address)
+        port = f":{parts.port}" if parts.port else ""
+        return f"{parts.scheme}://{parts.hostname or ''}{port}"
+    except ValueError:
+        return "an address that cannot be read"
+
+
+def seal_of(row: AuditedChange, previous: bytes) -> bytes:
+    """Return the seal of a row behind another seal, as `seal_audit` computes it in the database."""
+    fields: Sequence[object] = (
+        row.position,
+        row.id,
+        (row.at - EPOCH) // MICROSECOND,
+        row.by,
+        row.role,
+        row.operation,
+        row.target,
+        row.outcome,
+        row.reason,
+        row.details,
+    )
+    text = b"".join(b"-" if f is None else _field(str(f).encode()) for f in fields)
+    return hashlib.sha256(previous + text).digest()
+
+
+def _field(value: bytes) -> bytes:
+    return b"%d:%s" % (len(value), value)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The seal that the chain had at a position, as it was noted elsewhere."""
+
+    position: int
+    seal: bytes
+
+    @classmethod
+    def read(cls, text: str) -> Head:
+        """Return the head of a text such as 17:9f86d0... Raises InvalidInput."""
+        position, _, seal = text.strip().partition(":")
+        try:
+            head = cls(int(position), bytes.fromhex(seal))
+        except ValueError:
+            head = cls(0, b"")
+        if len(head.seal) != len(FIRST):
+            raise InvalidInput(
+                f"{text!r} is no head of the audit", hint="Give it as `penstock audit head` prints it."
+            )
+        return head
+
+    def __str__(self) -> str:
+        return f"{self.position}:{self.seal.hex()}"
+
+
+@dataclass(slots=True)
+class Verified:
+    """The outcome of a verification: rows whose place and content are right, and what is wrong, the first wrong row first."""
+
+    first: int
+    last: int
+    rows: int
+    faults: list[str]
+    head: Head | None = None
+    unsealed: int = 0
+    unsealed_for: float | None = None
+
+
+MOST_FAULTS = 20
+BEFORE_ALL = -(2**63)
+"""A position before each that a row can have. A row before the first one was added by hand."""
+
+
+class Verification:
+    """The walk along a chain of rows. Each row is compared with its own seal, and with the seal of the row before."""
+
+    def __init__(self, position: int, seal: bytes, heads: Iterable[Head] = ()) -> None:
+        self._position, self._seal = position, seal
+        self._heads = {head.position: head.seal for head in heads}
+        self.result = Verified(position + 1, position, 0, [])
+        self._check_head()
+
+    def add(self, row: AuditedChange) -> None:
+        """Check the next row."""
+        self.result.rows += 1
+        position = self._position + 1
+        if row.position != position:
+            self._fault(
+                f"after row {self._position} comes row {row.position}: rows are missing or were added"
+            )
+            position = row.position or position
+        if row.previous != self._seal:
+            self._fault(
+                f"row {position} does not follow row {self._position}: its link is another row's seal"
+            )
+        if row.seal != seal_of(row, row.previous or b""):
+            self._fault(f"row {position} was changed: its seal is not that of what it says")
+        self._position, self._seal = position, row.seal or b""
+        self.result.last = position
+        self._check_head()
+
+    def end(self, head: Head) -> Verified:
+        """Compare the end of the rows with the head of the chain. Return the outcome."""
+        if (self._position, self._seal) != (head.position, head.seal):
+            self._fault(
+                f"the chain ends with row {head.position} and its seal, and the rows end with {self._position}: "
+                "rows at the end are missing, were added or were changed"
+            )
+        return self.ended()
+
+    def ended(self) -> Verified:
+        """Return the outcome where no end of the chain is known."""
+        for position in sorted(self._heads):
+            self._fault(f"the head {position} that was noted elsewhere is not in the chain")
+        self.result.head = Head(self._position, self._seal)
+        return self.result
+
+    def _check_head(self) -> None:
+        noted = self._heads.pop(self._position, None)
+        if noted is not None and noted != self._seal:
+            self._fault(f"row {self._position} has another seal than was noted elsewhere")
+
+    def _fault(self, text: str) -> None:
+        if len(self.result.faults) < MOST_FAULTS:
+            self.result.faults.append(text)
+
+
+async def verify(session: Session, heads: Iterable[Head] = ()) -> Verified:
+    """Verify the whole chain in the database. `heads` are seals that were noted elsewhere, which it must hold. Reads everything
+    in one transaction, so that rows that are sealed or dropped meanwhile make no difference."""
+    async with session.transaction() as tx:
+        await tx.execute("set transaction isolation level repeatable read")
+        chain = await audit.chain(tx)
+        if chain is None:
+            return Verified(1, 0, 0, ["the row that notes the ends of the chain is gone"])
+        kept_heads = [head for head in heads if head.position >= chain.dropped_position]
+        walk = Verification(chain.dropped_position, chain.dropped_seal, kept_heads)
+        async for row in audit.all_sealed(tx, BEFORE_ALL):
+            walk.add(row)
+        result = walk.end(Head(chain.position, chain.seal))
+    result.faults += _faults_of_beginning(chain)
+    result.unsealed, result.unsealed_for = chain.unsealed, chain.unsealed_for
+    return result
+
+
+def _faults_of_beginning(chain: Chain) -> list[str]:
+    drop = orjson.loads(chain.dropped) if chain.dropped is not None else {"last": 0, "seal": FIRST.hex()}
+    if (drop.get("last"), drop.get("seal")) == (chain.dropped_position, chain.dropped_seal.hex()):
+        return []
+    return [
+        f"the chain begins behind row {chain.dropped_position}, and the audit says that rows were dropped up to "
+        f"{drop.get('last')}"
+    ]
+
+
+def verify_lines(lines: Iterable[bytes], heads: Iterable[Head] = ()) -> Verified:
+    """Verify exported lines, which may begin anywhere in the chain. Raises InvalidInput."""
+    walk: Verification | None = None
+    noted = list(heads)
+    for number, line in enumerate(lines, 1):
+        row = _row_of(line, number)
+        if walk is None:
+            position, previous = row.position or 1, row.previous or b""
+            walk = Verification(position - 1, previous, [h for h in noted if h.position >= position - 1])
+        walk.add(row)
+    return walk.ended() if walk else Verified(1, 0, 0, ["there is no row"])
+
+
+def _row_of(line: bytes, number: int) -> AuditedChange:
+    try:
+        document = orjson.loads(line)
+        details = document["details"]
+        return AuditedChange(
+            **{
+                **document,
+                "at": datetime.fromisoformat(document["at"]),
+                "details": details if isinstance(details, str) else audit.details_text(details),
+                "previous": bytes.fromhex(document["previous"]),
+                "seal": bytes.fromhex(document["seal"]),
+            }
+        )
+    except (ValueError, TypeError, KeyError) as error:
+        raise InvalidInput(
+            f"line {number} is no row of the audit: {error}",
+            hint="Give a file that `penstock audit export` has written.",
+        ) from None
+
+
+def plain(row: AuditedChange) -> dict[str, Any]:
+    """Return a row as it is exported and shown: details as a document, seals as hexadecimal digits."""
+    return {
+        **asdict(row),
+        "at": row.at.astimezone(UTC).isoformat(),
+        "details": orjson.loads(row.details),
+        "previous": None if row.previous is None else row.previous.hex(),
+        "seal": None if row.seal is None else row.seal.hex(),
+    }
+
+
+async def exported(
+    session: Session, position: int, matching: audit.AuditFilter
+) -> AsyncIterator[AuditedChange]:
+    """Yield the sealed rows behind a position of the chain."""
+    async for row in audit.all_sealed(session, position, matching):
+        yield row
