@@ -21,7 +21,6 @@ POLICIES: dict[str, tuple[str, Policy]] = {
     "few bytes, more refused": (OURS, {"max-length-bytes": 200, "overflow": "reject-publish"}),
     "few deliveries": (OURS, {"delivery-limit": 1}),
     "unused queues go": (OURS, {"expires": 300}),
-    "hasty acknowledgements": (OURS, {"consumer-timeout": 1000}),
     "another way of dying": (
         OURS,
         {"dead-letter-exchange": "amq.fanout", "dead-letter-strategy": "at-most-once"},
