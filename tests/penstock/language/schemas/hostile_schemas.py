@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import random
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -34,7 +36,8 @@ TEXTS = (
 )
 NUMBERS = (0, 1, -1, 1.5, 1e300, 2**63, -(2**63), 7, 0.1, 1e-7)
 PATTERNS = (
-    "^(a|aa)+$", "(x+x+)+y", "^[a-z]+$", "1$", "(?i)[^\\W\\d]{1,50}$", "(a?){25}a{25}", "\\bk\\d+", "(.*)*b", "\\p{L}{3}(?=x)", "(?:a{1,90}){1,90}",
+    "^(a|aa)+$", "(x+x+)+y", "^[a-z]+$", "1$",
+    "(?i)[^\\W\\d]{1,50}$", "(a?){25}a{25}", "\\bk\\d+", "(.*)*b", "\\p{L}{3}(?=x)", "(?:a{1,90}){1,90}",
 )  # fmt: skip
 FORMATS = ("date-time", "date", "time", "uuid", "ipv4", "ipv6", "email")
 
@@ -64,18 +67,18 @@ class Draw:
         return self.choices[: self._place]
 
 
-def case(draw: Draw) -> tuple[Any, Any]:
-    """Make a schema and a value, each within its bound of bytes."""
+def case(draw: Draw, *, payload: int = PAYLOAD_CAP, schema: int = SCHEMA_CAP - 4_000) -> tuple[Any, Any]:
+    """Make a schema and a value, each within its bytes."""
     names = [f"k{n}" for n in range(draw.count(12))]
-    document = _Schemas(draw, names).document()
-    value = _Values(draw, names).value(0, PAYLOAD_CAP)
+    document = _Schemas(draw, names, schema).document()
+    value = _Values(draw, names).value(0, payload)
     return document, value
 
 
 class _Schemas:
-    def __init__(self, draw: Draw, names: Sequence[str]) -> None:
+    def __init__(self, draw: Draw, names: Sequence[str], room: int) -> None:
         self._draw, self._names = draw, names
-        self._left = SCHEMA_CAP - 4_000
+        self._left = room
         self._defs = draw.count(30)
 
     def document(self) -> dict[str, Any]:
@@ -199,8 +202,9 @@ _SCALARS = (
     "required", "dependentRequired", "$ref", "$ref",
 )  # fmt: skip
 _WORDS = (
-    *_SCALARS, "properties", "patternProperties", "dependentSchemas", "items", "contains", "additionalProperties", "propertyNames",
-    "unevaluatedItems", "unevaluatedProperties", "not", "if", "then", "else", "allOf", "anyOf", "oneOf", "prefixItems",
+    *_SCALARS, "properties", "patternProperties", "dependentSchemas", "items", "contains", "additionalProperties",
+    "propertyNames", "unevaluatedItems", "unevaluatedProperties", "not", "if", "then",
+    "else", "allOf", "anyOf", "oneOf", "prefixItems",
     "items", "items", "allOf", "anyOf", "oneOf", "properties", "maxContains", "minContains",
 )  # fmt: skip
 
@@ -214,7 +218,7 @@ class _Values:
         if kind == 0:
             return self._draw.of(NUMBERS)
         if kind == 1:
-            return self._draw.of([*TEXTS[:6], None, True])[: max(room - 10, 0)] if False else self._text(room)
+            return self._text(room)
         if kind == 2:
             return self._draw.of((None, True, [], {}, 1, "a"))
         if kind in (3, 4):  # a list of copies, or of items that differ
@@ -234,9 +238,7 @@ class _Values:
     def _text(self, room: int) -> str:
         text = str(self._draw.of(TEXTS))
         times = self._draw.count(max(room // (len(text.encode()) * 2 + 1), 1))
-        return (
-            (text * times)[: max(room - 4, 0) // 4 * 1] if self._draw.share() < 0.3 else text[: max(room, 1)]
-        )
+        return (text * times)[: max(room - 4, 0) // 4] if self._draw.share() < 0.3 else text[: max(room, 1)]
 
 
 def _size(value: Any) -> int:
@@ -322,6 +324,7 @@ def _changed(choices: Sequence[float], more: random.Random) -> Choices:
 
 
 if __name__ == "__main__":
-    took, document, value = searched(float(sys.argv[1]), int(sys.argv[2]))
-    with open(f"/tmp/hostile-{sys.argv[2]}.json", "wb") as file:
-        file.write(orjson.dumps([document, value]))
+    _, worst_schema, worst_value = searched(float(sys.argv[1]), int(sys.argv[2]))
+    Path(tempfile.gettempdir(), f"hostile-{sys.argv[2]}.json").write_bytes(
+        orjson.dumps([worst_schema, worst_value])
+    )
