@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from penstock import Limit, action
 from penstock.errors import ConfigurationError
+from penstock.operate.doctor import postgres
 from penstock.settings import Settings
 from penstock.store.database import Database, Session
 from tests.flows.installation import Installation
@@ -107,6 +108,19 @@ async def test_pooler_that_settings_do_not_name_is_named_as_it_refuses(
                 await home.close()
     finally:
         pooler.close()
+
+
+async def test_doctor_warns_of_a_freeze_that_sessions_do_not_follow(database: str) -> None:
+    name = urlsplit(database).path.lstrip("/")
+    home = Database(Settings(database_url=SecretStr(database)), role="test")
+    try:
+        for value, state in (("off", "ok"), ("on", "warning")):
+            await home.session().fetch(f"alter database {name} set default_transaction_read_only = {value}")
+            writable = [one for one in await postgres.findings(home.session()) if one.what == "writable"]
+            assert [one.state for one in writable] == [state]
+        assert "allow_connections false" in (writable[0].fix or "")
+    finally:
+        await home.close()
 
 
 async def _waits_for_lock(session: Session) -> None:
