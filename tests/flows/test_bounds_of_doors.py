@@ -56,22 +56,22 @@ async def _start(house: Installation, value: Any) -> object:
     return await house.client.start("door.take", {"value": value})
 
 
-async def _answer(house: Installation, value: Any) -> object:
+async def _answer(house: Installation, value: Any) -> None:
     id = await house.client.start("door.asking")
     [row] = await house.until(
         "select e.id from execution e join inquiry i on i.execution_id = e.id where e.parent = $1", id
     )
-    return await house.client.answer(row["id"], {"value": value}, by="ada")
+    await house.client.answer(row["id"], {"value": value}, by="ada")
 
 
-async def _signal(house: Installation, value: Any) -> object:
+async def _signal(house: Installation, value: Any) -> None:
     id = await house.client.start("door.listen")
-    return await house.client.signal(id, "value", {"value": value})
+    await house.client.signal(id, "value", {"value": value})
 
 
-async def _set_result(house: Installation, value: Any) -> object:
+async def _set_result(house: Installation, value: Any) -> None:
     id = await house.client.start("door.waiting")
-    return await house.client.command(id, "set_result", task="late", value={"value": value}, by="ada")
+    await house.client.command(id, "set_result", task="late", value={"value": value}, by="ada")
 
 
 async def _task(house: Installation, value: Any) -> object:

@@ -10,16 +10,18 @@ from penstock.store.rows import first_as, rows_as
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """Its version (as text, and as a `number` such as 160003), whether it takes no writes, whether sessions are told to take none
-    by default (`frozen`, which Penstock's do not follow), whether a crash loses nothing (`safe`, and `commits`:
-    synchronous_commit), and whether it vacuums."""
+    """The version of the server, as text and as a `number` such as 160003, and what its settings are."""
 
     version: str
     number: int
     read_only: bool
+    """It takes no writes."""
     frozen: bool
+    """Its sessions take none by default. Penstock's do not follow that."""
     safe: bool
+    """A crash loses nothing."""
     commits: str
+    """Its synchronous_commit."""
     vacuums: bool
 
 

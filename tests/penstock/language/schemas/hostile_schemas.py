@@ -21,20 +21,8 @@ from penstock.errors import DefinitionError, PenstockError
 from penstock.language.options import Wrong
 from penstock.language.schemas import Schema, check_schema, schema
 from penstock.language.schemas.patterns import compiled
+from tests.penstock.language.schemas.hostile_values import NUMBERS, Choices, Draw, Values, size
 
-Choices = list[float]
-TEXTS = (
-    "a",
-    "1",
-    "x" * 30,
-    "1:1:1:1:1:1:1:x",
-    "2030-01-01T00:00:00Z",
-    "\u00e4\U0001f600",
-    "k1",
-    "aaaaaaaaaaaaaaaaaaaaaaaaaaaa!",
-    "",
-)
-NUMBERS = (0, 1, -1, 1.5, 1e300, 2**63, -(2**63), 7, 0.1, 1e-7)
 PATTERNS = (
     "^(a|aa)+$", "(x+x+)+y", "^[a-z]+$", "1$",
     "(?i)[^\\W\\d]{1,50}$", "(a?){25}a{25}", "\\bk\\d+", "(.*)*b", "\\p{L}{3}(?=x)", "(?:a{1,90}){1,90}",
@@ -42,36 +30,11 @@ PATTERNS = (
 FORMATS = ("date-time", "date", "time", "uuid", "ipv4", "ipv6", "email")
 
 
-class Draw:
-    """The choices of one case: those that are there, and then new ones."""
-
-    def __init__(self, choices: Sequence[float], more: random.Random) -> None:
-        self.choices: Choices = list(choices)
-        self._place = 0
-        self._more = more
-
-    def share(self) -> float:
-        if self._place == len(self.choices):
-            self.choices.append(self._more.random())
-        self._place += 1
-        return self.choices[self._place - 1]
-
-    def of(self, options: Sequence[Any]) -> Any:
-        return options[int(self.share() * len(options))]
-
-    def count(self, most: int) -> int:
-        """Return a count from 1 to `most`, of which all orders of magnitude are as likely."""
-        return max(1, int(most ** self.share()))
-
-    def used(self) -> Choices:
-        return self.choices[: self._place]
-
-
 def case(draw: Draw, *, payload: int = PAYLOAD_CAP, schema: int = SCHEMA_CAP - 4_000) -> tuple[Any, Any]:
     """Make a schema and a value, each within its bytes."""
     names = [f"k{n}" for n in range(draw.count(12))]
     document = _Schemas(draw, names, schema).document()
-    value = _Values(draw, names).value(0, payload)
+    value = Values(draw, names).value(0, payload)
     return document, value
 
 
@@ -86,7 +49,7 @@ class _Schemas:
         defs: dict[str, Any] = {}
         for n in range(self._defs):
             defs[f"d{n}"] = self._part(1, share // self._defs, n)
-        whole = self._part(0, self._left - _size(defs), self._defs)
+        whole = self._part(0, self._left - size(defs), self._defs)
         return {"$defs": defs, **whole}
 
     def _part(self, depth: int, room: int, place: int) -> Any:
@@ -94,7 +57,7 @@ class _Schemas:
         same value, so that no circle is refused."""
         part: dict[str, Any] = {}
         for _ in range(self._draw.count(3)):
-            left = room - _size(part)
+            left = room - size(part)
             if left < 60:
                 break
             word = self._draw.of(_SCALARS if depth > 5 else _WORDS)
@@ -103,18 +66,18 @@ class _Schemas:
 
     def _copies(self, depth: int, room: int, place: int) -> list[Any]:
         first = self._part(depth, min(room, self._draw.count(max(room, 2))), place)
-        number = self._draw.count(max(room // (_size(first) + 1), 1))
+        number = self._draw.count(max(room // (size(first) + 1), 1))
         if self._draw.share() < 0.5:
             return [first] * number
-        listed, left = [first], room - _size(first)
+        listed, left = [first], room - size(first)
         while len(listed) < number and left > 60:
             listed.append(self._part(depth, left // max(number - len(listed), 1) + 60, place))
-            left -= _size(listed[-1]) + 1
+            left -= size(listed[-1]) + 1
         return listed if left >= 0 else [first]
 
     def _named(self, depth: int, room: int, place: int, name: Callable[[int], str]) -> dict[str, Any]:
         parts = self._copies(depth, max(room - room // 4, 60), place)
-        number = min(len(parts), max(room // (_size(parts[0]) + 12), 1))
+        number = min(len(parts), max(room // (size(parts[0]) + 12), 1))
         return {name(n): part for n, part in enumerate(parts[:number])}
 
     def _ref(self, depth: int, room: int, place: int) -> str:
@@ -134,11 +97,11 @@ class _Schemas:
 
     def _enum(self, depth: int, room: int, place: int) -> list[Any]:
         item = self._draw.of([1, "a", 1.5, [1], {"a": 1}, [[1, {"a": [2]}]], "x" * 100, None])
-        number = self._draw.count(max(room // (_size(item) + 8), 1))
+        number = self._draw.count(max(room // (size(item) + 8), 1))
         return [n if item == 1 else [item, n] if isinstance(item, list) else item for n in range(number)]
 
     def _const(self, depth: int, room: int, place: int) -> Any:
-        return _Values(self._draw, self._names).value(3, room)
+        return Values(self._draw, self._names).value(3, room)
 
     def _pattern(self, *_: int) -> str:
         return str(self._draw.of(PATTERNS))
@@ -207,42 +170,6 @@ _WORDS = (
     "else", "allOf", "anyOf", "oneOf", "prefixItems",
     "items", "items", "allOf", "anyOf", "oneOf", "properties", "maxContains", "minContains",
 )  # fmt: skip
-
-
-class _Values:
-    def __init__(self, draw: Draw, names: Sequence[str]) -> None:
-        self._draw, self._names = draw, names
-
-    def value(self, depth: int, room: int) -> Any:
-        kind = int(self._draw.share() * (8 if depth < 4 and room > 60 else 3))
-        if kind == 0:
-            return self._draw.of(NUMBERS)
-        if kind == 1:
-            return self._text(room)
-        if kind == 2:
-            return self._draw.of((None, True, [], {}, 1, "a"))
-        if kind in (3, 4):  # a list of copies, or of items that differ
-            first = self.value(depth + 1, self._draw.count(max(room // 2, 2)))
-            number = self._draw.count(max(room // (_size(first) + 8), 1))
-            differ = self._draw.share() < 0.5
-            return [[first, n] if differ and kind == 4 else n if differ else first for n in range(number)]
-        if kind in (5, 6):
-            first = self.value(depth + 1, self._draw.count(max(room // 2, 2)))
-            number = self._draw.count(max(room // (_size(first) + 10), 1))
-            return {f"k{n}": first for n in range(number)}
-        inner = self.value(depth + 1, max(room - 900, 2))
-        for _ in range(self._draw.count(90)):
-            inner = [inner] if self._draw.share() < 0.5 else {self._draw.of(self._names): inner}
-        return inner
-
-    def _text(self, room: int) -> str:
-        text = str(self._draw.of(TEXTS))
-        times = self._draw.count(max(room // (len(text.encode()) * 2 + 1), 1))
-        return (text * times)[: max(room - 4, 0) // 4] if self._draw.share() < 0.3 else text[: max(room, 1)]
-
-
-def _size(value: Any) -> int:
-    return len(orjson.dumps(value))
 
 
 def is_legal(document: Any, value: Any) -> bool:

@@ -18,7 +18,8 @@ from penstock.language.schemas import check_schema
 from penstock.language.schemas.budget import Budget
 from penstock.language.schemas.faults import faults
 from penstock.language.schemas.validator import Validator
-from tests.penstock.language.schemas.hostile_schemas import Draw, case
+from tests.penstock.language.schemas.hostile_schemas import case
+from tests.penstock.language.schemas.hostile_values import Draw
 from tests.penstock.language.schemas.test_budget import copies
 
 FEW_STEPS = 20_000
