@@ -1,4 +1,5 @@
-"""The flow in each surrounding of PostgreSQL alone, on connections and behind PgBouncer, on both transports."""
+"""The flow in each surrounding of PostgreSQL alone, on connections and behind PgBouncer, on both transports. Beside it, the
+policies of the broker that `make test` does not play."""
 
 from __future__ import annotations
 
@@ -6,7 +7,9 @@ import asyncpg
 import pytest
 
 from tests.servers.pgbouncer import PgBouncer
-from tests.surroundings import play
+from tests.servers.rabbitmq import RabbitMQ
+from tests.surroundings import play, policy_flow
+from tests.surroundings.broker_policies import COMBINED, POLICIES
 from tests.surroundings.postgres_settings import alone
 
 NAMES = sorted({name for major in (14, 18) for name in alone(major)})
@@ -41,3 +44,10 @@ async def test_flow_runs_in_a_schema_of_any_name(
     empty_database: str, broker: str | None, schema: str
 ) -> None:
     await play.through(empty_database, broker, {}, schema=schema)
+
+
+@pytest.mark.parametrize("name", sorted(set(POLICIES) - set(COMBINED)))
+async def test_policy_of_the_broker_ends_no_work(
+    database: str, vhost: str, rabbitmq_server: RabbitMQ, name: str
+) -> None:
+    await policy_flow.play(database, vhost, rabbitmq_server, name)

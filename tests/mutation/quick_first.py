@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
+sys.setrecursionlimit(3 * sys.getrecursionlimit())
+"""A call of a function that mutmut watches has three frames. So code that recurses reaches as deep as without it."""
 MEASURED = Path("mutmut-stats.json")
 """In the folder that mutmut runs the tests in."""
 

@@ -61,10 +61,15 @@ async def test_limits_of_workflows_and_tasks_apply_twice(house: Installation) ->
     }
 
 
+@pytest.mark.parametrize("factor", [2, 1000])
 @pytest.mark.parametrize("backoff", ["fixed", "linear"])
-def test_backoff_grows_as_it_says_after_many_failures(transport: str, backoff: Any) -> None:
-    policy = RetryPolicy(max_attempts=5000, initial_delay=1, max_delay=10**6, backoff=backoff, jitter=0)
-    assert policy.delay_before(3001, 0.5) == (1 if backoff == "fixed" else 3000)
+def test_backoff_grows_as_it_says_after_many_failures(transport: str, backoff: Any, factor: float) -> None:
+    """Powers of these factors leave the range of floats at failure 1,025 and 104. These forms of growth use no powers."""
+    policy = RetryPolicy(
+        max_attempts=5000, initial_delay=1, max_delay=10**6, backoff=backoff, factor=factor, jitter=0
+    )
+    for attempt in (104, 105, 1025, 1026, 3001):
+        assert policy.delay_before(attempt, 0.5) == (1 if backoff == "fixed" else attempt - 1)
 
 
 def test_steep_backoff_ends_at_its_longest_delay(transport: str) -> None:

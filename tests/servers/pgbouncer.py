@@ -12,15 +12,15 @@ import asyncpg
 
 from penstock.service.embedded import account
 from penstock.service.embedded.cluster import environment
+from penstock.store.session_options import OF_CONNECTIONS, RELIED_UPON
 from tests.servers.containers import wait_until
 from tests.servers.errors import NoServer
 from tests.servers.process import Process, free_port, new_folder, remove
 
-# Sent by drivers when they connect; PgBouncer refuses what it neither tracks nor is told to ignore.
-IGNORED = (
-    "extra_float_digits, options, jit, search_path, statement_timeout, lock_timeout, "
-    "idle_in_transaction_session_timeout"
+IGNORED = ", ".join(
+    sorted({*RELIED_UPON, *OF_CONNECTIONS, "idle_in_transaction_session_timeout", "options", "search_path"})
 )
+"""Settings that a client may name as it connects; PgBouncer refuses what it neither tracks nor is told to ignore."""
 
 
 def find_program() -> str | None:
@@ -31,15 +31,15 @@ def find_program() -> str | None:
 class PgBouncer:
     """Pools connections to the server behind `dsn`; takes any user without a password."""
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, *, ignored: str = IGNORED) -> None:
         program = find_program()
         if program is None:
             raise NoServer("PgBouncer is not installed.")
-        self.port = free_port()
+        self.port, self._ignored = free_port(), ignored
         self._folder = new_folder("pgbouncer")
         runner = account.for_server(self._folder)  # like PostgreSQL, it refuses to run as root
         configuration = self._configuration = self._folder / "pgbouncer.ini"
-        configuration.write_text(_configuration(dsn, self.port))
+        configuration.write_text(_configuration(dsn, self.port, self._ignored))
         configuration.chmod(0o600)
         runner.own(configuration)
         process = Process(
@@ -54,7 +54,7 @@ class PgBouncer:
     def lead_to(self, dsn: str, database: str) -> None:
         """Connections to this database lead to this server from now on. Those to the one before are dropped: one that waits
         for an answer of it would have a place in the pool until the network says that it is gone."""
-        self._configuration.write_text(_configuration(dsn, self.port))
+        self._configuration.write_text(_configuration(dsn, self.port, self._ignored))
         asyncio.run(self._tell("reload", f"kill {database}", f"resume {database}"))
 
     def close(self) -> None:
@@ -74,7 +74,7 @@ class PgBouncer:
         return "process up" in log
 
 
-def _configuration(dsn: str, port: int) -> str:
+def _configuration(dsn: str, port: int, ignored: str) -> str:
     server = urlsplit(dsn)
     login = {
         "host": server.hostname or "127.0.0.1",
@@ -96,5 +96,5 @@ max_client_conn = 500
 default_pool_size = 20
 server_login_retry = 1
 admin_users = postgres
-ignore_startup_parameters = {IGNORED}
+ignore_startup_parameters = {ignored}
 """

@@ -65,7 +65,8 @@ def find_epmd() -> str | None:
 class NativeRabbitMQ:
     """A private node with its own name, ports, port mapper, cookie, plugins and data. Runs as any user."""
 
-    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, settings: Mapping[str, str] | None = None, *, advanced: str = "") -> None:
+        """`advanced`: options of the application `rabbit` that only Erlang has a word for."""
         script, epmd = find_script(), find_epmd()
         if script is None or epmd is None:
             raise NoServer("RabbitMQ is not installed.")
@@ -77,6 +78,8 @@ class NativeRabbitMQ:
         (self._folder / "plugins").write_text("[rabbitmq_management].\n")
         (self._folder / "rabbitmq-env.conf").touch()  # instead of the one in /etc
         (self._folder / "rabbitmq.conf").write_text(self._configuration(settings or {}))
+        if advanced:
+            (self._folder / "advanced.config").write_text(f"[{{rabbit, [{advanced}]}}].\n")
         self._env = {
             "PATH": os.environ.get("PATH", "") + os.pathsep + "/usr/sbin:/usr/bin:/bin",
             "HOME": str(self._folder / "home"),

@@ -11,10 +11,13 @@ import pytest
 from pydantic import SecretStr
 
 from penstock import Limit, action
+from penstock.errors import ConfigurationError
+from penstock.operate.doctor import postgres
 from penstock.settings import Settings
 from penstock.store.database import Database, Session
 from tests.flows.installation import Installation
 from tests.servers.pgbouncer import PgBouncer
+from tests.servers.postgres import Postgres
 from tests.surroundings.play import OF_POOLER
 from tests.surroundings.postgres_settings import alone
 
@@ -83,6 +86,41 @@ async def test_statement_alone_sees_no_default_of_its_database(hostile: tuple[Da
         seen = {row["name"]: row["setting"].replace('"', "") for row in rows}
         seen["statement_timeout"] = "0" if seen["statement_timeout"] == "30000" else seen["statement_timeout"]
         assert seen == {name: value for name, value in RELIED_UPON.items() if name in seen}
+
+
+async def test_pooler_that_settings_do_not_name_is_named_as_it_refuses(
+    database: str, postgres_server: Postgres
+) -> None:
+    """PgBouncer as it is installed: it ignores no setting that a client names as it connects."""
+    pooler = PgBouncer(postgres_server.dsn(), ignored="")
+    url = pooler.dsn(urlsplit(database).path.lstrip("/"))
+    try:
+        for pooled in (False, True):
+            home = Database(Settings(database_url=SecretStr(url), database_pooler=pooled), role="test")
+            try:
+                if pooled:
+                    assert [tuple(row) for row in await home.session().fetch("select 7")] == [(7,)]
+                else:
+                    with pytest.raises(ConfigurationError, match=r"a pooler at .* refuses") as refused:
+                        await home.session().fetch("select 7")
+                    assert "PENSTOCK_DATABASE_POOLER" in (refused.value.hint or "")
+            finally:
+                await home.close()
+    finally:
+        pooler.close()
+
+
+async def test_doctor_warns_of_a_freeze_that_sessions_do_not_follow(database: str) -> None:
+    name = urlsplit(database).path.lstrip("/")
+    home = Database(Settings(database_url=SecretStr(database)), role="test")
+    try:
+        for value, state in (("off", "ok"), ("on", "warning")):
+            await home.session().fetch(f"alter database {name} set default_transaction_read_only = {value}")
+            writable = [one for one in await postgres.findings(home.session()) if one.what == "writable"]
+            assert [one.state for one in writable] == [state]
+        assert "allow_connections false" in (writable[0].fix or "")
+    finally:
+        await home.close()
 
 
 async def _waits_for_lock(session: Session) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.errors import Conflict
+from penstock.errors import Conflict, InvalidInput
 from penstock.store.database import Row
 from penstock.store.postgres_errors import in_our_words
 
@@ -13,6 +13,10 @@ class CallerTransaction:
     """A caller's own open transaction."""
 
     def __init__(self, connection: Any) -> None:
+        if not hasattr(connection, "is_in_transaction"):
+            raise InvalidInput(
+                "connection= is not a connection of asyncpg", hint="Give what `asyncpg.connect()` returned."
+            )
         self._connection = connection
 
     @property

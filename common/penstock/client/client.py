@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from penstock.client.checked_arguments import checks_arguments
 from penstock.client.start_and_wait import Startable, StartAndWatch, named_start
 from penstock.errors import InvalidInput, WrongClock
 from penstock.language.action_ref import STARTER, ActionRef, Starter, open_starter
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 # need when it connects. A web server imports it in every process, and a script that only shows its usage too.
 
 
+@checks_arguments
 class Client(StartAndWatch):
     """Talks to one installation. Safe to share between tasks; make one for each process."""
 
@@ -107,8 +109,6 @@ class Client(StartAndWatch):
         """Notify the callers that still wait for a result that the watch has ended. The maker of the connections closes
         them."""
         await self._watch.close()
-
-    # -- starting ------------------------------------------------------------------------------------------------
 
     async def start(
         self,
@@ -205,7 +205,6 @@ class Client(StartAndWatch):
 
     async def cancel(self, *ids: UUID, reason: str = "asked by a client") -> int:
         """Ask for executions to end; returns how many were told. Those that have ended are left alone."""
-
         from penstock.messaging import broadcast
         from penstock.store import executions
         from penstock.store.database import retried

@@ -10,6 +10,7 @@ import orjson
 
 from penstock import tracing
 from penstock.client import steps
+from penstock.client.command_kinds import check_command
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.moves import COMPLETED
 from penstock.language.options import did_you_mean
@@ -25,7 +26,8 @@ async def command(
     tx: Transaction, id: UUID, kind: str, *, task: str | None, value: Any, by: str, reason: str | None
 ) -> None:
     """Tell a running workflow something; it obeys under its lock. Of a durable function a step is skipped, or given a result.
-    Raises Conflict if it does not run."""
+    Raises Conflict if it does not run, InvalidInput for another word."""
+    check_command(kind)
     if kind in ("skip", "set_result") and task is not None:
         given = check_value(value, tx.settings.payload_cap, what="result").decode()
         if await steps.give(tx, id, kind, task, given, by=by, reason=reason):

@@ -19,6 +19,8 @@ from pydantic import TypeAdapter
 
 from penstock import tracing
 from penstock.client.bulk import Outcome
+from penstock.client.checked_arguments import checks_arguments
+from penstock.client.command_kinds import check_command
 from penstock.client.http_subjects import HttpLimits, HttpRules, HttpSchedules, HttpWorkers, processes_of
 from penstock.client.http_words import error_of, filter_of, item_of, text_of, word_of
 from penstock.client.start_and_wait import Startable, StartAndWait, named_start
@@ -47,6 +49,7 @@ _MOVES = TypeAdapter(list[Move])
 _LINES = TypeAdapter(list[LogLine])
 
 
+@checks_arguments
 class HttpClient(StartAndWait):
     """A client of the API of one installation. It raises the errors that `Client` raises: NotFound, Conflict, InvalidInput,
     and ConnectionFailed where no server answers. Safe to share between tasks. The token names the caller."""
@@ -151,6 +154,7 @@ class HttpClient(StartAndWait):
         reason: str | None = None,
     ) -> None:
         """Send a command, as `Client.command`; `by` is the name of the token."""
+        check_command(kind)
         body: dict[str, Any] = {"reason": reason}
         if kind in ("skip", "set_result"):
             body["task"] = task
@@ -278,7 +282,7 @@ class HttpClient(StartAndWait):
             ) from None
         if answer.is_success:
             is_json = answer.headers.get("content-type", "").startswith("application/json")
-            return answer.json() if is_json else answer.text or None
+            return answer.json() if is_json and answer.content else answer.text or None
         raise error_of(answer)
 
 

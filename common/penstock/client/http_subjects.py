@@ -9,7 +9,8 @@ from typing import Any
 import orjson
 from pydantic import TypeAdapter
 
-from penstock.client.http_words import text_of
+from penstock.client.checked_arguments import checks_arguments
+from penstock.client.http_words import segment, text_of
 from penstock.store.limits import LimitInForce
 from penstock.store.processes import Process
 
@@ -20,6 +21,7 @@ _LIMITS = TypeAdapter(list[LimitInForce])
 _PROCESSES = TypeAdapter(list[Process])
 
 
+@checks_arguments
 class HttpLimits:
     """The limits over HTTP, as `Client.limits`."""
 
@@ -31,14 +33,15 @@ class HttpLimits:
 
     async def set(self, /, ref: str, **given: Any) -> LimitInForce:
         """Change a limit, or make one. Raises InvalidInput."""
-        return _limits([await self._ask("PATCH", f"/limits/{ref}", given)])[0]
+        return _limits([await self._ask("PATCH", f"/limits/{segment(ref)}", given)])[0]
 
     async def remove(self, ref: str) -> LimitInForce | None:
         """Take back what was set by hand; what is in force then. Raises NotFound."""
-        found = (await self._ask("DELETE", f"/limits/{ref}"))["in_force"]
+        found = (await self._ask("DELETE", f"/limits/{segment(ref)}"))["in_force"]
         return None if found is None else _limits([found])[0]
 
 
+@checks_arguments
 class HttpRules:
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
@@ -50,13 +53,14 @@ class HttpRules:
 
     async def enable(self, ref: str, enabled: bool) -> None:
         """Let it match again, or nothing. Raises NotFound."""
-        await self._ask("POST", f"/rules/{ref}/{'enable' if enabled else 'disable'}", {})
+        await self._ask("POST", f"/rules/{segment(ref)}/{'enable' if enabled else 'disable'}", {})
 
     async def delete(self, ref: str) -> None:
         """Raises NotFound."""
-        await self._ask("DELETE", f"/rules/{ref}")
+        await self._ask("DELETE", f"/rules/{segment(ref)}")
 
 
+@checks_arguments
 class HttpSchedules:
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
@@ -67,17 +71,18 @@ class HttpSchedules:
 
     async def enable(self, ref: str) -> dict[str, Any]:
         """Let it fire again, from now on. Raises NotFound."""
-        return _instants(await self._ask("POST", f"/schedules/{ref}/enable", {}))
+        return _instants(await self._ask("POST", f"/schedules/{segment(ref)}/enable", {}))
 
     async def disable(self, ref: str) -> dict[str, Any]:
         """Let it fire nothing until it is enabled again. Raises NotFound."""
-        return _instants(await self._ask("POST", f"/schedules/{ref}/disable", {}))
+        return _instants(await self._ask("POST", f"/schedules/{segment(ref)}/disable", {}))
 
     async def pause(self, ref: str, seconds: float) -> dict[str, Any]:
         """Let it fire nothing for so many seconds. Raises NotFound."""
-        return _instants(await self._ask("POST", f"/schedules/{ref}/pause", {"seconds": seconds}))
+        return _instants(await self._ask("POST", f"/schedules/{segment(ref)}/pause", {"seconds": seconds}))
 
 
+@checks_arguments
 class HttpWorkers:
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
@@ -88,13 +93,13 @@ class HttpWorkers:
 
     async def named(self, name: str) -> list[Process]:
         """Raises NotFound."""
-        return processes_of(await self._ask("GET", f"/workers/{name}"))
+        return processes_of(await self._ask("GET", f"/workers/{segment(name)}"))
 
     async def cordon(self, names: Sequence[str], cordoned: bool) -> list[str]:
         """Let them take no new work, or again; their names. Raises NotFound."""
         said: list[str] = []
         for name in names:
-            path = f"/workers/{name}/{'cordon' if cordoned else 'uncordon'}"
+            path = f"/workers/{segment(name)}/{'cordon' if cordoned else 'uncordon'}"
             said += (await self._ask("POST", path, {}))["names"]
         return said
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import orjson
 
 from penstock import errors
+from penstock.client.checked_arguments import is_text
 from penstock.errors import ConnectionFailed, ExecutionFailed, InvalidInput, PenstockError
 from penstock.store.execution_list import ExecutionFilter
 
@@ -45,6 +47,11 @@ def filter_of(chosen: ExecutionFilter) -> dict[str, Any]:
     return {**given, "children": given["children"] or None}
 
 
+def segment(name: str) -> str:
+    """Return a name as one segment of a path: a slash or a question mark in it leads to no other route."""
+    return quote(name, safe="")
+
+
 def item_of(value: int | None) -> int:
     return -1 if value is None else value
 
@@ -54,6 +61,11 @@ def text_of(value: Any) -> str | None:
 
 
 def word_of(value: Any) -> Any:
+    """Return the word of a query for a value. Raise InvalidInput for a text that no address can hold."""
     if isinstance(value, datetime):
         return value.isoformat()
+    if isinstance(value, str) and not is_text(value):
+        raise InvalidInput(
+            f"no address can hold {ascii(value)[:60]}", hint="Give text without NUL characters."
+        )
     return str(value).lower() if isinstance(value, bool) else value

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from penstock.client.checked_arguments import checks_arguments
 from penstock.errors import InvalidInput, NotFound
 from penstock.language.definitions.limit import EVERYTHING, Limit
 from penstock.language.definitions.qualified_name import is_ref
@@ -25,6 +26,7 @@ async def in_force(session: Session, ref: str | None = None) -> list[LimitInForc
     return await retried(lambda: limits.in_force(session, ref), deadline=30)
 
 
+@checks_arguments
 class Limits:
     """The limits of an installation: each is a `penstock.store.limits.LimitInForce`."""
 

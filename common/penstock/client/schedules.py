@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import orjson
 
+from penstock.client.checked_arguments import checks_arguments
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.definitions import Schedule
 from penstock.language.definitions.declaration import declare
@@ -29,6 +30,7 @@ WHEN = ("cron", "every", "at", "rrule")
 """Options of which a schedule has one: another one replaces it."""
 
 
+@checks_arguments
 class Schedules:
     """The schedules of an installation: each is a `penstock.store.schedules.reading.ScheduleState`. Every method that
     is given the ref of one raises NotFound where there is none."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, Union, overload
 
+from penstock.client.checked_arguments import check_options, checks_arguments
 from penstock.language.action_ref import ActionCall, ActionRef
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def named_start(
     return (what if isinstance(what, str) else what.ref), params
 
 
+@checks_arguments
 class StartAndWait:
     """A client's `run`."""
 
@@ -65,6 +67,7 @@ class StartAndWait:
     ) -> Any:
         """Start and wait `timeout` seconds at the most: the result. Takes what `start` takes, raises what `result`
         raises."""
+        check_options(self.start, options)
         return await self._run(what, params, timeout, options)
 
     async def _run(

@@ -56,6 +56,8 @@ class Submits:
         for _ in range(2):
             with tracing.producing(START, request.ref, request.tenant):
                 group = await self._starts.prepare(request, params)
+                if not group:
+                    return []
                 try:
                     answered = await self._write(group)
                 except answers.Stale:

@@ -47,6 +47,7 @@ class SyncClient(BlockingStartAndWait, BlockingClient[Client]):
     why = waiting(Client.why)
     cancel = waiting(Client.cancel)
     command = waiting(Client.command)
+    signal = waiting(Client.signal)
     rerun = waiting(Client.rerun)
     answer = waiting(Client.answer)
     flush = waiting(Client.flush)

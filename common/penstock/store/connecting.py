@@ -85,6 +85,12 @@ async def connect(url: str, settings: Settings, *, role: str, timeout: float = 1
         asyncpg.InterfaceError,
         asyncpg.InternalClientError,  # of several hosts none takes writes just now
     ) as error:
+        if "startup parameter" in str(error) and not settings.database_pooler:
+            raise ConfigurationError(
+                f"a pooler{_place(url)} refuses the settings of sessions: {without_password(str(error), url)}",
+                hint="Set PENSTOCK_DATABASE_POOLER=true: then each transaction brings its settings along. That is right for "
+                "PgBouncer in every pool mode. Have it ignore none of them: they would not hold.",
+            ) from None
         raised = ServerFull if isinstance(error, asyncpg.TooManyConnectionsError) else ConnectionFailed
         text = f"{type(error).__name__}: {without_password(str(error), url)}".rstrip(": ")
         hint = next((hint for kind, hint in HINTS if isinstance(error, kind)), HINT)

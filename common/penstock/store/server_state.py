@@ -10,20 +10,28 @@ from penstock.store.rows import first_as, rows_as
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """Its version (as text, and as a `number` such as 160003), whether it takes no writes, whether a crash loses nothing
-    (`safe`, and `commits`: synchronous_commit), and whether it vacuums."""
+    """The version of the server, as text and as a `number` such as 160003, and what its settings are."""
 
     version: str
     number: int
     read_only: bool
+    """It takes no writes."""
+    frozen: bool
+    """Its sessions take none by default. Penstock's do not follow that."""
     safe: bool
+    """A crash loses nothing."""
     commits: str
+    """Its synchronous_commit."""
     vacuums: bool
 
 
 STATE = """
 select current_setting('server_version') as version, current_setting('server_version_num')::integer as number,
     pg_is_in_recovery() or current_setting('transaction_read_only')::boolean as read_only,
+    exists (select from pg_db_role_setting s, unnest(s.setconfig) as setting
+        where s.setdatabase in (0, (select oid from pg_database where datname = current_database()))
+            and s.setrole in (0, (select oid from pg_roles where rolname = current_user))
+            and setting ~ '^default_transaction_read_only=(on|true|yes|1)$') as frozen,
     current_setting('fsync')::boolean and current_setting('full_page_writes')::boolean as safe,
     current_setting('synchronous_commit') as commits,
     current_setting('autovacuum')::boolean and current_setting('track_counts')::boolean as vacuums

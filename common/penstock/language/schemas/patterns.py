@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from penstock.bounds import GROUPS_CAP
 from penstock.errors import CheckTooCostly
 from penstock.language.schemas.budget import Budget
 
@@ -23,6 +24,8 @@ _EACH = 64
 @lru_cache(1024)
 def compiled(pattern: str) -> regex.Pattern[str]:
     """Compile a pattern. Raise ValueError for a text that is not one."""
+    if pattern.count("(") > GROUPS_CAP:
+        raise ValueError(f"it has more than {GROUPS_CAP:,} groups")
     import regex  # not for commands that check nothing
 
     try:

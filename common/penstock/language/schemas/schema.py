@@ -41,7 +41,7 @@ class _Compiled:
             raise DefinitionError(
                 "the schema refers from part to part too often", hint="Shorten the chain of references."
             ) from None
-        self.secrets = secrets.has_secrets(document)
+        self.secrets = any(map(secrets.is_secret, self.validator.parts))
         self.size = size
 
 

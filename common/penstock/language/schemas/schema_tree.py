@@ -16,20 +16,22 @@ LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
 """Keywords whose value is a list of schemas."""
 NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 """Keywords whose value maps names to schemas."""
+_HOLDERS = {word: words for words in (ONE, LISTS, NAMED) for word in words}
 
 
 def inner(schema: Mapping[str, Any]) -> Iterator[tuple[Location, Any]]:
     """The schemas directly inside a schema, with where they are."""
-    for word in ONE:
-        if word in schema:
-            yield (word,), schema[word]
-    for word in LISTS:
-        if isinstance(branches := schema.get(word), list):
-            for index, branch in enumerate(branches):
+    for word, value in schema.items():
+        kind = _HOLDERS.get(word)
+        if kind is None:
+            continue
+        if kind is ONE:
+            yield (word,), value
+        elif kind is LISTS and isinstance(value, list):
+            for index, branch in enumerate(value):
                 yield (word, index), branch
-    for word in NAMED:
-        if isinstance(named := schema.get(word), Mapping):
-            for name, child in named.items():
+        elif kind is NAMED and isinstance(value, dict | Mapping):
+            for name, child in value.items():
                 yield (word, name), child
 
 
@@ -38,7 +40,7 @@ def every(schema: Any) -> Iterator[tuple[Location, Mapping[str, Any]]]:
     pending: list[tuple[Location, Any]] = [((), schema)]
     while pending:
         place, node = pending.pop()
-        if isinstance(node, Mapping):
+        if isinstance(node, dict | Mapping):
             yield place, node
             pending.extend(((*place, *step), child) for step, child in inner(node))
 

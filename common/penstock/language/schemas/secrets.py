@@ -21,7 +21,9 @@ _STEPS_OF_PART = 10
 
 
 def is_secret(schema: Any) -> bool:
-    return isinstance(schema, Mapping) and (schema.get("secret") is True or schema.get("writeOnly") is True)
+    return isinstance(schema, dict | Mapping) and (
+        schema.get("secret") is True or schema.get("writeOnly") is True
+    )
 
 
 def has_secrets(schema: Mapping[str, Any]) -> bool:

@@ -29,7 +29,8 @@ class Validator:
         self.document = document
         self._tests: dict[int, Test] = {}
         self._words: dict[int, dict[str, Test]] = {}
-        parts = [part for _, part in every(document)]
+        parts = self.parts = [part for _, part in every(document)]
+        """Every schema of the document."""
         self._referred = Counter(id(follow(document, part["$ref"])) for part in parts if "$ref" in part)
         self.evaluates = any(_UNEVALUATED & part.keys() for part in parts)
         """Whether anything asks what other keywords have looked at: then branches are asked more than once."""

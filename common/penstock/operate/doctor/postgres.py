@@ -61,6 +61,13 @@ def _writable(state: ServerState) -> Finding:
             "this is a standby, or the database is read-only",
             "Name all hosts in PENSTOCK_DATABASE_URL, with ?target_session_attrs=read-write.",
         )
+    if state.frozen:
+        return warning(
+            "writable",
+            "yes, although default_transaction_read_only is on for this database or role",
+            "Penstock names what its sessions are and goes on. To freeze it, stop the services, or refuse connections: "
+            "alter database ... with allow_connections false.",
+        )
     return ok("writable", "yes")
 
 
