@@ -61,7 +61,7 @@ def explained(program: Program, played: Play, taken: dict[tuple[str, int], float
 def at_once(program: Program, plain: Play) -> bool:
     """Return whether the run looks for signals while a step of hours runs, and two instants are hardly apart: which of them
     comes first is then decided by the look."""
-    kinds = [part for _, part in program.places()]
+    kinds = [part for _, part in program.places]
     if not any(isinstance(part, Step) and part.hours for part in kinds) or not program.sent:
         return False
     instants = sorted(set(plain.instants))

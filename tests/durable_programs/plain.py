@@ -9,7 +9,7 @@ import asyncio
 import random
 import time
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -25,6 +25,7 @@ SOON = 1e-9
 PAUSE = 2e-3
 """Longer than a step takes that takes no hours: what ran when an attempt failed has ended before the next one begins."""
 Rounds = dict[str, list[float]]
+Holds = dict[tuple[str, int], float]
 
 
 class First(NamedTuple):
@@ -35,15 +36,16 @@ class First(NamedTuple):
 class Plain:
     """A context that does everything at once."""
 
-    def __init__(self, program: Program, world: World, rounds: Rounds, holds: dict[str, float]) -> None:
+    def __init__(self, program: Program, world: World, rounds: Rounds, holds: Holds) -> None:
         self.program = program
         self.world = world
         self.rounds = rounds
         self.holds = holds
-        """The steps that were cancelled when an attempt failed: they begin with the attempt after it, and not before the steps
-        that are tried again."""
-        self.cut: set[str] = set()
-        """The steps that were cancelled."""
+        """The calls, the nth of their step, that were cancelled before an attempt failed: they begin with the attempt after it."""
+        self.cut: set[tuple[str, int]] = set()
+        """The calls of steps that were cancelled, or never began because of that."""
+        self._ended: Counter[str] = Counter()
+        """The calls of each step that have ended."""
         self.state: dict[str, Any] = {}
         self.undos: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
         self.instants: list[float] = []
@@ -69,28 +71,28 @@ class Plain:
         try:
             return await self._step(name, function, *args, retry=retry)
         except asyncio.CancelledError:
-            self.cut.add(args[0])
+            self.cut.add((args[0], self._ended[args[0]]))
             raise
 
     async def _step(self, name: str, function: Callable[..., Any], *args: Any, retry: Any) -> Any:
         place, step, _ = args
-        if place in self.holds:
-            await self._until(self.holds[place])
         for round in range(1 + len(self.rounds[place])):
             if round:
                 await self._until(self.rounds[place][round - 1])
             for tried in range(retry["max_attempts"]):
                 if tried and retry["initial_delay"]:
                     await self.sleep(retry["initial_delay"])
+                if (hold := self.holds.get((place, self._ended[place]))) is not None:
+                    await self._until(hold)
                 await self._turn()
                 self.running[place] = tried + 1 == retry["max_attempts"] or not step.retryable
                 try:
                     return await function(*args)
-                except NonRetryable as error:
+                except (NonRetryable, OSError) as error:
+                    self._ended[place] += 1
                     failure = self._failed(name, place, error)
-                    break
-                except OSError as error:
-                    failure = self._failed(name, place, error)
+                    if isinstance(error, NonRetryable):
+                        break
                 finally:
                     del self.running[place]
         self.told_at.setdefault(place, (len(self.world.calls), frozenset(self.world.children)))
@@ -103,7 +105,7 @@ class Plain:
 
     def unsaid(self) -> set[str]:
         """Return the steps whose function runs and will fail, when an attempt has ended that could be told so."""
-        steps = dict(self.program.places())
+        steps = dict(self.program.places)
         return {
             place
             for place, last in self.running.items()
@@ -211,7 +213,7 @@ class Plain:
 
 async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
     """Cancel tasks, and wait until they have ended."""
-    open_tasks = list(tasks)
+    open_tasks = sorted(tasks, key=lambda task: int(task.get_name().removeprefix("Task-")))
     for task in open_tasks:
         task.cancel()
     if open_tasks:
@@ -222,6 +224,6 @@ def arrivals(program: Program) -> dict[str, float]:
     """Return after how many seconds what comes for each wait."""
     return {
         wait_name(place): span(f"{place}+", wait.comes)
-        for place, wait in program.places()
+        for place, wait in program.places
         if isinstance(wait, Wait) and wait.comes is not None
     }

@@ -13,7 +13,7 @@ from typing import Any
 from penstock import NonRetryable
 from penstock.errors import StepFailed
 from tests.durable_programs.interpreter import Interpreter, leaves
-from tests.durable_programs.plain import PAUSE, Plain, Rounds, cancel_all
+from tests.durable_programs.plain import PAUSE, Holds, Plain, Rounds, cancel_all
 from tests.durable_programs.statements import Program, span
 from tests.durable_programs.virtual_time import Stuck, run_virtually
 from tests.durable_programs.world import MARK, World
@@ -87,7 +87,8 @@ async def _attempt(plain: Plain, last: bool) -> tuple[tuple[Any, ...], BaseExcep
         if not last and not final(error):
             return failed_as(error), error
         outcome = failed_as(error)
-    await cancel_all(asyncio.all_tasks() - before)
+    while tasks := asyncio.all_tasks() - before:
+        await cancel_all(tasks)
     if outcome[0] != "completed":
         for function, args in reversed(plain.undos):
             with suppress(Exception):
@@ -104,7 +105,7 @@ def play(
 ) -> Play:
     """Play a program without any interruption. `seed` decides what comes first of what happens at once."""
     rounds: Rounds = defaultdict(list)
-    holds: dict[str, float] = {}
+    holds: Holds = {}
     loose: set[str] = set()
     attempts = program.attempts
     while True:
@@ -134,5 +135,6 @@ def play(
         loose |= running
         for place in causes | unsaid:
             rounds[place].append(now + PAUSE)
-        for place in plain.cut - causes - unsaid:
-            holds[place] = now + PAUSE
+        for place, call in plain.cut:
+            if place not in causes | unsaid:
+                holds[place, call] = now + PAUSE

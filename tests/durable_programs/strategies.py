@@ -144,12 +144,14 @@ def body(kind: Kind, depth: int) -> Statements:
 def programs(draw: Draw, depth: int = DEPTH) -> Program:
     kind: Kind = "again" if draw(st.integers(0, 2)) == 2 else "once"
     root = s.Block(draw(several(body(kind, depth), 1, 4)))
+    hours = any(isinstance(part, s.Step) and part.hours for _, part in Program(root).places)
+    cancelled = kind == "once" and not hours and draw(st.integers(0, 11)) == 11  # the kit cancels only what waits
     sent = st.lists(st.tuples(st.sampled_from(("go", "stop")), st.integers(0, 4)), max_size=4).map(tuple)
     return Program(
         root,
         attempts=1 if kind == "once" else draw(st.integers(2, 5)),
         sent=draw(sent),
-        cancelled=draw(st.integers(1, 3)) if kind == "once" and draw(st.integers(0, 11)) == 11 else None,
+        cancelled=draw(st.integers(1, 3)) if cancelled else None,
     )
 
 

@@ -114,14 +114,15 @@ class Attempt:
         outcome: Outcome = root.result()
         if outcome.error is not None and self._retried(outcome):
             core.waiting.staying = True
+            core.journal.forget_unasked()
             await deliveries.finish_running()
             await core.write_values()
             steps = tuple(deliveries.causes(outcome.error.steps))
             return Outcome(outcome.kind, error=replace(outcome.error, steps=steps, told=core.journal.told))
-        if tasks := core.loop.open_tasks():
+        while tasks := core.loop.open_tasks():  # those that are made meanwhile are cancelled in their turn
             for task in tasks:
                 task.cancel()
-            await deliveries.run(root, lambda: not core.loop.open_tasks())
+            await deliveries.run(root, lambda tasks=tasks: all(task.done() for task in tasks))
         if outcome.kind == "completed":
             _check_end(core)
         elif outcome.error is not None:
