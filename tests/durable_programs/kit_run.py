@@ -31,8 +31,8 @@ from tests.durable_programs.world import MARK, World
 
 logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # errors of tasks that a program never awaits
 
-LOOK = 60.0
-"""Seconds between two looks for signals while a step of hours runs. Half a second would be a hundred thousand looks."""
+LOOK = 300.0
+"""Seconds between two looks for signals while a step of hours runs. Half a second would be half a million looks."""
 MOST_ATTEMPTS = 300
 PLAYED: ContextVar[tuple[Program, World]] = ContextVar("played")
 FAILED = re.compile(r"p\.program failed: (?:\w+\.)*(\w+): (.*)", re.DOTALL)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from penstock.errors import ClaimLost, DefinitionError, ReplayMismatch
@@ -122,7 +123,7 @@ class Attempt:
         while tasks := core.loop.open_tasks():  # those that are made meanwhile are cancelled in their turn
             for task in tasks:
                 task.cancel()
-            await deliveries.run(root, lambda tasks=tasks: all(task.done() for task in tasks))
+            await deliveries.run(root, partial(_all_done, tasks))
         if outcome.kind == "completed":
             _check_end(core)
         elif outcome.error is not None:
@@ -133,6 +134,10 @@ class Attempt:
                 outcome.error = replace(outcome.error, message=message)
         await deliveries.finish()
         return outcome
+
+
+def _all_done(tasks: Sequence[asyncio.Task[Any]]) -> bool:
+    return all(task.done() for task in tasks)
 
 
 def _check_end(core: Core) -> None:
