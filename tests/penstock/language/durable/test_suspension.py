@@ -131,11 +131,13 @@ async def test_step_begins_after_value_of_sibling_is_written() -> None:
 async def test_task_made_while_cancelled_is_cancelled(run: DurableRun) -> None:
     @action(pack="t")
     async def leaves(ctx: DurableContext) -> str:
+        made = []
+
         async def left() -> None:
             try:
                 await ctx.signal("go")
             finally:
-                asyncio.create_task(ctx.signal("never"))
+                made.append(asyncio.create_task(ctx.signal("never")))
 
         task = asyncio.create_task(left())
         await ctx.step("work", work)
