@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.durable_programs import statements as s
-from tests.durable_programs.agreement import Disagreement
+from tests.durable_programs.agreement import Disagreement, check
 from tests.durable_programs.faults import FAULTS
 from tests.durable_programs.plain_play import play
 from tests.durable_programs.programs import check_programs
@@ -48,3 +48,8 @@ def test_plain_play_retries_only_failed_steps() -> None:
 def test_plain_play_hears_signal_sent_during_step() -> None:
     program = Program(s.Block((s.Step(hours=30 * 24), s.Signal("go", timeout=0))), sent=(("go", 1),))
     assert play(program).outcome == ("completed", ["a<0.0>", "go0"])
+
+
+def test_kit_hears_signal_sent_during_step() -> None:
+    program = Program(s.Block((s.Step(hours=30 * 24), s.Signal("go", timeout=0))), sent=(("go", 1),))
+    assert check(program).outcome == ("completed", ["a<0.0>", "go0"])

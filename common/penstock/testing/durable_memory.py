@@ -239,6 +239,7 @@ class AttemptMemory:
 
     async def record(self, records: Sequence[Record]) -> Mapping[Key, Record]:
         self._memory.check(self._attempt)
+        self._memory.arrive()  # a deadline passes only if no signal was sent by now
         return self._memory.write(records)
 
     async def resolved(self, result: Any) -> Any:
