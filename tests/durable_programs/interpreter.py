@@ -179,7 +179,8 @@ class Interpreter:
         try:
             return await task
         except asyncio.CancelledError:
-            if not task.cancelled():
+            me = asyncio.current_task()
+            if not task.cancelled() or (me is not None and me.cancelling()):
                 raise
             return "cancelled"
 

@@ -7,7 +7,9 @@ import logging
 import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextvars import ContextVar
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +17,7 @@ import orjson
 
 from penstock import DurableContext, action
 from penstock.errors import ExecutionFailed
+from penstock.language.definitions.action import Action
 from penstock.language.durable import waiting
 from penstock.language.durable.records import Child, Key, Record
 from penstock.testing import DurableRun
@@ -28,9 +31,10 @@ from tests.durable_programs.world import MARK, World
 
 logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # errors of tasks that a program never awaits
 
-LOOK = 60.0
-"""Seconds between two looks for signals while a step of hours runs. Half a second would be a hundred thousand looks."""
+LOOK = 300.0
+"""Seconds between two looks for signals while a step of hours runs. Half a second would be half a million looks."""
 MOST_ATTEMPTS = 300
+PLAYED: ContextVar[tuple[Program, World]] = ContextVar("played")
 FAILED = re.compile(r"p\.program failed: (?:\w+\.)*(\w+): (.*)", re.DOTALL)
 
 
@@ -138,19 +142,25 @@ def play_in_kit(program: Program, crashes: Collection[int] = (), *, seed: int = 
     return plays[0]
 
 
+@cache
+def _action(attempts: int) -> Action[..., Any]:
+    @action(pack="p", ref="p.program", retry={"max_attempts": attempts, "initial_delay": 0})
+    async def function(ctx: DurableContext) -> Any:
+        program, world = PLAYED.get()
+        return await Interpreter(ctx, world).play(program.body, "0", {})
+
+    return function
+
+
 async def _play(program: Program, crashes: Collection[int], seed: int, plays: list[KitPlay]) -> None:
     world = World(seed)
     run = CrashedRun(world, crashes)
-
-    @action(pack="p", ref="p.program", retry={"max_attempts": program.attempts, "initial_delay": 0})
-    async def function(ctx: DurableContext) -> Any:
-        return await Interpreter(ctx, world).play(program.body, "0", {})
-
+    PLAYED.set((program, world))
     run.child(CHILD, world.child)
     for after, name, value in program.signals():
         run.signal(name, value, after=after)
     come = arrivals(program)
-    for place, wait in program.places():
+    for place, wait in program.places:
         if isinstance(wait, Wait) and (name := wait_name(place)) in come:
             for _ in range(3):  # for each time that the wait begins anew
                 (run.answer if wait.ask else run.event)(name, name=name, after=come[name])
@@ -158,7 +168,7 @@ async def _play(program: Program, crashes: Collection[int], seed: int, plays: li
         run.cancel(after=span("cancel", program.cancelled))
     outcome: tuple[Any, ...]
     try:
-        outcome = ("completed", await run(function))
+        outcome = ("completed", await run(_action(program.attempts)))
     except ExecutionFailed as error:
         outcome = _failed(str(error))
     except Stuck:
@@ -169,7 +179,7 @@ async def _play(program: Program, crashes: Collection[int], seed: int, plays: li
         outcome = ("broken", repr(error))
     state = {
         place: run.state(place)
-        for place, value in program.places()
+        for place, value in program.places
         if isinstance(value, Value) and value.kind == "set" and run.state(place) is not None
     }
     play = KitPlay(outcome, world, state)

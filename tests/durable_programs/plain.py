@@ -9,8 +9,8 @@ import asyncio
 import random
 import time
 import uuid
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -21,10 +21,11 @@ from tests.durable_programs.statements import Program, Step, Wait, span, wait_na
 from tests.durable_programs.world import World
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
-SOON = 1e-9
+SOON = 1e-8
 PAUSE = 2e-3
 """Longer than a step takes that takes no hours: what ran when an attempt failed has ended before the next one begins."""
 Rounds = dict[str, list[float]]
+Holds = dict[tuple[str, int], float]
 
 
 class First(NamedTuple):
@@ -35,15 +36,21 @@ class First(NamedTuple):
 class Plain:
     """A context that does everything at once."""
 
-    def __init__(self, program: Program, world: World, rounds: Rounds, holds: dict[str, float]) -> None:
+    def __init__(
+        self, program: Program, world: World, rounds: Rounds, holds: Holds, failures: Sequence[float]
+    ) -> None:
         self.program = program
         self.world = world
         self.rounds = rounds
+        self.failures = failures
+        """The instants at which attempts failed. Nothing begins and nothing is told until the attempt after it begins."""
         self.holds = holds
-        """The steps that were cancelled when an attempt failed: they begin with the attempt after it, and not before the steps
-        that are tried again."""
-        self.cut: set[str] = set()
-        """The steps that were cancelled."""
+        """The calls, the nth of their step, that were cancelled before an attempt failed: they begin with the next attempt."""
+        self.cut: set[tuple[str, int]] = set()
+        """The calls of steps that were cancelled, or never began because of that."""
+        self._begun: set[str] = set()
+        self._ended: Counter[str] = Counter()
+        """The calls of each step that have ended."""
         self.state: dict[str, Any] = {}
         self.undos: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
         self.instants: list[float] = []
@@ -65,32 +72,48 @@ class Plain:
         """Wait until every task waits: nothing starts before, and what is cancelled until then never does."""
         await asyncio.sleep(SOON)
 
+    async def _next_attempt(self) -> None:
+        """Wait for the next attempt where one has failed: what ended meanwhile is told then, in the order in which it ended."""
+        now = time.monotonic()
+        for failed in self.failures:
+            if failed < now < failed + PAUSE:
+                await self._until(failed + PAUSE + (now - failed) / PAUSE * SOON / 2)
+
     async def step(self, name: str, function: Callable[..., Any], *args: Any, retry: Any) -> Any:
         try:
             return await self._step(name, function, *args, retry=retry)
         except asyncio.CancelledError:
-            self.cut.add(args[0])
+            self.cut.add((args[0], self._ended[args[0]]))
+            if args[0] in self._begun:  # it takes a turn to end, in which other calls begin
+                over = time.monotonic() + 2 * SOON
+                while (left := over - time.monotonic()) > SOON / 4:
+                    with suppress(asyncio.CancelledError):
+                        await asyncio.sleep(left)
             raise
 
     async def _step(self, name: str, function: Callable[..., Any], *args: Any, retry: Any) -> Any:
         place, step, _ = args
-        if place in self.holds:
-            await self._until(self.holds[place])
         for round in range(1 + len(self.rounds[place])):
             if round:
                 await self._until(self.rounds[place][round - 1])
             for tried in range(retry["max_attempts"]):
                 if tried and retry["initial_delay"]:
                     await self.sleep(retry["initial_delay"])
+                if (hold := self.holds.get((place, self._ended[place]))) is not None:
+                    await self._until(hold)
+                await self._next_attempt()
                 await self._turn()
+                self._begun.add(place)
                 self.running[place] = tried + 1 == retry["max_attempts"] or not step.retryable
                 try:
-                    return await function(*args)
-                except NonRetryable as error:
+                    value = await function(*args)
+                    await self._next_attempt()
+                    return value
+                except (NonRetryable, OSError) as error:
+                    self._ended[place] += 1
                     failure = self._failed(name, place, error)
-                    break
-                except OSError as error:
-                    failure = self._failed(name, place, error)
+                    if isinstance(error, NonRetryable):
+                        break
                 finally:
                     del self.running[place]
         self.told_at.setdefault(place, (len(self.world.calls), frozenset(self.world.children)))
@@ -103,7 +126,7 @@ class Plain:
 
     def unsaid(self) -> set[str]:
         """Return the steps whose function runs and will fail, when an attempt has ended that could be told so."""
-        steps = dict(self.program.places())
+        steps = dict(self.program.places)
         return {
             place
             for place, last in self.running.items()
@@ -116,6 +139,10 @@ class Plain:
         await self._turn()
         await asyncio.sleep(self.world.delay(f"start of {place}"))
 
+    async def _end(self, place: str) -> None:
+        """Wait until a child's end is told: another result may be told first."""
+        await asyncio.sleep(SOON + self.world.delay(f"end of {place}"))
+
     async def run(self, ref: str, parameters: dict[str, Any]) -> Any:
         await self._start(parameters["place"])
         text = ""
@@ -124,13 +151,13 @@ class Plain:
         except OSError as error:
             text = f"{ref} failed: {error}"
         finally:
-            await asyncio.sleep(SOON)
+            await self._end(parameters["place"])
         raise StepFailed(text, name=ref, type="OSError")
 
     async def map(self, ref: str, items: list[dict[str, Any]], concurrency: int) -> list[Any]:
         await self._start(str(items))
         values = [self.world.child(**item) for item in items]
-        await asyncio.sleep(SOON)
+        await self._end(str(items))
         return values
 
     async def signal(self, name: str, timeout: float | None = None) -> Any:
@@ -211,7 +238,7 @@ class Plain:
 
 async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
     """Cancel tasks, and wait until they have ended."""
-    open_tasks = list(tasks)
+    open_tasks = sorted(tasks, key=lambda task: int(task.get_name().removeprefix("Task-")))
     for task in open_tasks:
         task.cancel()
     if open_tasks:
@@ -222,6 +249,6 @@ def arrivals(program: Program) -> dict[str, float]:
     """Return after how many seconds what comes for each wait."""
     return {
         wait_name(place): span(f"{place}+", wait.comes)
-        for place, wait in program.places()
+        for place, wait in program.places
         if isinstance(wait, Wait) and wait.comes is not None
     }

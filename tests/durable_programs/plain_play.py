@@ -13,7 +13,7 @@ from typing import Any
 from penstock import NonRetryable
 from penstock.errors import StepFailed
 from tests.durable_programs.interpreter import Interpreter, leaves
-from tests.durable_programs.plain import PAUSE, Plain, Rounds, cancel_all
+from tests.durable_programs.plain import PAUSE, SOON, Holds, Plain, Rounds, cancel_all
 from tests.durable_programs.statements import Program, span
 from tests.durable_programs.virtual_time import Stuck, run_virtually
 from tests.durable_programs.world import MARK, World
@@ -85,9 +85,12 @@ async def _attempt(plain: Plain, last: bool) -> tuple[tuple[Any, ...], BaseExcep
         outcome = ("cancelled",)
     except Exception as error:
         if not last and not final(error):
+            await asyncio.sleep(SOON / 2)  # until every task waits
             return failed_as(error), error
         outcome = failed_as(error)
-    await cancel_all(asyncio.all_tasks() - before)
+    await asyncio.sleep(SOON / 2)  # until every task waits
+    while tasks := asyncio.all_tasks() - before:
+        await cancel_all(tasks)
     if outcome[0] != "completed":
         for function, args in reversed(plain.undos):
             with suppress(Exception):
@@ -104,24 +107,30 @@ def play(
 ) -> Play:
     """Play a program without any interruption. `seed` decides what comes first of what happens at once."""
     rounds: Rounds = defaultdict(list)
-    holds: dict[str, float] = {}
+    holds: Holds = {}
+    failures: list[float] = []
     loose: set[str] = set()
     attempts = program.attempts
     while True:
         attempts -= 1
         plain = Plain(
-            program, World(seed, shuffled, dict(durations or {}), records_at_once=True), rounds, holds
+            program,
+            World(seed, shuffled, dict(durations or {}), records_at_once=True),
+            rounds,
+            holds,
+            failures,
         )
-        tried: list[tuple[Any, BaseException | None, float, set[str], set[str]]] = []
+        tried: list[tuple[Any, BaseException | None, float, set[str], set[str], set[tuple[str, int]]]] = []
 
         async def attempt(plain: Plain = plain, last: bool = attempts <= 0, tried: list[Any] = tried) -> None:
-            tried.append((*await _attempt(plain, last), time.monotonic(), plain.unsaid(), set(plain.running)))
+            ended = (*await _attempt(plain, last), time.monotonic(), plain.unsaid(), set(plain.running))
+            tried.append((*ended, set(plain.cut)))
 
         try:
             run_virtually(attempt())
         except Stuck:
             return Play(("stuck",), plain.world, instants=plain.instants)
-        [(outcome, error, now, unsaid, running)] = tried
+        [(outcome, error, now, unsaid, running, cut)] = tried
         if error is None:
             return Play(outcome, plain.world, plain.state, loose, plain.instants)
         causes = {error.place for error in chain(error) if hasattr(error, "place")}
@@ -134,5 +143,7 @@ def play(
         loose |= running
         for place in causes | unsaid:
             rounds[place].append(now + PAUSE)
-        for place in plain.cut - causes - unsaid:
-            holds[place] = now + PAUSE
+        failures.append(now)
+        for place, call in cut:
+            if place not in causes | unsaid:
+                holds[place, call] = now + PAUSE

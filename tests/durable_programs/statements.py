@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from zlib import crc32
 
 HOUR = 3600.0
@@ -200,13 +201,16 @@ class Program:
     sent: tuple[tuple[str, int], ...] = ()
     cancelled: int | None = None
 
-    def places(self) -> Iterator[tuple[str, Statement]]:
-        """Yield every statement that may be played, with its place."""
+    @cached_property
+    def places(self) -> Sequence[tuple[str, Statement]]:
+        """Every statement that may be played, with its place."""
         open_parts: list[tuple[str, Statement]] = [("0", self.body)]
+        places = []
         while open_parts:
             place, statement = open_parts.pop()
-            yield place, statement
+            places.append((place, statement))
             open_parts.extend(statement.parts(place))
+        return places
 
     def signals(self) -> list[tuple[float, str, str]]:
         """Return when which signal is sent, in seconds from the beginning, and its value."""

@@ -42,6 +42,25 @@ def steps(draw: Draw, kind: Kind) -> s.Step:
     )
 
 
+signals = st.sampled_from(("go", "stop"))
+
+
+@st.composite
+def hearings(draw: Draw) -> s.Block:
+    """A step of hours, in which a signal may be sent, and the wait for it."""
+    hours = draw(st.integers(20, 90))
+    return s.Block((s.Step(draw(names), hours=hours), s.Signal(draw(signals), draw(st.integers(0, 1)))))
+
+
+@st.composite
+def compensated(draw: Draw, kind: Kind) -> s.Block:
+    """Branches that register compensations in an order of their own, and a step after them that fails."""
+    before = steps(kind) if kind == "again" else st.one_of(steps(kind), steps(kind), waits())
+    count = draw(st.integers(2, 3))
+    undos = tuple(s.Block((*draw(several(before, 0, 1)), s.Undo())) for _ in range(count))
+    return s.Block((s.Branches(draw(kinds), undos), s.Step(fails=ALWAYS)))
+
+
 @st.composite
 def waits(draw: Draw) -> Statement:
     days = draw(st.integers(1, 3))
@@ -50,7 +69,7 @@ def waits(draw: Draw) -> Statement:
             return s.Sleep(days)
         case 3 | 4:
             timeout = draw(st.one_of(st.integers(0, 3), st.none()))
-            return s.Signal(draw(st.sampled_from(("go", "stop"))), timeout, draw(st.integers(1, 3)))
+            return s.Signal(draw(signals), timeout, draw(st.integers(1, 3)))
         case _:
             return s.Wait(draw(st.booleans()), draw(st.one_of(st.integers(0, 3), st.none())), days)
 
@@ -72,7 +91,8 @@ def others(draw: Draw, kind: Kind) -> Statement:
 
 @cache
 def leaf(kind: Kind) -> Statements:
-    return st.one_of(steps(kind), steps(kind), steps(kind), waits(), others(kind), others(kind))
+    heard = waits() if kind == "again" else hearings()
+    return st.one_of(steps(kind), steps(kind), steps(kind), waits(), others(kind), others(kind), heard)
 
 
 def several(part: Statements, least: int = 1, most: int = 3) -> st.SearchStrategy[tuple[Statement, ...]]:
@@ -134,6 +154,7 @@ def body(kind: Kind, depth: int) -> Statements:
         pipelines(kind, depth - 1),
         st.builds(s.Workers, st.integers(1, 3), st.integers(0, 4), body(kind, depth - 1)),
         tries(kind, depth - 1),
+        compensated(kind),
     ]
     if HAS_FIRST:
         compound.append(races(kind, depth - 1))
@@ -144,13 +165,18 @@ def body(kind: Kind, depth: int) -> Statements:
 def programs(draw: Draw, depth: int = DEPTH) -> Program:
     kind: Kind = "again" if draw(st.integers(0, 2)) == 2 else "once"
     root = s.Block(draw(several(body(kind, depth), 1, 4)))
-    sent = st.lists(st.tuples(st.sampled_from(("go", "stop")), st.integers(0, 4)), max_size=4).map(tuple)
+    hours = any(isinstance(part, s.Step) and part.hours for _, part in Program(root).places)
+    cancelled = (
+        kind == "once" and not hours and draw(st.integers(0, 11)) == 11
+    )  # the kit cancels only what waits
+    sent = st.lists(st.tuples(signals, st.integers(0, 4)), max_size=4).map(tuple)
     return Program(
         root,
         attempts=1 if kind == "once" else draw(st.integers(2, 5)),
         sent=draw(sent),
-        cancelled=draw(st.integers(1, 3)) if kind == "once" and draw(st.integers(0, 11)) == 11 else None,
+        cancelled=draw(st.integers(1, 3)) if cancelled else None,
     )
 
 
-crash_points = st.lists(st.integers(0, 40), max_size=3, unique=True)
+crash_points = st.lists(st.one_of(st.integers(0, 40), st.integers(-8, -1)), max_size=3, unique=True)
+"""Commits from the beginning, and from the end, where compensations are."""

@@ -1,32 +1,32 @@
-"""Random durable programs against the oracle: 300 with crashes, the same in each run of the tests."""
+"""Random durable programs against the oracle, the same in each run of the tests; and faults that they have to find."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
 
 from tests.durable_programs import statements as s
-from tests.durable_programs.agreement import check_crashed
+from tests.durable_programs.agreement import Disagreement, check
+from tests.durable_programs.faults import FAULTS
 from tests.durable_programs.plain_play import play
+from tests.durable_programs.programs import check_programs
 from tests.durable_programs.statements import Program
-from tests.durable_programs.strategies import crash_points, programs
 
-PROGRAMS = 300
 pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
 
 
-@settings(
-    max_examples=PROGRAMS,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=(Phase.generate,),  # tests/chaos/test_durable_programs.py makes what disagrees small
-    suppress_health_check=list(HealthCheck),
-)
-@given(programs(depth=2), crash_points)
-def test_crashes_change_nothing_in_programs(program: Program, points: list[int]) -> None:
-    assume(play(program).outcome != ("stuck",))
-    check_crashed(program, points)
+def test_crashes_change_nothing_in_programs() -> None:
+    check_programs()
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=[fault.__name__ for fault in FAULTS])
+def test_fault_put_back_is_found(
+    fault: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault(monkeypatch)
+    with pytest.raises(Disagreement):
+        check_programs()
 
 
 def test_plain_play_undoes_last_registered_first() -> None:
@@ -48,3 +48,8 @@ def test_plain_play_retries_only_failed_steps() -> None:
 def test_plain_play_hears_signal_sent_during_step() -> None:
     program = Program(s.Block((s.Step(hours=30 * 24), s.Signal("go", timeout=0))), sent=(("go", 1),))
     assert play(program).outcome == ("completed", ["a<0.0>", "go0"])
+
+
+def test_kit_hears_signal_sent_during_step() -> None:
+    program = Program(s.Block((s.Step(hours=30 * 24), s.Signal("go", timeout=0))), sent=(("go", 1),))
+    assert check(program).outcome == ("completed", ["a<0.0>", "go0"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import selectors
 import time
 from collections.abc import Coroutine, Iterator
@@ -39,6 +40,15 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self.clock.now
+
+    @property
+    def _clock_resolution(self) -> float:
+        """A timer that is due now runs, however late it is: a constant is rounded away after a hundred days."""
+        return 2 * math.ulp(self.clock.now)
+
+    @_clock_resolution.setter
+    def _clock_resolution(self, _: float) -> None:
+        """asyncio sets that of the real clock."""
 
 
 @contextmanager

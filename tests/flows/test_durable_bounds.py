@@ -13,6 +13,7 @@ from penstock.errors import ExecutionFailed, StepTimedOut
 from penstock.language.workflows import from_body
 from penstock.operate import why
 from penstock.operate.durable_steps import steps_of
+from penstock.store import overview
 from tests.flows.installation import Installation
 
 pytestmark = pytest.mark.either_transport
@@ -127,3 +128,6 @@ async def test_why_names_the_event_that_is_awaited(house: Installation) -> None:
     says = (await why.why(house.session, id, house.session.settings)).says
     assert "an event of bound.paid that fits `event.payload.order == order`, for" in says
     assert await house.rows("select 1 from attempt where execution_id = $1 and error is not null", id) == []
+    standing = {group.cause: group.count for group in await overview.standing(house.session)}
+    assert (standing["asleep"], standing["event"]) == (1, 1)
+    assert "human" not in standing

@@ -7,13 +7,14 @@ from uuid import UUID
 import orjson
 
 from penstock.errors import Conflict, DefinitionError
-from penstock.language.durable.records import STATE, Child, History, Key, Record
+from penstock.language.durable.records import STATE, History, Key
 from penstock.language.durable.replay import Replayed
 from penstock.language.durable.replay import replay as replay_code
 from penstock.language.loading import Definitions
 from penstock.operate.executions import one
 from penstock.store import clock, steps
 from penstock.store.database import Session
+from penstock.store.run_records import child_of, record_of
 
 
 async def replay(session: Session, id: UUID, definitions: Definitions) -> Replayed:
@@ -33,22 +34,8 @@ async def replay(session: Session, id: UUID, definitions: Definitions) -> Replay
     history = History(await clock.now(session))
     for step in recorded:
         if step.kind != STATE:
-            key = Key(step.name, step.ordinal)
-            history.records[key] = Record(
-                key,
-                step.place,
-                step.kind,
-                step.status,
-                step.result,
-                step.error,
-                step.tries,
-                step.took,
-                step.asked_after,
-                step.told,
-                step.at,
-            )
+            record = record_of(step)
+            history.records[record.key] = record
     for child in await steps.children(session, [id]):
-        history.children[Key(child.name, child.ordinal)] = Child(
-            UUID(int=child.id.int), child.status, child.ended, child.result, child.error, child.finished_at
-        )
+        history.children[Key(child.name, child.ordinal)] = child_of(child)
     return await replay_code(action.function, action.bind(params), history)

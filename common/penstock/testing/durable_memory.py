@@ -70,10 +70,9 @@ class Memory:
             raise ClaimLost("another attempt has begun")
 
     def load(self) -> History:
-        records = {key: record for key, record in self.records.items() if record.kind != STATE}
-        return History(
-            self.now, copy.deepcopy(records), copy.deepcopy(self.children), self._ends_as, self._failure
-        )
+        records = {key: copy.copy(record) for key, record in self.records.items() if record.kind != STATE}
+        children = {key: copy.copy(child) for key, child in self.children.items()}
+        return History(self.now, records, children, self._ends_as, self._failure)
 
     def write(self, records: Sequence[Record]) -> Mapping[Key, Record]:
         kept: dict[Key, Record] = {}
@@ -83,7 +82,7 @@ class Memory:
                 if (other := self._stands(record)) is None:
                     self._put(record)
                 else:
-                    kept[record.key] = copy.deepcopy(other)
+                    kept[record.key] = copy.copy(other)
 
         self._commit(list(records), store)
         return kept
@@ -103,7 +102,7 @@ class Memory:
             there = self.records[record.key]
             there.told = record.told if there.told is None else there.told
             return
-        stored = self.records[record.key] = copy.deepcopy(record)
+        stored = self.records[record.key] = copy.copy(record)
         stored.unless, stored.attempt, stored.at = None, self._attempt, self.now
 
     async def start(self, start: ChildStart) -> Child:
@@ -111,7 +110,7 @@ class Memory:
         if key not in self.children:
             self._commit([start.record], lambda: self._store(start))
         await self.run_children()
-        return copy.deepcopy(self.children[key])
+        return copy.copy(self.children[key])
 
     def _store(self, start: ChildStart) -> None:
         key = start.record.key
@@ -184,8 +183,8 @@ class Memory:
         self, signals: Sequence[Key], children: Sequence[UUID]
     ) -> tuple[Sequence[Record], Mapping[UUID, Child]]:
         """Return the signals among `signals` that were sent, and the children among `children` that have ended."""
-        ended = {c.id: copy.deepcopy(c) for c in self.children.values() if c.id in children and c.ended}
-        return [copy.deepcopy(self.records[key]) for key in signals if key in self.records], ended
+        ended = {c.id: copy.copy(c) for c in self.children.values() if c.id in children and c.ended}
+        return [copy.copy(self.records[key]) for key in signals if key in self.records], ended
 
     def cancel(self, ids: Sequence[UUID]) -> None:
         """These children are not needed any more."""
@@ -240,6 +239,7 @@ class AttemptMemory:
 
     async def record(self, records: Sequence[Record]) -> Mapping[Key, Record]:
         self._memory.check(self._attempt)
+        self._memory.arrive()  # a deadline passes only if no signal was sent by now
         return self._memory.write(records)
 
     async def resolved(self, result: Any) -> Any:

@@ -14,8 +14,9 @@ from penstock.language.durable.records import CHILDREN, MAP, STATE, TOLD, Child,
 from penstock.store import executions, steps
 from penstock.store.database import Session, retried
 from penstock.store.group_commit import GroupCommit
+from penstock.store.run_records import child_of, record_of
 from penstock.store.staged_messages import StagedMessage
-from penstock.store.steps import StepWrite, StoredChild, StoredStep, Unwritten
+from penstock.store.steps import StepWrite, Unwritten
 from penstock_worker.durable.child_starts import Answer, ChildOrder, start_children
 from penstock_worker.durable.item_workflow import ensure_item_workflow
 
@@ -123,7 +124,7 @@ class Recorder:
         ended = {c.id: c for c in await steps.ended_children(self._reading, ids)} if ids else {}
         return [
             (
-                [_record(step) for step in sent if step.execution_id == order.execution],
+                [record_of(step) for step in sent if step.execution_id == order.execution],
                 {id: child_of(ended[id]) for id in order.children if id in ended},
             )
             for order in orders
@@ -136,7 +137,7 @@ class Recorder:
         }
         for step in await steps.read(self._reading, ids):
             if step.kind != STATE:
-                found[step.execution_id].records[Key(step.name, step.ordinal)] = _record(step)
+                found[step.execution_id].records[Key(step.name, step.ordinal)] = record_of(step)
         parents = [
             id for id, history in found.items() if any(_has_child(r) for r in history.records.values())
         ]
@@ -161,26 +162,3 @@ def _failure(text: str | None) -> Failure | None:
 
 def _has_child(record: Record) -> bool:
     return record.kind in CHILDREN and not record.final
-
-
-def _record(step: StoredStep) -> Record:
-    return Record(
-        Key(step.name, step.ordinal),
-        step.place,
-        step.kind,
-        step.status,
-        step.result,
-        step.error,
-        step.tries,
-        step.took,
-        step.asked_after,
-        step.told,
-        step.at,
-        step.attempt,
-    )
-
-
-def child_of(stored: StoredChild) -> Child:
-    return Child(
-        UUID(int=stored.id.int), stored.status, stored.ended, stored.result, stored.error, stored.finished_at
-    )

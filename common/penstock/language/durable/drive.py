@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from penstock.errors import ClaimLost, DefinitionError, ReplayMismatch
@@ -114,14 +115,15 @@ class Attempt:
         outcome: Outcome = root.result()
         if outcome.error is not None and self._retried(outcome):
             core.waiting.staying = True
+            core.journal.forget_unasked()
             await deliveries.finish_running()
             await core.write_values()
             steps = tuple(deliveries.causes(outcome.error.steps))
             return Outcome(outcome.kind, error=replace(outcome.error, steps=steps, told=core.journal.told))
-        if tasks := core.loop.open_tasks():
+        while tasks := core.loop.open_tasks():  # those that are made meanwhile are cancelled in their turn
             for task in tasks:
                 task.cancel()
-            await deliveries.run(root, lambda: not core.loop.open_tasks())
+            await deliveries.run(root, partial(_all_done, tasks))
         if outcome.kind == "completed":
             _check_end(core)
         elif outcome.error is not None:
@@ -132,6 +134,10 @@ class Attempt:
                 outcome.error = replace(outcome.error, message=message)
         await deliveries.finish()
         return outcome
+
+
+def _all_done(tasks: Sequence[asyncio.Task[Any]]) -> bool:
+    return all(task.done() for task in tasks)
 
 
 def _check_end(core: Core) -> None:

@@ -41,8 +41,8 @@ async def _try(
 ) -> Record:
     await core.write_values()
     await core.ours(core.backend.begin(record))
-    record.tries += 1
     error = await try_once(record, function, core.limit)
+    record.tries += 1  # not before: a try that is cancelled does not count
     if error is not None and (delay := delay_of(policy, error, record.tries)) is not None:
         record.status, record.result = STARTED, until_json(core.clock() + timedelta(seconds=delay))
     elif not core.deliveries.closing:  # its number is recorded with its result

@@ -268,3 +268,13 @@ def test_a_durable_action_says_so_and_takes_no_context_from_outside() -> None:
 
         @action(pack="t", executor="process")
         async def elsewhere(ctx: DurableContext) -> None: ...
+
+
+@pytest.mark.parametrize("concurrency", [0, -1, True, 1.5])
+async def test_map_refuses_concurrency_below_one(concurrency: Any) -> None:
+    @action(pack="t")
+    async def maps(ctx: DurableContext) -> Any:
+        return await ctx.map("t.double", [{"n": 1}], concurrency=concurrency)
+
+    with pytest.raises(ExecutionFailed, match=r"DefinitionError: concurrency .* at least 1, not"):
+        await DurableRun()(maps)

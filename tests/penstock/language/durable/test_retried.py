@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from penstock import DurableContext, NonRetryable, action
 from penstock.errors import ExecutionFailed, StepFailed
 from penstock.testing import DurableRun, crash_everywhere
+from penstock.testing.durable_run import BEGIN
 
 CALLS: Counter[str] = Counter()
 RETRIED: dict[str, Any] = {"pack": "t", "retry": {"max_attempts": 4, "initial_delay": 0}}
@@ -140,3 +142,68 @@ async def test_a_step_that_is_not_to_be_retried_ends_the_run(inside: bool) -> No
     with pytest.raises(ExecutionFailed):
         await DurableRun()(fails)
     assert CALLS["refuses"] == 1
+
+
+@crash_everywhere
+async def test_failures_of_two_branches_are_not_brought_back(run: DurableRun) -> None:
+    CALLS.clear()
+
+    async def unlucky(name: str, times: int, turns: int) -> str:
+        await ok(f"{name} begins", turns)
+        return await flaky(name, times)
+
+    @action(**RETRIED)
+    async def late(ctx: DurableContext) -> Any:
+        both = asyncio.gather(
+            ctx.step("slow", unlucky, "slow", 1, 20), ctx.step("quick", unlucky, "quick", 2, 0)
+        )
+        await ctx.sleep("3d")
+        return await both
+
+    assert await run(late) == ["slow", "quick"]
+    checked(run, slow=2, quick=3)
+
+
+@crash_everywhere
+async def test_tries_of_cancelled_step_count_in_next_attempt(run: DurableRun) -> None:
+    CALLS.clear()
+    delay = {"max_attempts": 3, "initial_delay": 60, "jitter": 0}
+
+    @action(**RETRIED)
+    async def group(ctx: DurableContext) -> Any:
+        async with asyncio.TaskGroup() as tasks:
+            patient = tasks.create_task(ctx.step("patient", flaky, "patient", 2, retry=delay))
+            tasks.create_task(ctx.step("flaky", late_flaky))
+        return patient.result()
+
+    async def late_flaky() -> str:
+        await ok("late", 20)
+        return await flaky("flaky")
+
+    assert await run(group) == "patient"
+    checked(run, patient=3, flaky=2)
+    assert run.crashed or run.now >= BEGIN + timedelta(seconds=2 * 60)
+
+
+@crash_everywhere
+async def test_calls_after_forgotten_failure_are_superseded(run: DurableRun) -> None:
+    CALLS.clear()
+
+    async def unlucky(name: str, times: int, turns: int) -> str:
+        await ok(f"{name} begins", turns)
+        return await flaky(name, times)
+
+    @action(**RETRIED)
+    async def reports(ctx: DurableContext) -> Any:
+        tasks = [
+            asyncio.create_task(ctx.step("slow", unlucky, "slow", 1, 20)),
+            asyncio.create_task(ctx.step("quick", unlucky, "quick", 2, 0)),
+        ]
+        try:
+            return await asyncio.gather(*tasks)
+        except StepFailed as error:
+            await ctx.step(f"report {error.name}", ok, "report")
+            await ctx.sleep("1d")
+            raise Mine("no luck") from error
+
+    assert await run(reports) == ["slow", "quick"]

@@ -125,3 +125,22 @@ async def test_step_begins_after_value_of_sibling_is_written() -> None:
 
     await run(sends)
     assert known == [True, True]
+
+
+@crash_everywhere
+async def test_task_made_while_cancelled_is_cancelled(run: DurableRun) -> None:
+    @action(pack="t")
+    async def leaves(ctx: DurableContext) -> str:
+        made = []
+
+        async def left() -> None:
+            try:
+                await ctx.signal("go")
+            finally:
+                made.append(asyncio.create_task(ctx.signal("never")))
+
+        task = asyncio.create_task(left())
+        await ctx.step("work", work)
+        return f"done: {task.done()}"
+
+    assert await run(leaves) == "done: False"

@@ -1,0 +1,102 @@
+"""Faults that durable functions once had. Each is put back alone, and the random programs have to find it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import count
+
+import pytest
+
+from penstock.errors import StepFailed
+from penstock.language.durable import branches, journal
+from penstock.language.durable.branches import Branch
+from penstock.language.durable.calls import Call
+from penstock.language.durable.core import Core
+from penstock.language.durable.open_calls import OpenCalls
+from penstock.language.durable.records import Key, Record
+from penstock.language.durable.undo import Undo
+from penstock.run import outcomes
+
+
+class _LateBranch(Branch):
+    """A branch that gets its path when it first asks for something."""
+
+    def __init__(self, parent: Branch) -> None:
+        super().__init__("")
+        self.parent: Branch | None = parent
+
+    def next(self) -> Branch:
+        return _LateBranch(self)
+
+
+def number_branches_when_they_ask(patch: pytest.MonkeyPatch) -> None:
+    """A branch gets its number when it first asks for something, and what is recorded is told when it is asked for."""
+    branch_here, numbered, add, order = branches.branch_here, Branch.next, OpenCalls.add, count(-(10**9))
+
+    def resolved(branch: Branch) -> Branch:
+        if isinstance(branch, _LateBranch) and branch.parent is not None:
+            branch.path, branch.parent = numbered(resolved(branch.parent)).path, None
+        return branch
+
+    def add_told(calls: OpenCalls, call: Call) -> None:
+        add(calls, call)
+        if call.record is not None and call.record.told is not None and call.answer is not None:
+            call.number = next(order)
+            calls._push(call, call.number)
+
+    patch.setattr(OpenCalls, "add", add_told)
+    patch.setattr(Branch, "next", lambda branch: _LateBranch(branch))
+    patch.setattr(journal, "branch_here", lambda: resolved(branch_here()))
+
+
+def name_undos_by_function(patch: pytest.MonkeyPatch) -> None:
+    """What a run undoes is numbered in the order in which it registered it, and a later attempt goes through it by branches."""
+    run = Undo.run
+
+    async def by_function(undo: Undo) -> list[str]:
+        records, names = undo._core.journal._history.records, Counter[str]()
+        if any(record.told for record in records.values()):
+            undo._registered.sort(key=lambda registered: journal.path_of(registered[0].key.name))
+        for nth, (record, function) in enumerate(undo._registered):
+            name = record.key.name.rpartition("/")[2]
+            names[name] += 1
+            key = Key(name, names[name])
+            stored = records.get(key) or Record(key, 0, record.kind, record.status, tries=0)
+            undo._registered[nth] = (stored, function)
+        return await run(undo)
+
+    patch.setattr(Undo, "run", by_function)
+
+
+def see_only_the_error_itself(patch: pytest.MonkeyPatch) -> None:
+    """A failed step is a cause only where it is the error, and not a member of a group, an error before it, or in a branch."""
+
+    def failed_step(error: BaseException) -> tuple[tuple[str, int], ...]:
+        alone = isinstance(error, StepFailed) and "/" not in error.name
+        return ((error.name, error.ordinal),) if alone else ()  # type: ignore[attr-defined]
+
+    patch.setattr(outcomes, "failed_steps", failed_step)
+
+
+def read_signals_once_an_attempt(patch: pytest.MonkeyPatch) -> None:
+    """A signal that is sent while an attempt runs is not heard in it."""
+    written = Core.written
+
+    async def look(core: Core) -> None:
+        """See nothing new."""
+
+    async def passed(core: Core, record: Record) -> Record:
+        record.unless = None
+        return await written(core, record)
+
+    patch.setattr(Core, "look", look)
+    patch.setattr(Core, "written", passed)
+
+
+FAULTS: list[Callable[[pytest.MonkeyPatch], None]] = [
+    number_branches_when_they_ask,
+    name_undos_by_function,
+    see_only_the_error_itself,
+    read_signals_once_an_attempt,
+]
