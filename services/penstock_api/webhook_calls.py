@@ -12,7 +12,7 @@ from fastapi import APIRouter, Path, Request
 from penstock.errors import InvalidInput
 from penstock.language.event_sources import of_webhook
 from penstock.language.expressions import compile_template
-from penstock.operate import webhooks
+from penstock.operate import signing_secrets, webhooks
 from penstock_api import webhook_signatures
 from penstock_api.backend import Here
 from penstock_api.models.events import Published
@@ -33,9 +33,10 @@ async def call(
     gives the same event."""
     async with here.pool.session() as session:
         webhook = await webhooks.find(session, name)
+        secret = await signing_secrets.of_webhook(session, name)
     raw = await request.body()
     headers = {key.lower(): value for key, value in request.headers.items()}
-    webhook_signatures.check(webhook, headers, raw, time.time())
+    webhook_signatures.check(webhook, secret, headers, raw, time.time())
     body = _read(raw, headers.get("content-type", ""))
     payload = body
     if webhook.payload is not None:

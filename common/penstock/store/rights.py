@@ -119,6 +119,7 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "make_partitions": ("executor",),
     "drop_partition": ("executor",),
     "secrets_of_attempt": ("worker",),
+    "secrets_of_subscriptions": ("executor",),
     "submit_executions": ("executor", "api", "client"),
     "submit_alike": ("executor", "api", "client"),
     "store_events": ("executor", "api", "client"),

@@ -10,15 +10,14 @@ create table api_token (
     expires_at timestamptz
 );
 
--- Addresses below /hooks that other programs call, and what becomes of their calls: events of `trigger`. `secret` signs or
--- accompanies each call, as `signature` says. `header`: where a plain secret stands; `key_header`: what tells a copy;
--- `payload`: the template of the event's payload, if it is not the body itself.
+-- Addresses below /hooks that other programs call, and what becomes of their calls: events of `trigger`. The row of `secret` that is
+-- named after the webhook signs or accompanies each call, as `signature` says. `header`: where a plain secret stands;
+-- `key_header`: what tells a copy; `payload`: the template of the event's payload, if it is not the body itself.
 create table webhook (
     name text primary key,
     trigger text not null,
     tenant text not null,
     signature text not null,
-    secret text not null,
     header text,
     key_header text,
     payload jsonb,

@@ -39,7 +39,6 @@ webhook = Table(
     Column("trigger", Text, nullable=False),
     Column("tenant", Text, nullable=False),
     Column("signature", Text, nullable=False),
-    Column("secret", Text, nullable=False),
     Column("header", Text),
     Column("key_header", Text),
     Column("payload", JSONB),
