@@ -23,6 +23,8 @@ router = APIRouter(tags=["webhooks"], responses=ANSWERS, generate_unique_id_func
 
 FORM_FIELDS = 1000
 FORM = "application/x-www-form-urlencoded"
+GITHUB_FIELD = "payload"
+"""The one field of a form that GitHub sends, where it is told to send forms: it holds the JSON."""
 
 
 @router.post("/hooks/{name}", status_code=202)
@@ -38,6 +40,8 @@ async def call(
     headers = {key.lower(): value for key, value in request.headers.items()}
     webhook_signatures.check(webhook, secret, headers, raw, time.time())
     body = _read(raw, headers.get("content-type", ""))
+    if webhook.signature == "github" and isinstance(body, dict) and list(body) == [GITHUB_FIELD]:
+        body = _json(str(body[GITHUB_FIELD]).encode())
     payload = body
     if webhook.payload is not None:
         names = {"body": body, "headers": headers, "query": dict(request.query_params)}
@@ -45,7 +49,7 @@ async def call(
     id = await here.client.publishing.publish(
         webhook.trigger,
         payload,
-        key=webhook_signatures.key_of(webhook, headers, body),
+        key=webhook_signatures.key_of(webhook, headers, raw, body),
         tenant=webhook.tenant,
         source=of_webhook(name),
     )
@@ -61,6 +65,10 @@ def _read(raw: bytes, kind: str) -> Any:
             )
         except ValueError:
             raise InvalidInput(f"a form has at most {FORM_FIELDS:,} fields", hint="Send JSON.") from None
+    return _json(raw)
+
+
+def _json(raw: bytes) -> Any:
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError as error:

@@ -62,12 +62,17 @@ CHECKS: dict[str, Callable[[Webhook, str, Headers, bytes, float], bool]] = {
     "stripe": _stripe,
     "standard": _standard,
 }
-KEY_HEADERS = {"github": "x-github-delivery", "standard": "webhook-id"}
-"""Where senders of this kind say which call it is. Stripe says it in the body, as `id`."""
+KEY_HEADERS = {"standard": "webhook-id"}
+"""Where senders of this kind say which call it is, under their signature. Stripe says it in the body, as `id`."""
 
 
-def key_of(webhook: Webhook, headers: Headers, body: object) -> str | None:
-    """Return the key that a copy of this call has, too; None where the call has no such key."""
+def key_of(webhook: Webhook, headers: Headers, raw: bytes, body: object) -> str | None:
+    """Return the key that a copy of this call has, too; None where the call has no such key.
+
+    GitHub signs the body alone: whoever has seen one call could send its body again under another `X-GitHub-Delivery`. So the
+    body is the key."""
+    if webhook.key_header is None and webhook.signature == "github":
+        return f"sha256:{hashlib.sha256(raw).hexdigest()}"
     if webhook.key_header is None and webhook.signature == "stripe":
         return str(body["id"]) if isinstance(body, dict) and body.get("id") else None
     return headers.get((webhook.key_header or KEY_HEADERS.get(webhook.signature, "")).lower()) or None
