@@ -15,6 +15,7 @@ from fastapi.security import SecurityScopes
 
 from penstock.errors import NotAllowed, NotAuthenticated, PenstockError
 from penstock.language.options import dotted
+from penstock.language.visible_text import visible_order
 from penstock.operate.access import OPERATE, Caller
 from penstock_api import shared_looks
 from penstock_api.access import GuardedRoute
@@ -155,7 +156,9 @@ def page(request: Request, template: str, /, status: int = 200, **given: Any) ->
     }
     watched, every = given.pop("watched", None), given.pop("every", None)
     live = Live(watched, every) if watched or every else None
-    return Page(TEMPLATES.get_template(template).render(whole | given, live=live), status, live)
+    # No template has a character that changes the order of a text: what is escaped came from a user.
+    html = visible_order(TEMPLATES.get_template(template).render(whole | given, live=live))
+    return Page(html, status, live)
 
 
 def provider_of(request: Request) -> str | None:
