@@ -27,7 +27,7 @@ def test_workflow_names_each_action_by_its_commit() -> None:
         if "uses" in step
     ]
     assert len(uses) >= 8
-    assert not [each for each in uses if not PINNED.fullmatch(each)]
+    assert not [name for name in uses if not PINNED.fullmatch(name)]
 
 
 def test_workflow_holds_no_stored_secret() -> None:

@@ -104,7 +104,7 @@ async def test_head_of_an_open_page_ends(api: Api, wire: httpx.AsyncClient) -> N
     assert (head.status_code, head.content) == (200, b"")
 
 
-async def test_head_of_what_has_no_get_is_refused(wire: httpx.AsyncClient) -> None:
+async def test_head_without_a_get_route_is_refused(wire: httpx.AsyncClient) -> None:
     assert (await wire.head("/sign-out")).status_code == 405
     assert (await wire.head("/api/v1/nothing")).status_code == 404
 

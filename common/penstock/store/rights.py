@@ -78,7 +78,7 @@ penstock_function   r         r       r     r       r
 penstock_migration  r         r       r     r       r
 service_role        -         -       -     -       r
 
-api_token           -         -       rad   -       -
+api_token           -         -       rawd  -       -
 person              -         -       rawd  -       -
 person_role         -         -       rad   -       -
 person_session      -         -       rawd  -       -

@@ -16,7 +16,7 @@ from fastapi.security import SecurityScopes
 from penstock.errors import NotAllowed, NotAuthenticated, PenstockError
 from penstock.language.options import dotted
 from penstock.language.visible_text import visible_order
-from penstock.operate.access import OPERATE, Caller
+from penstock.operate.access import START, Caller
 from penstock_api import shared_looks
 from penstock_api.access import GuardedRoute
 from penstock_api.allowed import allowed_to
@@ -182,7 +182,7 @@ def refused(request: Request, error: PenstockError | RequestValidationError) -> 
 
 def first_tenant(caller: Caller) -> str:
     """Return the initial tenant of a form that starts something: `public`, or the first that the caller may use."""
-    tenants = caller.within(OPERATE).tenants
+    tenants = caller.within(START).tenants
     return "public" if not tenants or "public" in tenants else min(tenants)
 
 

@@ -27,6 +27,10 @@ async def test_tokens_are_made_listed_and_revoked(named: str) -> None:
     assert secret not in listed.out
     unknown = await penstock("tokens", "create", "x", "--scope", "operat")
     assert "operate" in unknown.err
+    rotated = await penstock("tokens", "rotate", "ci", "--overlap", "2h", "--expires", "never")
+    assert (rotated.code, rotated.out.strip() != secret, "is good until" in rotated.err) == (0, True, True)
+    assert (await penstock("tokens", "list", "--json")).document["expires_at"] is None
+    assert (await penstock("tokens", "rotate", "cj")).code == 1
     assert (await penstock("tokens", "revoke", "ci")).code == 0
     assert "Nobody has a token" in (await penstock("tokens", "list")).out
     assert (await penstock("tokens", "revoke", "ci")).code == 1
