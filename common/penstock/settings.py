@@ -18,8 +18,8 @@ from pydantic import (
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from penstock.language import labels as labels_
-from penstock.language.event_sources import Producer
 from penstock.language.outside_names import schema_name
+from penstock.language.producers import Producer
 from penstock.language.setting_values import (
     LOOPBACK,
     Identifier,

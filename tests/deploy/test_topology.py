@@ -103,6 +103,8 @@ class Machine:
         found = re.findall(r"^    # (/etc/penstock/\w+\.env)\n((?:    PENSTOCK_.*\n)+)", PAGE, re.M)
         self._files = {path: told(text.replace("    ", "")) for path, text in found}
         here = addresses(database, broker) | {"PENSTOCK_API_PORT": str(self.api_port)}
+        for values in self._files.values():  # a service names the database with a role of its own
+            values |= {name: value for name, value in here.items() if name in values}
         self._files["/etc/penstock/penstock.env"] |= here
         self.running: dict[subprocess.Popen[bytes], float] = {}
 

@@ -36,10 +36,10 @@ async def test_one_that_cannot_be_read_says_why_it_stands(
     broken = True
 
     class Picky(Plan):
-        def __init__(self, workflow: Workflow) -> None:
+        def __init__(self, workflow: Workflow, cap: int) -> None:
             if broken and workflow.ref == "odd.bad":
                 raise ValueError("a word that this release does not know")
-            super().__init__(workflow)
+            super().__init__(workflow, cap)
 
     monkeypatch.setattr(open_workflows, "Plan", Picky)
     await house.start(one, *FLOWS, restage_age=1.0)

@@ -17,8 +17,9 @@ from penstock.client import answers
 from penstock.client.bulk import Outcome
 from penstock.client.client import Client
 from penstock.errors import Conflict, NotFound, PenstockError, Undecodable
-from penstock.language.event_sources import check_producer, of_message
+from penstock.language.event_sources import of_message
 from penstock.language.moves import FINAL
+from penstock.language.producers import check_producer
 from penstock.language.redaction import MASK
 from penstock.messaging import envelope
 from penstock.operate.masking import Masking

@@ -16,9 +16,10 @@ import orjson
 
 from penstock import tracing
 from penstock.errors import Conflict, InvalidInput, NotFound, PenstockError, Undecodable
-from penstock.language.event_sources import check_producer, of_message
+from penstock.language.event_sources import of_message
 from penstock.language.ids import new_id
 from penstock.language.outside_names import check_name
+from penstock.language.producers import check_producer
 from penstock.language.schemas import Schema
 from penstock.messaging.consumer import Batch
 from penstock.messaging.transports import UNREADABLE, Delivery

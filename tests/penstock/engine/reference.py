@@ -66,7 +66,7 @@ class Reference(ReferenceState):
         try:
             if runs and when is not None:
                 if not speaks_of_outcomes(when) and not self.wanted(name):
-                    runs = self.holds(when, name) and set(found) <= {"success"}
+                    runs = set(found) <= {"success"} and self.holds(when, name)
                 else:
                     runs = self.holds(when, name)
             elif runs and not self.wanted(name):

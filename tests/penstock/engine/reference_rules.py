@@ -42,6 +42,15 @@ def speaks_of_outcomes(rule: Any) -> bool:
     return any(speaks_of_outcomes(part) for key in ("all", "any", "none") for part in rule.get(key, ()))
 
 
+def reads_values(rule: Any) -> bool:
+    """Return whether a rule has a condition over values anywhere. Such parts come last."""
+    if isinstance(rule, str):
+        return rule not in NAMED
+    return "context" in rule or any(
+        reads_values(part) for key in ("all", "any", "none") for part in rule.get(key, ())
+    )
+
+
 def asks_for(rule: Any, name: str, sense: bool = True) -> bool:
     """Whether a rule asks for the failure of a task."""
     if rule == "one_failed" or (isinstance(rule, dict) and rule.get("failed") == name):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.language.expressions import condition, holds, look_up
-from tests.penstock.engine.reference_rules import FAILED
+from tests.penstock.engine.reference_rules import FAILED, reads_values
 
 
 class ReferenceState:
@@ -100,11 +100,11 @@ class ReferenceState:
                 return outcomes[rule[end]] == end
         if "context" in rule:
             return holds(rule["op"], look_up(rule["context"], self.names(name)["context"]), rule.get("value"))
-        if "all" in rule:
-            return all(self.holds(part, name) for part in rule["all"])
-        if "any" in rule:
-            return any(self.holds(part, name) for part in rule["any"])
-        return not any(self.holds(part, name) for part in rule["none"])
+        [(word, parts)] = rule.items()
+        met = (self.holds(part, name) for part in sorted(parts, key=reads_values))
+        if word == "all":
+            return all(met)
+        return any(met) if word == "any" else not any(met)
 
     # What expressions see
 

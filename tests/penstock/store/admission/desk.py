@@ -168,10 +168,18 @@ class Desk:
             [delay] * len(ids),
         )
 
-    async def run(self, ids: Sequence[UUID], status: str = "completed") -> None:
-        """Claimed and finished."""
+    async def run(self, ids: Sequence[UUID], status: str = "completed", delay: float = 0) -> None:
+        """Claim these and finish them."""
         assert set(await self.claim(ids)) == set(ids)
-        await self.finish(ids, status)
+        await self.finish(ids, status, delay)
+
+    async def retry(self, ids: Sequence[UUID]) -> None:
+        """Wait until these retries are due, and schedule them as their timer would."""
+        while await self.session.fetch(
+            "select from execution where id = any($1::uuid[]) and not_before > clock_timestamp()", list(ids)
+        ):
+            await asyncio.sleep(0.02)
+        await self.admit(ids)
 
     async def cancel(self, ids: Sequence[UUID], session: Session | Transaction | None = None) -> None:
         await (session or self.session).fetch(

@@ -66,6 +66,9 @@ class Model:
             yield from self.keys(one)
 
     def end(self, ones: list[One], status: str | Callable[[One], str]) -> None:
+        """Move these. What is requested again under limits is in line at once, in its place, before anyone is let in."""
         for one in ones:
             one.status = status if isinstance(status, str) else status(one)
+            if one.status == "requested" and self.keys(one):
+                one.status = "queued"
         self.settle()

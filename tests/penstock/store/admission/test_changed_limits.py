@@ -58,9 +58,9 @@ async def test_who_joins_a_line_that_is_being_put_in_order_anew_waits_in_it(
     one = Limit(1, ref="shop.one", scope="shop", when_full=when_full, max_waiting=5)
     await desk.open(one)
     ids = await desk.start(1)
-    await desk.run(ids, "requested")
+    await desk.run(ids, "requested", delay=0.5)
     ids += await desk.start(1)
-    await desk.admit(ids[:1])  # a retry waits, whatever the limit says of new ones
+    await desk.retry(ids[:1])  # a retry waits, whatever the limit says of new executions
     await desk.apply(Limit(9, ref="mail.nine", scope="shop"))
     await desk.session.fetch("delete from catalog where ref = 'mail.nine' returning 1")
     await desk.apply(Limit(3, ref="mail.three", scope="mail"))

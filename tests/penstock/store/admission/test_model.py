@@ -143,10 +143,10 @@ class Machine(RuleBasedStateMachine):
     async def _finish(self, ones: list[One], how: str) -> None:
         await self.desk.finish([one.id for one in ones], how)
         asked = how if how in ("requested", "waiting", "failed") else None
+        await self._reread(ones)
         self.model.end(
             ones, lambda one: "cancelled" if one.status == "canceling" and asked else how
         )  # what was told to end is not tried again
-        await self._reread(ones)
 
     async def _reread(self, ones: list[One]) -> None:
         """A retry is ready from its own instant on."""
@@ -191,8 +191,8 @@ class Machine(RuleBasedStateMachine):
                 self.desk.worker,
                 sorted(one.id for one in ones),
             )
-            self.model.end(ones, lambda one: "cancelled" if one.status == "canceling" else "requested")
             await self._reread(ones)
+            self.model.end(ones, lambda one: "cancelled" if one.status == "canceling" else "requested")
             await self._changed()
 
         self.run(work())

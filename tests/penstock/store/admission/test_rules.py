@@ -74,9 +74,9 @@ async def test_what_finds_the_limit_full_is_refused_if_it_says_so(desk: Desk) ->
 async def test_a_retry_is_never_refused(desk: Desk) -> None:
     await desk.open(Limit(1, ref="shop.one", scope="shop", when_full="cancel_new"))
     [tried] = await desk.start(1)
-    await desk.run([tried], "requested")
+    await desk.run([tried], "requested", delay=0.5)
     [other] = await desk.start(1)
-    await desk.admit([tried])
+    await desk.retry([tried])
     assert await desk.statuses([tried, other]) == ["queued", "scheduled"]
     await desk.run([other])
     assert await desk.statuses([tried]) == ["scheduled"]
