@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house_rules import LONGEST, LONGEST_FUNCTION, SQL_ROOMS, broken
+from tests.house_rules import ADVICE, LONGEST, LONGEST_FUNCTION, SQL_ROOMS, broken
 
 # Put together, so that this file does not break the rules that it tests.
 HOME = "/".join(["", "home", "someone", "penstock"])
@@ -84,7 +84,6 @@ SENTENCES = (
         ("requirements.txt", "x @ https://example.com/x.whl", "an address"),
         ("bench/package-lock.json", '"resolved": "https://example.com/x.tgz"', "an address"),
         ("docs/a.md", f"pip install {INDEX}", "a package index"),
-        ("common/penstock/a.py", "\n" * (LONGEST + 1), "lines"),
         ("migrations/versions/0002/a.sql", function("a"), "a function in a migration"),
         (
             "migrations/versions/a.py",
@@ -97,7 +96,6 @@ SENTENCES = (
         ("migrations/functions/a/a.sql", function("a") + function("b"), "makes a, b"),
         ("migrations/functions/a/a.sql", "-- Nothing.\n", "no function"),
         ("migrations/functions/a/a.sql", function("a", comment=""), "comment"),
-        ("migrations/functions/a/a.sql", function("a", LONGEST_FUNCTION + 1), "want to be several functions"),
         ("migrations/functions/a/a.sql", function("a", comment="-- planner: fast\n"), "no profile"),
         (
             "migrations/functions/a/a.sql",
@@ -126,6 +124,31 @@ def test_a_broken_rule_is_found(tmp_path: Path, path: str, text: str, found: str
 
 
 @pytest.mark.parametrize(
+    ("path", "longest", "longer"),
+    [
+        ("common/penstock/a.py", "\n" * LONGEST, "\n" * (LONGEST + 1)),
+        (
+            "migrations/functions/a/a.sql",
+            function("a", LONGEST_FUNCTION),
+            function("a", LONGEST_FUNCTION + 1),
+        ),
+    ],
+)
+def test_a_long_file_is_advice_and_breaks_no_rule(
+    tmp_path: Path, path: str, longest: str, longer: str
+) -> None:
+    (tmp_path / path).parent.mkdir(parents=True)
+    (tmp_path / path).write_text(longest)
+    assert list(broken(tmp_path, [path], ADVICE)) == []
+
+    (tmp_path / path).write_text(longer)
+
+    [advice] = broken(tmp_path, [path], ADVICE)
+    assert advice.startswith(f"{path}:")
+    assert list(broken(tmp_path, [path])) == []
+
+
+@pytest.mark.parametrize(
     ("path", "text"),
     [
         ("common/penstock/__init__.py", ""),
@@ -134,10 +157,10 @@ def test_a_broken_rule_is_found(tmp_path: Path, path: str, text: str, found: str
         ("migrations/versions/a.py", "import sqlalchemy"),
         ("docs/a.md", "see https://www.postgresql.org/docs/ and /usr/lib/postgresql"),
         ("requirements.txt", "httpx==0.28.1 \\\n    --hash=sha256:0000"),
-        ("common/penstock/a.py", "\n" * LONGEST),
+        ("common/penstock/a.py", "\n" * (LONGEST + 1)),
         (
             "migrations/functions/a/a.sql",
-            function("a", LONGEST_FUNCTION, "-- Does it.\n-- planner: lookups\n"),
+            function("a", LONGEST_FUNCTION + 1, "-- Does it.\n-- planner: lookups\n"),
         ),
         ("migrations/functions/a/a.sql", function("a") + "\ncreate or replace trigger a after update on t;"),
         ("migrations/versions/0002/a.sql", "create table a (id integer);"),

@@ -29,8 +29,9 @@ async def obey_broadcasts(transport: Transport, session: Session, runner: Runner
             told = read(deliveries)
             for one in told:
                 if isinstance(one, WorkParked):
-                    runner.parked_work.parked(one.queue)
-            here = [id for id in named(told) if id in runner.running]
+                    runner.parked.parked(one.queue)
+            held = runner.slots.held()
+            here = [id for id in named(told) if id in held]
             if here:
                 runner.cancel(await attempts.canceling(session, here))
     finally:

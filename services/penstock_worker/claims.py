@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -22,36 +22,11 @@ from penstock.store.attempts import ClaimAnswer, Claimant, ClaimedAttempt
 from penstock.store.database import Session, Transaction, retried
 from penstock.store.queues import WORK
 from penstock.store.staged_messages import StagedMessage
-from penstock_worker.action_versions import ActionVersion, ActionVersions
+from penstock_worker.action_versions import ActionVersions
 from penstock_worker.executor_room import ExecutorRoom
+from penstock_worker.owned_attempt import OwnedAttempt
 from penstock_worker.slots import Slots
-from penstock_worker.traced_attempt import TracedAttempt, traced
-
-
-@dataclass(slots=True)
-class OwnedAttempt:
-    """An attempt that this worker has claimed, ready to run. `failures`: attempts of its execution that failed before."""
-
-    event: TaskReadyEvent
-    version: ActionVersion
-    failures: int
-    claim: UUID
-    params: Mapping[str, Any]
-    carry: Mapping[str, Any]
-    context: Mapping[str, Any]
-    waited: float
-    """Seconds since it was ready, on the database's clock."""
-    of_route: str | None = None
-    """The task executor of the route that it came by, if that has one."""
-    secrets: tuple[str, ...] = ()
-    """Texts that its log and its error must not show."""
-    traced: TracedAttempt | None = None
-    refers: bool = False
-    """Its parameters refer to secrets or to stored results, which are read before it runs."""
-    of_store: tuple[str, ...] = ()
-    """Those of them that came of the secrets store: its result must not show these either."""
-    store_names: Mapping[str, str] = field(default_factory=dict)
-    """The names of the store's secrets by their texts, longest first: what it passes on is kept as a reference."""
+from penstock_worker.traced_attempt import traced
 
 
 @dataclass(slots=True)

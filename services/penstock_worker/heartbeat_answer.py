@@ -10,7 +10,7 @@ def answered(runner: Runner, pulse: Pulse) -> None:
     """End the attempts that are not this worker's any more, and those that are to be cancelled. Take work again, or no more."""
     if not pulse.known:
         # The database took this worker for dead. What was claimed since then still counts as ours there.
-        runner.lose(list(runner.running), known=False)
+        runner.lose(list(runner.slots.held()), known=False)
         return
     runner.lose(pulse.lost, known=True)
     runner.cancel(pulse.canceling)

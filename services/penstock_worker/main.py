@@ -87,6 +87,7 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
                 log.warning("worker.nothing_goes_there", route=use.route, hint=use.meant)
         start = parts.supervisor.start
         running = [
+            start("attempts", runner.run),
             start("reports", runner.reports.run),
             start("logs", logs.run),
             start("durations", durations.run),

@@ -4,7 +4,7 @@ slots that these endings free is claimed in their transaction."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -16,8 +16,8 @@ from penstock.messaging.outbox import Publisher
 from penstock.store.attempts import ClaimAnswer, Claimant
 from penstock.store.database import Transaction
 from penstock.store.staged_messages import StagedMessage
-from penstock_worker.claims import Claimed, Claims
-from penstock_worker.route_consumer import Claim
+from penstock_worker.claiming import Claiming
+from penstock_worker.claims import Claimed
 from penstock_worker.slots import Slots
 
 log = structlog.get_logger()
@@ -55,29 +55,26 @@ class Taking:
 
 
 class NextWork:
-    """`queues` are those that this worker consumes just now; `start` begins what was claimed of one."""
+    """The work that ends bring about. `queues` are those that this worker consumes just now."""
 
     def __init__(
         self,
         publisher: Publisher,
         slots: Slots,
         queues: Collection[str],
-        claims: Claims,
-        claim: Claim,
-        start: Callable[[str, Claimed], None],
+        claiming: Claiming,
         stopping: asyncio.Event,
     ) -> None:
         self._publisher = publisher
         self._slots = slots
         self._queues = queues
-        self._claims = claims
-        self._claim = claim
-        self._start = start
+        self._claims = claiming.claims
+        self._claiming = claiming
         self._stopping = stopping
         self.remembered = RememberedWorkflows()
         self.let_in = False
         """Whether the last endings brought about work for this worker: of what waits for slots, the next ones will."""
-        self._claiming: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def take(self, taking: Taking, tx: Transaction, ended: int) -> None:
         """In a transaction that ends so many attempts, claim an envelope that it has staged and that fits into their slots: once
@@ -115,7 +112,7 @@ class NextWork:
     def begin(self, taking: Taking) -> None:
         """The transaction has committed, and the slots are free."""
         if taking.queue is not None and taking.claimed is not None:
-            self._start(taking.queue, taking.claimed)
+            self._claiming.accept(taking.queue, taking.claimed)
             self._publisher.settle(taking.offers)
 
     def over(self, taking: Taking) -> None:
@@ -139,12 +136,12 @@ class NextWork:
         self.let_in = went_on or bool(here)
         for queue, found in here.items():
             task = asyncio.create_task(self._claim_here(queue, found), name=f"take {queue}")
-            self._claiming.add(task)
-            task.add_done_callback(self._claiming.discard)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     async def _claim_here(self, queue: str, found: Sequence[StagedMessage]) -> None:
         try:
-            await self._claim(queue, [id for message in found for id in message.ids])
+            await self._claiming.claim(queue, [id for message in found for id in message.ids])
         except Exception:
             log.exception("worker.not_taken")
             self._publisher.publish(found)
@@ -153,10 +150,10 @@ class NextWork:
 
     async def claimed(self) -> None:
         """Wait until what is to be claimed here is."""
-        while self._claiming:
-            await asyncio.wait(self._claiming)
+        while self._tasks:
+            await asyncio.wait(self._tasks)
 
     def give_up(self) -> None:
         """Claim nothing more here: what was to be claimed stays in the outbox, for a relay."""
-        for task in self._claiming:
+        for task in self._tasks:
             task.cancel()

@@ -14,7 +14,7 @@ from penstock.service.assembly import Parts
 from penstock.service.process_secrecy import credentials
 from penstock.store.stored_results import StoredResults
 from penstock_worker import secret_values
-from penstock_worker.claims import OwnedAttempt
+from penstock_worker.owned_attempt import OwnedAttempt
 from penstock_worker.secret_masking import concealed_outcome
 
 

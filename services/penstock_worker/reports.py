@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -17,10 +17,11 @@ from penstock.messaging.broadcast import CoalescedBroadcast
 from penstock.store import attempts
 from penstock.store.attempts import AttemptEnd
 from penstock.store.database import Session, retried
-from penstock_worker.claims import OwnedAttempt
 from penstock_worker.next_step import Finished, finish
 from penstock_worker.next_work import NextWork, Taking
 from penstock_worker.open_claims import OpenClaims
+from penstock_worker.owned_attempt import OwnedAttempt
+from penstock_worker.parked_queues import ParkedQueues
 from penstock_worker.slots import Slots
 from penstock_worker.traced_attempt import CLAIM_LOST
 
@@ -53,8 +54,8 @@ class Report:
 
 
 class Reports:
-    """Takes reports and writes them, and has `next_work` do what they brought about. `settled` is called before that, with each
-    attempt once it is written or known to be lost."""
+    """Takes reports and writes them, and has `next_work` do what they brought about. Before that, the slot of each
+    attempt that is written or known to be lost is free."""
 
     def __init__(
         self,
@@ -63,7 +64,8 @@ class Reports:
         timers: CoalescedBroadcast,
         slots: Slots,
         next_work: NextWork,
-        settled: Callable[[OwnedAttempt], None],
+        open_claims: OpenClaims,
+        parked: ParkedQueues,
         *,
         batch: int = 500,
     ) -> None:
@@ -71,7 +73,7 @@ class Reports:
         self._worker = worker
         self._timers = timers
         self._slots = slots
-        self._settled = settled
+        self._parked = parked
         self._next = next_work
         self._batch = batch
         self._pending: deque[Report] = deque()
@@ -79,7 +81,7 @@ class Reports:
         self._empty = asyncio.Event()
         self._empty.set()
         self._deletable: list[UUID] = []
-        self.claims = OpenClaims()
+        self._claims = open_claims
         self.lost = 0
         """Attempts that were taken away, and whose result was refused or not even reported."""
 
@@ -98,8 +100,8 @@ class Reports:
         if attempt.traced is not None:
             attempt.traced.end(CLAIM_LOST)
         if not known_to_be_lost:
-            self.claims.keep(attempt.claim)
-        claim = self.claims.count_down(attempt.claim)
+            self._claims.keep(attempt.claim)
+        claim = self._claims.count_down(attempt.claim)
         if claim is not None:
             self._deletable.append(claim)  # with the next report
         self._settled(attempt)
@@ -114,7 +116,7 @@ class Reports:
                 continue
             batch.sort(key=lambda report: report.execution_id.int)  # the order in which everybody locks rows
             claims, self._deletable = self._deletable, []
-            counted = (self.claims.count_down(report.attempt.claim) for report in batch)
+            counted = (self._claims.count_down(report.attempt.claim) for report in batch)
             claims += [claim for claim in counted if claim is not None]
             await self._write(batch, claims)
             if not self._pending:
@@ -182,6 +184,11 @@ class Reports:
         why = {"type": "ResultNotStorable", "message": str(error)[:500].replace(chr(0), "")}
         failed = Ending(FAILED, error=orjson.dumps(why).decode(), reason=REFUSED)
         await self._write([Report(attempt, failed)], claims)
+
+    def _settled(self, attempt: OwnedAttempt) -> None:
+        """Free the slot of an attempt that is written down, or lost."""
+        self._slots.give_back(attempt.event.execution_id)
+        self._parked.has_room()
 
     async def _count_lost(self, left: Sequence[OwnedAttempt], *, first_try: bool) -> None:
         """The claims of these attempts are lost, and their results with them (I2). After a commit of unknown outcome some

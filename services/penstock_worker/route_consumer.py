@@ -4,32 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 from penstock.errors import Undecodable
 from penstock.messaging import envelope
 from penstock.messaging.transports import Delivery, Subscription
+from penstock_worker.claiming import Claiming
 from penstock_worker.slots import Slots
 
 BUSY = 0.1
 """Seconds that a worker without a free slot keeps what it was delivered, before it hands it to others."""
 
-Claim = Callable[[str, Sequence[UUID]], Awaitable[None]]
-"""Takes a queue and ids from it: starts what there are slots for, and stages the rest for others."""
-
 
 class RouteConsumer:
-    """Consumes one queue. `claim` is called with what arrives; it is acked once the claim is committed."""
+    """The consumer of one queue. What arrives is acked once its claim is committed."""
 
     def __init__(
-        self, subscription: Subscription, prefetch: int, slots: Slots, claim: Claim, stopping: asyncio.Event
+        self,
+        subscription: Subscription,
+        prefetch: int,
+        slots: Slots,
+        claiming: Claiming,
+        stopping: asyncio.Event,
     ) -> None:
         self._subscription = subscription
         self._prefetch = prefetch
         self._slots = slots
-        self._claim = claim
+        self._claiming = claiming
         self._stopping = stopping
 
     async def run(self) -> None:
@@ -76,8 +79,9 @@ class RouteConsumer:
                 await self._subscription.dead_letter([delivery], f"Undecodable: {error.message}")
         if not good:
             return
-        await self._claim(self._subscription.queue, list(ids))
-        await asyncio.sleep(0)  # the work begins before the ack is written
+        await self._claiming.claim(self._subscription.queue, list(ids))
+        for _ in range(2):  # the work leaves the inbox and begins before the ack is written
+            await asyncio.sleep(0)
         await self._subscription.ack(good)
 
     async def _receive(self, stop: asyncio.Future[Any]) -> Sequence[Delivery]:

@@ -11,7 +11,7 @@ from uuid import UUID
 from penstock.store import log_lines
 from penstock.store.database import Session, backoff
 from penstock.store.log_lines import NewLine
-from penstock_worker.claims import OwnedAttempt
+from penstock_worker.owned_attempt import OwnedAttempt
 
 BATCH = 1000
 """Lines of one statement."""

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import math
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from uuid import UUID
@@ -26,11 +25,15 @@ from penstock.service.explain_errors import explained
 from penstock.service.heartbeat import Identity
 from penstock.store.queues import WORK
 from penstock_worker.action_durations import ActionDurations
-from penstock_worker.claims import Claimed, Claims, OwnedAttempt
+from penstock_worker.claiming import Claiming
+from penstock_worker.claims import Claims
 from penstock_worker.durable.runs import DurableRuns
 from penstock_worker.executor_room import ExecutorRoom
 from penstock_worker.executors import chosen
 from penstock_worker.next_work import NextWork
+from penstock_worker.open_claims import OpenClaims
+from penstock_worker.owned_attempt import OwnedAttempt
+from penstock_worker.parked_queues import ParkedQueues
 from penstock_worker.parked_work import ParkedWork
 from penstock_worker.references import References
 from penstock_worker.reports import Reports
@@ -76,30 +79,28 @@ class Runner:
         self._session = parts.database.session()
         self._references = References(parts)
         self._room = ExecutorRoom(executors, self.slots.count)
-        self._claims = Claims(
-            self._session, worker, actions, self.slots, self._room, parts.settings.route_executors
+        self.parked = ParkedQueues(self._queues)
+        claims = Claims(
+            self._session, worker, actions, self.slots, self._room, self._settings.route_executors
         )
-        self._claiming = asyncio.Lock()
+        open_claims = OpenClaims()
+        self.claiming = Claiming(
+            claims, open_claims, self.slots, self._room, self.parked, parts.publisher, parts.metrics
+        )
+        self._inbox = self.claiming.inbox
         self._durable = DurableRuns(parts, worker, self.slots, self.running)
         self.parked_work = ParkedWork(
-            self._queues, self.slots, self._claim_parked, self._stopping, parts.settings.poll_interval
+            self.parked, self.slots, self.claiming, self._stopping, self._settings.poll_interval
         )
-        self._next = NextWork(
-            parts.publisher,
-            self.slots,
-            self._queues,
-            self._claims,
-            self._claim,
-            self._start_offered,
-            self._stopping,
-        )
+        self._next = NextWork(parts.publisher, self.slots, self._queues, self.claiming, self._stopping)
         self.reports = Reports(
             parts.database.session(),
             worker.id,
             CoalescedBroadcast(partial(due_sooner, parts.transport, "timers"), "timers"),
             self.slots,
             self._next,
-            settled=self._settled,
+            open_claims,
+            self.parked,
         )
 
     # -- what comes in -------------------------------------------------------------------------------------------
@@ -112,47 +113,25 @@ class Runner:
         try:
             await offer_again(self._parts.transport, self._session, queue, self._parts.process)
             self._queues.add(queue)
-            await RouteConsumer(subscription, prefetch, self.slots, self._claim, self._stopping).run()
+            await RouteConsumer(subscription, prefetch, self.slots, self.claiming, self._stopping).run()
         finally:
             self._queues.discard(queue)
             await subscription.close()
 
-    async def _claim(self, queue: str, ids: Sequence[UUID]) -> None:
-        """Start as many of these as there are free slots; the rest goes back on its route."""
-        async with self._claiming:  # two routes must not fill the same slots
-            async for claimed in self._claims.claim(queue, ids):
-                self._start_offered(queue, claimed)
+    async def run(self) -> None:
+        """Begin what arrives in the inbox."""
+        while True:
+            await self._inbox.wait()
+            self._begin_arrived()
 
-    async def _claim_parked(self, queue: str) -> bool:
-        """Start as much as there is room for of what is parked on this queue; says whether some was for this worker."""
-        waits = False
-        async with self._claiming:
-            async for claimed in self._claims.claim_parked(queue):
-                self._start_all(queue, claimed)
-                waits = claimed.parked
-        return waits
-
-    def _start_offered(self, queue: str, claimed: Claimed) -> None:
-        self._start_all(queue, claimed)
-        if claimed.parked:
-            self.parked_work.parked(queue)  # room may have come since it was asked for
-            self._parts.publisher.parked(queue)
-
-    def _start_all(self, queue: str, claimed: Claimed) -> None:
-        for claim, size in Counter(one.claim for one in claimed.attempts).items():
-            self.reports.claims.open(claim, size)
-        waits = self._parts.metrics.start_seconds.labels(queue.removeprefix(WORK))
-        for one in claimed.attempts:
-            waits.observe(one.waited)
-            self._start(one)
-        self._parts.publisher.publish(claimed.staged)
+    def _begin_arrived(self) -> None:
+        for owned in self._inbox.take_all():
+            self._start(owned)
 
     # -- an attempt ----------------------------------------------------------------------------------------------
 
     def _start(self, owned: OwnedAttempt) -> None:
         id, executor = owned.event.execution_id, executor_name(owned.version.action, owned.of_route)
-        self.slots.take(id, owned.event.attempt)
-        self._room.give(executor)
         task = asyncio.create_task(self._run(owned))
         self.running[id] = Running(owned, task)
         task.add_done_callback(lambda _: self._ended(owned, executor))
@@ -163,12 +142,7 @@ class Runner:
         if running is not None and running.attempt is owned:
             self._stopped(owned)
         self._room.take_back(executor)
-        self.parked_work.has_room()
-
-    def _settled(self, owned: OwnedAttempt) -> None:
-        """An attempt is written down, or lost."""
-        self.slots.give_back(owned.event.execution_id)
-        self.parked_work.has_room()
+        self.parked.has_room()
 
     async def _run(self, owned: OwnedAttempt) -> None:
         event, version = owned.event, owned.version
@@ -251,6 +225,7 @@ class Runner:
 
     def cancel(self, ids: Sequence[UUID]) -> None:
         """Somebody asked to cancel these: end those that run here."""
+        self._begin_arrived()
         for id in ids:
             running = self.running.get(id)
             if running is not None and not running.cancelled:
@@ -259,6 +234,7 @@ class Runner:
 
     def lose(self, ids: Sequence[UUID], *, known: bool) -> None:
         """The claims of these are lost, or may be: end them, and report nothing. `known`: the database said so."""
+        self._begin_arrived()
         for id in ids:
             running = self.running.get(id)
             if running is not None and not running.lost:
@@ -268,6 +244,7 @@ class Runner:
 
     def give_up(self, why: str) -> None:
         """End everything, and hand it back as soon as the database is there: who has taken it meanwhile keeps it."""
+        self._begin_arrived()
         for running in self.running.values():
             if running.given_up is None:
                 running.given_up = why
@@ -278,7 +255,7 @@ class Runner:
     def stop(self) -> None:
         """Take nothing more. `consume` returns once what it was just claiming is started."""
         self._stopping.set()
-        self.parked_work.stop()
+        self.parked.stop()
 
     async def drain(self, grace: float, at_once: asyncio.Event) -> None:
         """Let what runs finish within `grace` seconds, give up the rest: what must run at most once fails, if it has begun, and
@@ -288,6 +265,7 @@ class Runner:
         for wait in waits:
             wait.cancel()
         self._next.give_up()
+        self._begin_arrived()
         for running in list(self.running.values()):
             running.task.cancel()
         with contextlib.suppress(TimeoutError):

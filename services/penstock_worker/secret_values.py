@@ -9,7 +9,7 @@ from penstock.language.expressions import SecretName
 from penstock.language.redaction import LIVE, hidden_forms, worth_hiding
 from penstock.operate import secrets
 from penstock.store.database import Session
-from penstock_worker.claims import OwnedAttempt
+from penstock_worker.owned_attempt import OwnedAttempt
 
 
 async def reveal(session: Session, owned: OwnedAttempt, process: UUID) -> None:

@@ -134,7 +134,8 @@ async def test_what_had_not_begun_is_handed_back_whatever_its_policy(
         durations = ActionDurations(parts.database.session(relaxed=True))
         runner = Runner(parts, worker, refs.get, found, durations=durations, sink=lambda *_: None)
         reporting = asyncio.create_task(runner.reports.run())
-        await runner._claim("work.default", [id])
+        await runner.claiming.claim("work.default", [id])
+        runner._begin_arrived()
         runner.running[id].task.cancel()  # before the first step of its task
         async with asyncio.timeout(20):
             await runner.slots.all_free()
@@ -164,7 +165,7 @@ async def test_the_row_of_a_claim_stays_where_an_attempt_was_only_feared_lost(
         durations = ActionDurations(parts.database.session(relaxed=True))
         runner = Runner(parts, worker, refs.get, found, durations=durations, sink=lambda *_: None)
         reporting = asyncio.create_task(runner.reports.run())
-        await runner._claim("work.default", ids)
+        await runner.claiming.claim("work.default", ids)
         runner.lose(ids[:1], known=known)
         async with asyncio.timeout(20):
             await runner.slots.all_free()

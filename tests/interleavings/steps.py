@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 from uuid import UUID
 
 from penstock.advance.child_targets import current_targets
@@ -17,10 +16,13 @@ from penstock.service.heartbeat import Identity
 from penstock.store import catalog, namespaces
 from penstock.store.attempts import AttemptEnd
 from penstock.store.database import Session
+from penstock_worker.claiming import Claiming
 from penstock_worker.claims import Claims
 from penstock_worker.executor_room import ExecutorRoom
 from penstock_worker.next_step import finish
 from penstock_worker.next_work import NextWork, Taking
+from penstock_worker.open_claims import OpenClaims
+from penstock_worker.parked_queues import ParkedQueues
 from penstock_worker.slots import Slots
 from tests.interleavings.scene import Scene, soon
 from tests.interleavings.stage import Work
@@ -76,9 +78,6 @@ async def _look_up(scene: Scene) -> None:
         await catalog.parameter_schemas(tx, [target.definition for target in targets.values()])
 
 
-def _nothing(*_: object) -> Any: ...
-
-
 def _takes(
     scene: Scene, ends: Sequence[AttemptEnd], remembered: RememberedWorkflows, *, let_in: bool = False
 ) -> Work:
@@ -86,11 +85,13 @@ def _takes(
 
     async def work(session: Session) -> None:
         slots = Slots(100)
-        claims = Claims(session, worker, scene.action, slots, ExecutorRoom({}, 0), {})
+        room, queues, publisher = ExecutorRoom({}, 0), {"work.default"}, scene.parts.publisher
+        claims = Claims(session, worker, scene.action, slots, room, {})
         await claims.look_up(scene.known_definitions)
-        next_work = NextWork(
-            scene.parts.publisher, slots, {"work.default"}, claims, _nothing, _nothing, asyncio.Event()
+        claiming = Claiming(
+            claims, OpenClaims(), slots, room, ParkedQueues(queues), publisher, scene.parts.metrics
         )
+        next_work = NextWork(publisher, slots, queues, claiming, asyncio.Event())
         next_work.remembered, next_work.let_in = remembered, let_in
         session.cache.update(scene.session.cache)
         async for attempt in soon():

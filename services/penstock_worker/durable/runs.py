@@ -17,9 +17,9 @@ from penstock.service.assembly import Parts
 from penstock.service.heartbeat import Identity
 from penstock.service.process_secrecy import credentials
 from penstock.store.result_watch import ResultWatch
-from penstock_worker.claims import OwnedAttempt
 from penstock_worker.durable.attempt_access import AttemptAccess
 from penstock_worker.durable.recorder import Recorder
+from penstock_worker.owned_attempt import OwnedAttempt
 from penstock_worker.secret_masking import conceal_step, passed_on
 from penstock_worker.slots import Slots
 

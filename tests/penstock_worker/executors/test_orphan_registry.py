@@ -78,7 +78,8 @@ def test_what_was_started_as_the_worker_died_is_known_by_its_mark() -> None:
 
 def test_a_fork_of_a_worker_watches_its_own_children_only(sleeper: subprocess.Popen[bytes]) -> None:
     program = (
-        "import os, sys; from penstock_worker.executors.orphan_registry import OrphanRegistry as R; watch = R(); watch.mark();"
+        "import os, sys; from penstock_worker.executors.orphan_registry import OrphanRegistry;"
+        "watch = OrphanRegistry(); watch.mark();"
         "watch.add(int(sys.argv[1])); pid = os.fork();"
         "watch.mark(); watch.close() if pid == 0 else (os.waitpid(pid, 0), watch.remove(int(sys.argv[1])));"
         "watch.close()"

@@ -15,6 +15,7 @@ from penstock.errors import DefinitionError
 from penstock.language.durable import records
 from penstock.language.durable.child_runs import run_child
 from penstock.language.durable.core import Core
+from penstock.language.durable.declared import ContextMark
 from penstock.language.durable.first import First, first_of
 from penstock.language.durable.journal import state_key
 from penstock.language.durable.names import child_name, step_name, target_of
@@ -34,7 +35,7 @@ Span = float | str | timedelta
 """Seconds, a timedelta, or text: 90, "10s", "3d"."""
 
 
-class DurableContext:
+class DurableContext(ContextMark):
     """The first parameter of a durable function. What it gives is recorded: a later attempt gets the same again, and goes on
     where the one before was. So between its calls a function must not depend on time, chance or anything outside: that belongs
     into a step.

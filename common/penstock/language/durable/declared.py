@@ -9,14 +9,17 @@ import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from penstock.language.durable.context import DurableContext
+
+class ContextMark:
+    """The mark of the class that is the context of durable functions. The class itself belongs to the run of these functions."""
 
 
 def context_parameter(function: Callable[..., Any], hints: Mapping[str, Any]) -> str | None:
     """The name of the parameter that takes the context, which makes a function durable: the first one, annotated with
     DurableContext. None for any other function."""
     first = next(iter(inspect.signature(function).parameters), None)
-    return first if first is not None and hints.get(first) is DurableContext else None
+    annotation = hints.get(first) if first is not None else None
+    return first if isinstance(annotation, type) and issubclass(annotation, ContextMark) else None
 
 
 def code_digest(function: Callable[..., Any]) -> str:
