@@ -1,5 +1,7 @@
 # One image for every service: docker run IMAGE migrate | executor | worker | api | apply ...
-FROM python:3.12-slim AS build
+# A tag; a release is built from its digest, which the release's workflow looks up: --build-arg PYTHON_IMAGE=NAME@sha256:...
+ARG PYTHON_IMAGE=python:3.12-slim
+FROM ${PYTHON_IMAGE} AS build
 RUN python -m venv /opt/penstock
 COPY requirements.txt /source/
 RUN /opt/penstock/bin/pip install --no-cache-dir --require-hashes -r /source/requirements.txt
@@ -9,7 +11,7 @@ COPY services /source/services
 COPY migrations /source/migrations
 RUN /opt/penstock/bin/pip install --no-cache-dir --no-deps --no-build-isolation /source
 
-FROM python:3.12-slim
+FROM ${PYTHON_IMAGE}
 # Numeric, so that Kubernetes can see for itself that it is not root.
 RUN useradd --uid 10001 --create-home --home-dir /srv/penstock penstock
 COPY --from=build /opt/penstock /opt/penstock

@@ -121,7 +121,7 @@ def token_in(authorization: str) -> str | None:
 
 def must_have(caller: Caller, scope: str) -> Caller:
     """The caller, for the tenants for which it has this scope. Raises NotAllowed where there are none."""
-    if scope not in caller.scopes:
+    if not caller.has(scope):
         raise NotAllowed(
             f"{caller.name} may not do this: it lacks the scope {scope!r}",
             hint=f"Make a token with it (penstock tokens create NAME --scope {scope}), or give the user a role that has it.",
@@ -135,7 +135,9 @@ READ = Security(_SOME, scopes=[access.READ])
 OPERATE = Security(_SOME, scopes=[access.OPERATE])
 DEFINE = Security(_SOME, scopes=[access.DEFINE])
 SUBMIT = Security(_SUBMIT, scopes=[access.OPERATE])
+START = Security(_SUBMIT, scopes=[access.START])
 """Of what is stored with who made it, many times a second perhaps: no more is noted of it."""
+ANSWER = Security(_SOME, scopes=[access.ANSWER])
 READ_ALL = Security(_ALL, scopes=[access.READ])
 OPERATE_ALL = Security(_ALL, scopes=[access.OPERATE])
 DEFINE_ALL = Security(_ALL, scopes=[access.DEFINE])
@@ -153,7 +155,7 @@ class GuardedRoute(APIRoute):
             raise TypeError(f"{path} does not say who may call it: dependencies=[READ], or another")
         self.guard: Guard = guards[0].dependency
         [self.scope] = guards[0].scopes
-        self._changes = guards[0] not in (READ, READ_ALL, SUBMIT)
+        self._changes = guards[0] not in (READ, READ_ALL, SUBMIT, START)
         super().__init__(path, endpoint, **options)
 
     def get_route_handler(self) -> Handler:

@@ -9,13 +9,13 @@ from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 
 from penstock import tracing
-from penstock_api import log_in, pages, public_path, quick_submit, webhook_calls
+from penstock_api import head_requests, log_in, pages, public_path, quick_submit, webhook_calls
 from penstock_api.allowed import table
 from penstock_api.backend import Backend
 from penstock_api.description import describe
-from penstock_api.problems import ANSWERS, handle_errors
+from penstock_api.problems import ANSWERS, answer, handle_errors, too_large
 from penstock_api.routes import ROUTERS
-from penstock_api.same_origin import Receive, SameOrigin, Scope, Send, public_netloc
+from penstock_api.same_origin import Receive, SameOrigin, Scope, Send, public_netloc, with_headers
 from penstock_api.traced_requests import TracedRequests
 
 PREFIX = "/api/v1"
@@ -27,7 +27,8 @@ SLACK = 64 * 1024
 
 
 class Application(FastAPI):
-    """Submits have a quick way in front of all that is done for any request."""
+    """Submits have a quick way in front of all that is done for any request. HEAD is answered as GET. A body whose declared
+    length exceeds the bound is refused unread."""
 
     quick: Mapping[str, quick_submit.Submit] = {}
     public_path = ""
@@ -38,6 +39,10 @@ class Application(FastAPI):
                 public_path.enter(self.public_path, scope),
                 public_path.leave(self.public_path, send),
             )
+            if declared_length(scope) > (self.max_body_size or 0):
+                return await answer(too_large())(scope, receive, with_headers(send))
+            if scope["method"] == "HEAD":
+                scope, receive, send = head_requests.as_get(scope, receive, send)
         if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in self.quick:
             submit = self.quick[scope["path"]]
             unread = await quick_submit.answer(submit, self.state.backend, scope, receive, send)
@@ -45,6 +50,13 @@ class Application(FastAPI):
                 return
             receive = unread
         await super().__call__(scope, receive, send)
+
+
+def declared_length(scope: Scope) -> int:
+    """Return the bytes that a request says that its body has; 0 where it does not say."""
+    return next(
+        (int(value) for name, value in scope["headers"] if name == b"content-length" and value.isdigit()), 0
+    )
 
 
 def make_app(backend: Backend) -> FastAPI:

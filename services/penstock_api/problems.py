@@ -83,6 +83,16 @@ def answer(problem: Problem, headers: dict[str, str] | None = None) -> JSONRespo
     )
 
 
+def too_large() -> Problem:
+    """Return the refusal of a body that is larger than any request may be."""
+    return Problem(
+        title=HTTPStatus(413).phrase,
+        status=413,
+        detail="the body of this request is too large",
+        hint="PENSTOCK_PAYLOAD_CAP bounds it. Store what is large elsewhere, and send where it is.",
+    )
+
+
 async def _explained(_: Request, error: Exception) -> JSONResponse:
     return explained_to_callers(error)
 
@@ -140,6 +150,8 @@ async def _invalid(_: Request, error: Exception) -> JSONResponse:
 
 async def _refused(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
+    if error.status_code == 413:
+        return answer(too_large())
     hint = "/docs lists all there is." if error.status_code in (404, 405) else None
     title = HTTPStatus(error.status_code).phrase
     return answer(

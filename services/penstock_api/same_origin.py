@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from penstock.language.setting_values import LOOPBACK
+from penstock.language.setting_values import LOOPBACK, host_name
 from penstock_api.problems import Problem, answer
 
 Scope = MutableMapping[str, Any]
@@ -43,7 +43,10 @@ def public_netloc(address: str | None) -> str | None:
 
 def _is_own(origin: str, host: str, netloc: str | None) -> bool:
     """Return whether an origin is this host, by its name in the request or in the settings: a proxy may rewrite the first."""
-    origin_netloc = urlsplit(origin).netloc
+    try:
+        origin_netloc = urlsplit(origin).netloc
+    except ValueError:
+        return False
     return origin_netloc == host or (netloc is not None and origin_netloc == netloc)
 
 
@@ -64,7 +67,7 @@ def refused(
     caller needs a token, so only names of this machine are answered to. Another name can be that of a page, made to lead
     here (DNS rebinding)."""
     host = headers.get("host", "")
-    if loopback and urlsplit(f"//{host}").hostname not in LOOPBACK:
+    if loopback and host_name(host) not in LOOPBACK:
         return f"this answers to names of this machine alone, and not to {host[:100]!r}"
     if method in SAFE:
         return None

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Path, Request
 from penstock.errors import InvalidInput
 from penstock.language.event_sources import of_webhook
 from penstock.language.expressions import compile_template
-from penstock.operate import webhooks
+from penstock.operate import signing_secrets, webhooks
 from penstock_api import webhook_signatures
 from penstock_api.backend import Here
 from penstock_api.models.events import Published
@@ -23,6 +23,8 @@ router = APIRouter(tags=["webhooks"], responses=ANSWERS, generate_unique_id_func
 
 FORM_FIELDS = 1000
 FORM = "application/x-www-form-urlencoded"
+GITHUB_FIELD = "payload"
+"""The one field of a form that GitHub sends, where it is told to send forms: it holds the JSON."""
 
 
 @router.post("/hooks/{name}", status_code=202)
@@ -33,10 +35,13 @@ async def call(
     gives the same event."""
     async with here.pool.session() as session:
         webhook = await webhooks.find(session, name)
+        secret = await signing_secrets.of_webhook(session, name)
     raw = await request.body()
     headers = {key.lower(): value for key, value in request.headers.items()}
-    webhook_signatures.check(webhook, headers, raw, time.time())
+    webhook_signatures.check(webhook, secret, headers, raw, time.time())
     body = _read(raw, headers.get("content-type", ""))
+    if webhook.signature == "github" and isinstance(body, dict) and list(body) == [GITHUB_FIELD]:
+        body = _json(str(body[GITHUB_FIELD]).encode())
     payload = body
     if webhook.payload is not None:
         names = {"body": body, "headers": headers, "query": dict(request.query_params)}
@@ -44,7 +49,7 @@ async def call(
     id = await here.client.publishing.publish(
         webhook.trigger,
         payload,
-        key=webhook_signatures.key_of(webhook, headers, body),
+        key=webhook_signatures.key_of(webhook, headers, raw, body),
         tenant=webhook.tenant,
         source=of_webhook(name),
     )
@@ -60,6 +65,10 @@ def _read(raw: bytes, kind: str) -> Any:
             )
         except ValueError:
             raise InvalidInput(f"a form has at most {FORM_FIELDS:,} fields", hint="Send JSON.") from None
+    return _json(raw)
+
+
+def _json(raw: bytes) -> Any:
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError as error:

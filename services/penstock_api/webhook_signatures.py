@@ -20,54 +20,59 @@ Headers = Mapping[str, str]
 """By lower-case name."""
 
 
-def check(webhook: Webhook, headers: Headers, body: bytes, now: float) -> None:
+def check(webhook: Webhook, secret: str, headers: Headers, body: bytes, now: float) -> None:
     """Raises NotAuthenticated."""
-    if not CHECKS[webhook.signature](webhook, headers, body, now):
+    if not CHECKS[webhook.signature](webhook, secret, headers, body, now):
         raise NotAuthenticated(
             f"this call is not signed as webhook {webhook.name} wants it ({webhook.signature})",
             hint="Compare the secrets on both sides, and this machine's clock.",
         )
 
 
-def _secret(webhook: Webhook, headers: Headers, body: bytes, now: float) -> bool:
-    return _same(headers.get((webhook.header or SECRET_HEADER).lower(), ""), webhook.secret)
+def _secret(webhook: Webhook, secret: str, headers: Headers, body: bytes, now: float) -> bool:
+    return _same(headers.get((webhook.header or SECRET_HEADER).lower(), ""), secret)
 
 
-def _github(webhook: Webhook, headers: Headers, body: bytes, now: float) -> bool:
-    wanted = "sha256=" + _hmac(webhook.secret.encode(), body).hex()
+def _github(webhook: Webhook, secret: str, headers: Headers, body: bytes, now: float) -> bool:
+    wanted = "sha256=" + _hmac(secret.encode(), body).hex()
     return _same(headers.get("x-hub-signature-256", ""), wanted)
 
 
-def _stripe(webhook: Webhook, headers: Headers, body: bytes, now: float) -> bool:
+def _stripe(webhook: Webhook, secret: str, headers: Headers, body: bytes, now: float) -> bool:
     parts = [part.strip().partition("=") for part in headers.get("stripe-signature", "").split(",")]
     at = next((value for name, _, value in parts if name == "t"), "")
     if not _is_fresh(at, now):
         return False
-    wanted = _hmac(webhook.secret.encode(), at.encode() + b"." + body).hex()
+    wanted = _hmac(secret.encode(), at.encode() + b"." + body).hex()
     return any(_same(value, wanted) for name, _, value in parts if name == "v1")
 
 
-def _standard(webhook: Webhook, headers: Headers, body: bytes, now: float) -> bool:
+def _standard(webhook: Webhook, secret: str, headers: Headers, body: bytes, now: float) -> bool:
     id, at = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     if not id or not _is_fresh(at, now):
         return False
-    wanted = signature(webhook.secret, id, at, body)
+    wanted = signature(secret, id, at, body)
     given = [word.partition(",") for word in headers.get("webhook-signature", "").split()]
     return any(_same(value, wanted) for version, _, value in given if version == "v1")
 
 
-CHECKS: dict[str, Callable[[Webhook, Headers, bytes, float], bool]] = {
+CHECKS: dict[str, Callable[[Webhook, str, Headers, bytes, float], bool]] = {
     "secret": _secret,
     "github": _github,
     "stripe": _stripe,
     "standard": _standard,
 }
-KEY_HEADERS = {"github": "x-github-delivery", "standard": "webhook-id"}
-"""Where senders of this kind say which call it is. Stripe says it in the body, as `id`."""
+KEY_HEADERS = {"standard": "webhook-id"}
+"""Where senders of this kind say which call it is, under their signature. Stripe says it in the body, as `id`."""
 
 
-def key_of(webhook: Webhook, headers: Headers, body: object) -> str | None:
-    """Return the key that a copy of this call has, too; None where the call has no such key."""
+def key_of(webhook: Webhook, headers: Headers, raw: bytes, body: object) -> str | None:
+    """Return the key that a copy of this call has, too; None where the call has no such key.
+
+    GitHub signs the body alone: whoever has seen one call could send its body again under another `X-GitHub-Delivery`. So the
+    body is the key."""
+    if webhook.key_header is None and webhook.signature == "github":
+        return f"sha256:{hashlib.sha256(raw).hexdigest()}"
     if webhook.key_header is None and webhook.signature == "stripe":
         return str(body["id"]) if isinstance(body, dict) and body.get("id") else None
     return headers.get((webhook.key_header or KEY_HEADERS.get(webhook.signature, "")).lower()) or None

@@ -35,8 +35,8 @@ def connections(settings: Settings, most: int) -> httpcore.AsyncConnectionPool:
     )
 
 
-async def call(pool: httpcore.AsyncConnectionPool, delivery: Delivery) -> Called:
-    """Make one call. Raises nothing that it can tell of a subscriber."""
+async def call(pool: httpcore.AsyncConnectionPool, delivery: Delivery, secret: str) -> Called:
+    """Make one call, signed with a secret. Raises nothing that it can tell of a subscriber."""
     body, at = delivery.body.encode(), str(int(delivery.now.timestamp()))
     id = f"msg_{delivery.id.hex}"
     headers = {
@@ -44,7 +44,7 @@ async def call(pool: httpcore.AsyncConnectionPool, delivery: Delivery) -> Called
         "user-agent": "penstock",
         "webhook-id": id,
         "webhook-timestamp": at,
-        "webhook-signature": f"v1,{signature(delivery.secret, id, at, body)}",
+        "webhook-signature": f"v1,{signature(secret, id, at, body)}",
     }
     limits = dict.fromkeys(("connect", "read", "write", "pool"), TIMEOUT)
     url = httpx.URL(delivery.url)
@@ -61,17 +61,18 @@ async def call(pool: httpcore.AsyncConnectionPool, delivery: Delivery) -> Called
         ):
             status = answer.status
     except AddressRefused as refused:
-        return _failed(delivery, f"{refused.message}. {refused.hint}")
+        return failed(delivery, f"{refused.message}. {refused.hint}")
     except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, OSError) as error:
-        return _failed(delivery, f"{type(error).__name__}: {error}".rstrip(": "))
+        return failed(delivery, f"{type(error).__name__}: {error}".rstrip(": "))
     if 200 <= status < 300:
         return Called(delivery)
     if status == GONE:
         return Called(delivery, f"it answered {status}", None, gone=True)
-    return _failed(delivery, f"it answered {status}")
+    return failed(delivery, f"it answered {status}")
 
 
-def _failed(delivery: Delivery, error: str) -> Called:
+def failed(delivery: Delivery, error: str) -> Called:
+    """Return the outcome of a call that is made again later, or given up."""
     delay = None
     if delivery.tries <= len(DELAYS):
         delay = DELAYS[delivery.tries - 1] * random.uniform(0.8, 1.2)

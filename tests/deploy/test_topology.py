@@ -63,7 +63,8 @@ class Project:
 
     async def _start(self, name: str) -> None:
         service = SERVICES[name]
-        environment = {key: self._filled(value) for key, value in service["environment"].items()}
+        stated = {key: value for key, value in service["environment"].items() if value is not None}
+        environment = {key: self._filled(value) for key, value in stated.items()}
         environment |= {key: str(free_port()) for key in ("PENSTOCK_PORT",) if key in environment}
         if "PENSTOCK_API_HOST" in environment:
             environment |= {"PENSTOCK_API_HOST": "127.0.0.1", "PENSTOCK_API_PORT": str(self.api_port)}

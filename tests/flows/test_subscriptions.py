@@ -20,6 +20,7 @@ from penstock_executor import subscriber_calls
 from penstock_executor.loops import call_subscribers
 from tests.flows import shop
 from tests.flows.installation import Installation
+from tests.penstock.operate.keys import KEY
 from tests.penstock_worker.executors.web import Answer, Web, serving
 
 SECRET = "whsec_" + base64.b64encode(b"a secret of twenty-four b").decode()
@@ -48,7 +49,7 @@ async def web() -> AsyncIterator[Web]:
 
 @pytest.fixture
 async def house(database: str) -> AsyncIterator[Installation]:
-    async with Installation(database, None, private_subscribers="127.0.0.1") as house:
+    async with Installation(database, None, private_subscribers="127.0.0.1", secrets_key=KEY) as house:
         await house.start(*shop.ALL, flow)
         yield house
 
@@ -94,6 +95,25 @@ async def test_a_call_is_signed_and_says_what_moved(house: Installation, web: We
         "reason": None,
     }
     assert (await listed(house)).delivered_at is not None
+
+
+async def test_call_without_its_secret_waits_and_says_why(house: Installation, web: Web) -> None:
+    web.answer("/hook", Answer(204))
+    await put(house, web.url("/hook"))
+    await house.rows("create table set_aside as select * from secret")
+    await house.rows("delete from secret")
+    await house.client.start("shop.count", {"words": "a"})
+    await house.until("select 1 from subscription where error like '%it has no secret%'")
+    await house.rows(
+        "insert into secret select tenant, name, sealed, '', master_key, set_by, set_at from set_aside"
+    )
+    await house.rows("update delivery set due_at = now()")
+    await house.until("select 1 from subscription where error like '%cannot be opened%'")
+    assert web.requests == []
+    await house.rows("update secret set data_key = set_aside.data_key from set_aside")
+    await house.rows("drop table set_aside")
+    await house.rows("update delivery set due_at = now()")
+    await arrived(house, web)
 
 
 async def test_it_is_tried_until_it_is_answered_and_has_one_id(house: Installation, web: Web) -> None:
@@ -171,7 +191,7 @@ async def test_only_what_was_subscribed_to_is_told(
     "host", ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "0.0.0.0"]
 )
 async def test_no_address_inside_is_called(database: str, web: Web, host: str) -> None:
-    async with Installation(database, None) as house:
+    async with Installation(database, None, secrets_key=KEY) as house:
         await house.start(*shop.ALL)
         await put(house, web.url("/hook", host))
         await house.client.start("shop.count", {"words": "a"})

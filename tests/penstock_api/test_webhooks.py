@@ -114,3 +114,35 @@ async def test_what_cannot_be_an_event_is_refused_and_said(api: Api, call: httpx
         fields = b"&".join(b"f%d=x" % n for n in range(1001))
         assert await send(fields, **{"content-type": "application/x-www-form-urlencoded"}) == 422
     await call.delete(f"{V1}/webhooks/odd")
+
+
+async def test_github_body_is_one_event_whatever_its_headers_say(api: Api, call: httpx.AsyncClient) -> None:
+    made = {
+        "trigger": "shop.order_placed",
+        "signature": "github",
+        "secret": SECRET,
+        "payload": {"id": "{{ body.id }}"},
+    }
+    assert (await call.put(f"{V1}/webhooks/hub", json=made)).status_code == 200
+    body = b'{"id": 21}'
+    form = b"payload=%7B%22id%22%3A+22%7D"
+    async with api.caller(None) as sender:
+
+        async def send(body: bytes, delivery: str, **more: str) -> httpx.Response:
+            headers = {**github(body, 0, SECRET), "x-github-delivery": delivery, **more}
+            return await sender.post("/hooks/hub", content=body, headers=headers)
+
+        first = await send(body, "d-1")
+        assert first.status_code == 202, first.text
+        assert (await send(body, "d-2")).json() == first.json()
+        other = await send(b'{"id": 23}', "d-1")
+        assert (other.status_code, other.json() != first.json()) == (202, True)
+        kind = {"content-type": "application/x-www-form-urlencoded"}
+        unwrapped = await send(form, "d-3", **kind)
+        assert unwrapped.status_code == 202, unwrapped.text
+        assert (await send(b"payload=%7Bnot", "d-4", **kind)).status_code == 422
+    [event] = await api.house.rows(
+        "select payload::text from event where id = $1", UUID(unwrapped.json()["id"])
+    )
+    assert json.loads(event[0]) == {"id": 22}
+    await call.delete(f"{V1}/webhooks/hub")

@@ -16,21 +16,32 @@ from penstock.service.assembly import Parts
 from penstock.service.health import Health, serve_health
 from penstock.settings import Settings
 
-GOOD = b"GET /live HTTP/1.1\r\nHost: x\r\nA: b\r\n\r\n"
+GOOD = b"GET /live HTTP/1.1\r\nHost: localhost\r\nA: b\r\n\r\n"
 ODD = [
-    (b"HEAD /live HTTP/1.1\r\nHost: x\r\n\r\n", 200),
+    (b"HEAD /live HTTP/1.1\r\nHost: localhost\r\n\r\n", 200),
     (b"GET /live HTTP/1.0\r\n\r\n", 200),
-    (b"GET /live?" + b"x" * 4000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 200),
-    (b"GET /live HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n", 200),
+    (b"GET /live?" + b"x" * 4000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 200),
+    (b"GET /live HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n", 200),
     (GOOD * 500, 200),
-    (b"GET http://elsewhere/live HTTP/1.1\r\nHost: x\r\n\r\n", 404),
-    (b"GET /../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n", 404),
-    (b"CONNECT /live HTTP/1.1\r\nHost: x\r\n\r\n", 405),
-    (b"POST /live HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 99999999999\r\n\r\nxx", 405),
-    (b"POST /live HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n", 405),
-    (b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+    (b"GET http://elsewhere/live HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+    (b"GET /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+    (b"CONNECT /live HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
+    (
+        b"POST /live HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 99999999999\r\n\r\nxx",
+        405,
+    ),
+    (
+        b"POST /live HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
+        405,
+    ),
+    (b"GET /\xff HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
     (b"GET /live HTTP/1.1\r\n\r\n", 400),
-    (b"GET /live HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400),
+    (b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n", 400),
+    (b"GET /metrics HTTP/1.1\r\nHost: rebound.example:9090\r\n\r\n", 421),
+    (b"GET /metrics HTTP/1.1\r\nHost: [\r\n\r\n", 421),
+    (b"GET /live HTTP/1.1\r\nHost: [::1]:9090\r\n\r\n", 200),
+    (b"GET /live HTTP/1.1\r\nHost: 127.0.0.1:9090\r\n\r\n", 200),
+    (b"GET /live HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n", 400),
     (b"\r\n" * 5000, 400),
     (b"GET /live HTTP/1.1\r\n" + b"a: b\r\n" * 5000, 431),
     (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),

@@ -21,6 +21,7 @@ from penstock.store.dead_letters import LetterFilter
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
 from tests.flows.installation import Installation
+from tests.penstock.operate.keys import KEY
 
 TRIGGER = "till.rang"
 SECRET = "s" * 32
@@ -72,7 +73,7 @@ async def doors(house: Installation, key: str) -> dict[str, httpx.Response]:
 
 
 async def test_foreign_producer_cannot_take_the_key_of_a_door(database: str, vhost: str) -> None:
-    async with Installation(database, vhost) as house:
+    async with Installation(database, vhost, secrets_key=KEY) as house:
         await house.start(Trigger(TRIGGER))
         for app_id in CLAIMS:  # the payload differs, so that a shared key would be a conflict
             await asyncio.to_thread(send, vhost, "k-1", b'{"forged": true}', app_id=app_id)

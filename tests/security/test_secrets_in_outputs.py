@@ -186,7 +186,7 @@ SILENT = {
     *(("limit", word) for word in ("set", "rm")),
     *(("workers", word) for word in ("cordon", "uncordon")),
     *(("dead-letters", word) for word in ("replay", "drop")),
-    *(("tokens", word) for word in ("create", "revoke")),
+    *(("tokens", word) for word in ("create", "rotate", "revoke")),
     *(("webhooks", word) for word in ("set", "rm")),
     *(("users", word) for word in ("create", "roles", "password", "logout", "delete")),
     *(("secrets", word) for word in ("set", "delete", "rotate")),

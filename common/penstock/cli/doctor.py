@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 from rich.markup import escape
 
@@ -10,12 +12,23 @@ from penstock.cli.output import Json, err, json_line, out, table
 from penstock.client.installation import find_installation
 
 
-def doctor(json: Json = False) -> None:
+def doctor(
+    security: Annotated[
+        bool,
+        typer.Option(
+            "--security",
+            help="Look at what docs/hardening.md lists instead: TLS, access, keys, roles, tokens.",
+        ),
+    ] = False,
+    json: Json = False,
+) -> None:
     """Look at versions, servers, schema, clocks, partitions and services; say what to do. Exit code 1 if it is bad."""
     from penstock.operate.doctor import Finding, examine  # takes a while
+    from penstock.operate.doctor import security as hardening
 
     async def work() -> list[Finding]:
-        return await examine(await find_installation())
+        settings = await find_installation()
+        return await (hardening.examine(settings) if security else examine(settings))
 
     findings = run(work())
     broken = [finding for finding in findings if finding.state == "bad"]

@@ -13,10 +13,12 @@ from penstock.cli.command_runner import ME, with_session
 from penstock.cli.output import Json, err, json_line, out, table
 from penstock.operate import access
 from penstock.store import tokens as store
+from penstock.store.tokens import Token
 
 tokens = typer.Typer(help="Tokens of the HTTP API: make, list, revoke.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="Who has it, such as ci or dashboard.")]
+Expires = Annotated[str, typer.Option(help='After how long, such as "30d"; "never".')]
 
 
 @tokens.command()
@@ -25,17 +27,18 @@ def create(
     scope: Annotated[
         list[str] | None,
         typer.Option(
-            help="read, operate, define, admin; or a role: viewer, operator, developer, administrator. May be repeated."
+            help="read, operate, define, admin; start, answer, start:PACK.NAME, 'start:PACK.*'; or a role: viewer, operator, "
+            "developer, administrator. May be repeated."
         ),
     ] = None,
     tenant: Annotated[
         list[str] | None, typer.Option(help="For this tenant alone. May be repeated. Default: all.")
     ] = None,
-    expires: Annotated[str | None, typer.Option(help='After how long, such as "90d".')] = None,
+    expires: Expires = "90d",
     json: Json = False,
 ) -> None:
     """Make a token. It is printed once, and kept nowhere."""
-    seconds = None if expires is None else parse_duration("--expires", expires)
+    seconds = _lifetime(expires)
     made, secret = with_session(
         lambda session: access.create_token(
             session, name, scope or [access.READ], tenants=tenant or (), seconds=seconds, by=ME
@@ -44,11 +47,27 @@ def create(
     if json:
         json_line({**asdict(made), "secret": secret})
         return
-    err.print(
-        f"[dim]{escape(name)} may: {', '.join(made.scopes)}. Keep this, nobody can find it out later; send it as "
-        "`Authorization: Bearer ...`:[/dim]"
+    _show(made, secret)
+
+
+@tokens.command()
+def rotate(
+    name: Name,
+    overlap: Annotated[str, typer.Option(help="How long the secret before stays good.")] = "1d",
+    expires: Expires = "90d",
+    json: Json = False,
+) -> None:
+    """Give a token another secret. The secret before stays good for a while, so that its holder can change it."""
+    overlap_s = 0.0 if overlap == "0" else parse_duration("--overlap", overlap)
+    token, secret = with_session(
+        lambda session: access.rotate_token(session, name, overlap=overlap_s, seconds=_lifetime(expires))
     )
-    out.print(secret, markup=False, highlight=False)
+    if json:
+        json_line({**asdict(token), "secret": secret})
+        return
+    if token.old_until is not None:
+        err.print(f"[dim]The secret before is good until {token.old_until:%Y-%m-%d %H:%M %Z}.[/dim]")
+    _show(token, secret)
 
 
 @tokens.command("list")
@@ -60,9 +79,17 @@ def list_(json: Json = False) -> None:
             json_line(row)
         return
     table(
-        ["name", "scopes", "tenants", "made by", "at", "expires"],
+        ["name", "scopes", "tenants", "made by", "at", "used", "expires"],
         [
-            (row.name, row.scopes, row.tenants or "all", row.created_by, row.created_at, row.expires_at)
+            (
+                row.name,
+                row.scopes,
+                row.tenants or "all",
+                row.created_by,
+                row.created_at,
+                row.used_at,
+                row.expires_at,
+            )
             for row in rows
         ],
         empty="Nobody has a token. Make one with: penstock tokens create NAME --scope operator",
@@ -77,6 +104,18 @@ def revoke(name: Name, json: Json = False) -> None:
         json_line({"revoked": name})
     else:
         out.print(f"Token {name} is revoked.", markup=False)
+
+
+def _lifetime(word: str) -> float | None:
+    return None if word == "never" else parse_duration("--expires", word)
+
+
+def _show(token: Token, secret: str) -> None:
+    err.print(
+        f"[dim]{escape(token.name)} may: {', '.join(token.scopes)}. Keep this, nobody can find it out later; send it as "
+        "`Authorization: Bearer ...`:[/dim]"
+    )
+    out.print(secret, markup=False, highlight=False)
 
 
 def add_to(app: typer.Typer) -> None:

@@ -27,6 +27,14 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 """Addresses that only this machine reaches."""
 
 
+def host_name(netloc: str) -> str | None:
+    """Return the name in a Host header or an origin, without its port. None: there is none; empty: it is malformed."""
+    try:
+        return urlsplit(f"//{netloc}").hostname
+    except ValueError:
+        return ""
+
+
 def is_tls_or_local(address: str) -> bool:
     """Return whether nothing between can read or change what is sent there: over TLS, or on this machine."""
     parts = urlsplit(address)

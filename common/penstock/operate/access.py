@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.ids import new_id
@@ -18,6 +20,14 @@ from penstock.store.tokens import Token
 READ, OPERATE, DEFINE, ADMIN = SCOPES = ("read", "operate", "define", "admin")
 """read: look at anything; operate: publish, start, and tell what runs; define: change what is defined, limits, schedules,
 webhooks; admin: give others access."""
+START, ANSWER = NARROW = ("start", "answer")
+"""Parts of `operate` that a token can have alone. `start:REF` starts only what the pattern fits: `shop.charge`, `shop.*`."""
+IMPLIED_BY = {START: OPERATE, ANSWER: OPERATE}
+LIFETIME_S = 90 * 86400.0
+"""Seconds after which a token expires, unless its creator chooses others, or none."""
+OVERLAP_S = 86400.0
+"""Seconds for which the secret before a rotation stays good."""
+_START_REF = re.compile(r"start:[A-Za-z0-9_.*-]{1,300}")
 ROLES = {
     "viewer": (READ,),
     "operator": (READ, OPERATE),
@@ -55,10 +65,29 @@ class Caller:
         """Return the caller with its tenants narrowed to those for which it has this scope."""
         if not self.grants:
             return self
-        return replace(self, tenants=_tenants([grant for grant in self.grants if scope in grant.scopes]))
+        return replace(
+            self, tenants=_tenants([grant for grant in self.grants if _holds(grant.scopes, scope)])
+        )
+
+    def has(self, scope: str) -> bool:
+        """Return whether the caller has a scope, for one tenant at least. `start`: for one action at least."""
+        return _holds(self.scopes, scope)
+
+    def may_start(self, action: str) -> bool:
+        """Return whether the caller may start this action."""
+        if not self.scopes.isdisjoint((START, OPERATE)):
+            return True
+        patterns = (scope.removeprefix(f"{START}:") for scope in self.scopes if scope.startswith(f"{START}:"))
+        return any(fnmatchcase(action, pattern) for pattern in patterns)
 
     def sees(self, tenant: str) -> bool:
         return self.tenants is None or tenant in self.tenants
+
+
+def _holds(scopes: Collection[str], scope: str) -> bool:
+    if scope in scopes or IMPLIED_BY.get(scope) in scopes:
+        return True
+    return scope == START and any(word.startswith(f"{START}:") for word in scopes)
 
 
 def _tenants(grants: Collection[Grant]) -> frozenset[str] | None:
@@ -77,11 +106,11 @@ async def create_token(
     scopes: Sequence[str],
     *,
     tenants: Sequence[str] = (),
-    seconds: float | None = None,
+    seconds: float | None = LIFETIME_S,
     by: str,
 ) -> tuple[Token, str]:
     """Create a token, and return it with its secret, which is stored nowhere. `scopes`: or names of roles; no `tenants`:
-    all. It expires after `seconds`. Raises Conflict, InvalidInput."""
+    all. It expires after `seconds`; None: never. Raises Conflict, InvalidInput."""
     check_name(name, "the name of the token")
     for tenant in tenants:
         check_tenant(tenant)
@@ -95,6 +124,27 @@ async def create_token(
     return made, secret
 
 
+async def rotate_token(
+    session: Session, name: str, *, overlap: float = OVERLAP_S, seconds: float | None = LIFETIME_S
+) -> tuple[Token, str]:
+    """Give a token another secret, and return both. The secret before stays good for `overlap` seconds, so that its holder has
+    time to change. The new one expires after `seconds`; None: never. Raises NotFound."""
+    secret = PREFIX + secrets.token_urlsafe(32)
+    async with session.transaction() as tx:
+        token = await tokens.rotate(tx, name, _digest(secret), overlap, seconds)
+        if token is not None:
+            tx.tell(overlap_s=overlap, expires_at=token.expires_at)
+    if token is None:
+        raise await _unknown(session, name)
+    return token, secret
+
+
+async def _unknown(session: Session, name: str) -> NotFound:
+    return NotFound(
+        f"no token {name!r}", hint=did_you_mean(name, [token.name for token in await tokens.listed(session)])
+    )
+
+
 async def revoke_token(session: Session, name: str) -> None:
     """Take it back; it is refused within seconds. Raises NotFound."""
     async with session.transaction() as tx:
@@ -102,8 +152,7 @@ async def revoke_token(session: Session, name: str) -> None:
         if gone is not None:
             tx.tell(scopes=gone.scopes, tenants=gone.tenants, created_by=gone.created_by)
     if gone is None:
-        known = [token.name for token in await tokens.listed(session)]
-        raise NotFound(f"no token {name!r}", hint=did_you_mean(name, known))
+        raise await _unknown(session, name)
 
 
 async def find_caller(session: Session, secret: str) -> Caller | None:
@@ -122,12 +171,16 @@ def _digest(secret: str) -> bytes:
 
 def _scopes(given: Collection[str]) -> list[str]:
     if not given:
-        raise InvalidInput("a token needs scopes", hint=f"There are: {', '.join((*SCOPES, *ROLES))}.")
+        raise InvalidInput(
+            "a token needs scopes", hint=f"There are: {', '.join((*SCOPES, *NARROW, *ROLES))}."
+        )
     chosen: set[str] = set()
     for word in given:
-        if word not in SCOPES and word not in ROLES:
+        if word not in (*SCOPES, *NARROW, *ROLES) and not _START_REF.fullmatch(word):
             raise InvalidInput(
-                f"there is no scope or role {word!r}", hint=did_you_mean(word, (*SCOPES, *ROLES))
+                f"there is no scope or role {word!r}",
+                hint=did_you_mean(word, (*SCOPES, *NARROW, f"{START}:PACK.NAME", *ROLES)),
             )
         chosen.update(ROLES.get(word, (word,)))
-    return [scope for scope in SCOPES if scope in chosen]
+    broad = [scope for scope in (*SCOPES, *NARROW) if scope in chosen]
+    return broad + sorted(chosen.difference(broad))

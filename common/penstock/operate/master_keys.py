@@ -98,7 +98,7 @@ def _opened(key: str | None, file: str | None, kms: str | None) -> MasterKeys:
     raise ConfigurationError(
         "there is no master key for secrets",
         hint="Make one with `openssl rand -base64 32`, and set PENSTOCK_SECRETS_KEY (or PENSTOCK_SECRETS_KEY_FILE) for "
-        "workers, API and command line alike.",
+        "workers, executors, API and command line alike.",
     )
 
 

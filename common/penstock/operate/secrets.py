@@ -15,6 +15,7 @@ from penstock.language.options import did_you_mean
 from penstock.language.outside_names import SECRET, check_tenant
 from penstock.language.redaction import SHORTEST
 from penstock.operate.master_keys import MasterKeys, master_keys, seal, unseal
+from penstock.settings import Settings
 from penstock.store import secrets as store
 from penstock.store.database import Session, retried
 from penstock.store.secrets import Sealed, SecretSummary
@@ -37,12 +38,22 @@ async def put(session: Session, tenant: str, name: str, value: str, *, by: str) 
             f"a secret has {SHORTEST} characters at least, {LONGEST:,} bytes at most, and no NUL",
             hint="What is shorter could not be told from ordinary text, and so not be hidden in logs.",
         )
+    return await store.put(session, await sealed(session.settings, tenant, name, value), by)
+
+
+async def sealed(settings: Settings, tenant: str, name: str, value: str) -> Sealed:
+    """Seal a value under a data key of its own. Raises ConfigurationError."""
     context = _context(tenant, name)
     data_key = AESGCM.generate_key(256)
-    key_id, wrapped = await _wrap(master_keys(session.settings), data_key, context)
-    return await store.put(
-        session, Sealed(tenant, name, seal(AESGCM(data_key), raw, context), wrapped, key_id), by
-    )
+    key_id, wrapped = await _wrap(master_keys(settings), data_key, context)
+    return Sealed(tenant, name, seal(AESGCM(data_key), value.encode(), context), wrapped, key_id)
+
+
+async def opened(settings: Settings, secret: Sealed) -> str:
+    """Open a sealed value. Raises ConfigurationError."""
+    context = _context(secret.tenant, secret.name)
+    data_key = await _unwrap(master_keys(settings), secret, context)
+    return unseal(AESGCM(data_key), secret.sealed, context).decode()
 
 
 async def delete(session: Session, tenant: str, name: str) -> None:
@@ -85,18 +96,13 @@ async def reveal_to_attempt(
 async def _opened(
     session: Session, tenant: str, names: Collection[str], secrets: Sequence[Sealed]
 ) -> Mapping[str, str]:
-    keys = master_keys(session.settings)
+    master_keys(session.settings)  # which raises where there is none, whatever is missing
     if missing := sorted(set(names) - {secret.name for secret in secrets}):
         raise NotFound(
             f"tenant {tenant} has no secret {', '.join(missing)}",
             hint=f"Set it: penstock secrets set {missing[0]} --tenant {tenant}",
         )
-    revealed = {}
-    for secret in secrets:
-        context = _context(tenant, secret.name)
-        data_key = await _unwrap(keys, secret, context)
-        revealed[secret.name] = unseal(AESGCM(data_key), secret.sealed, context).decode()
-    return revealed
+    return {secret.name: await opened(session.settings, secret) for secret in secrets}
 
 
 async def _wrap(keys: MasterKeys, data_key: bytes, context: bytes) -> tuple[str, bytes]:

@@ -13,6 +13,7 @@ from penstock.language.moves import FINAL, STATUSES
 from penstock.language.options import did_you_mean
 from penstock.language.outside_names import check_tenant
 from penstock.language.standard_webhooks import PREFIX, new_secret
+from penstock.operate import signing_secrets
 from penstock.store import subscriptions as store
 from penstock.store.database import Session
 from penstock.store.subscriptions import NewSubscription, Subscription
@@ -40,7 +41,7 @@ async def put(
 ) -> tuple[Subscription, str | None]:
     """Make one, or change and enable it; and the secret that its calls are signed with, where it is a new one of ours, which
     nobody can find out later. No `statuses`: the final ones. `action`: such as `shop.*`; `workflow`: its runs, and with `tasks`
-    those of its tasks. Raises InvalidInput."""
+    those of its tasks. Raises InvalidInput, and ConfigurationError where there is no master key."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(f"{name!r} is no name of a subscription", hint="Use a-z, 0-9, _ and -.")
     if tenant is not None:
@@ -52,8 +53,11 @@ async def put(
     _check_secret(secret)
     given = NewSubscription(name, url, _statuses(statuses), tenant, action, workflow, tasks)
     fresh = new_secret()
+    sealed = await signing_secrets.sealed(session.settings, "subscription", name, secret or fresh)
     async with session.transaction() as tx:
-        made, is_new = await store.put(tx, given, secret or fresh, secret, by)
+        made, is_new = await store.put(tx, given, by)
+        if is_new or secret is not None:
+            await signing_secrets.put(tx, sealed, by)
     return made, fresh if is_new and secret is None else None
 
 

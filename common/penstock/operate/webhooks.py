@@ -13,6 +13,7 @@ from penstock.errors import InvalidInput, NotFound
 from penstock.language.expressions import compile_template
 from penstock.language.options import did_you_mean
 from penstock.language.outside_names import check_tenant
+from penstock.operate import signing_secrets
 from penstock.store import catalog, webhooks
 from penstock.store.database import Session
 from penstock.store.webhooks import Webhook
@@ -40,9 +41,11 @@ async def put(
     payload: Any = None,
     by: str,
 ) -> Webhook:
-    """Make one, or change it; without a `secret` that which it has stays. `header`: where a plain secret stands;
-    `key_header`: what tells a copy of a call, where the signature's kind does not say it; `payload`: a template over `body`,
-    `headers` and `query`, by default the body. Raises InvalidInput, NotFound for an unknown trigger, ExpressionError."""
+    """Make a webhook, or change it. Without a `secret` it keeps its own; nothing returns a secret.
+
+    `header`: where a plain secret stands; `key_header`: what tells a copy of a call, where the signature's kind does not say it;
+    `payload`: a template over `body`, `headers` and `query`, by default the body. Raises InvalidInput, NotFound for an unknown
+    trigger, ExpressionError, and ConfigurationError where there is no master key."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(
             f"{name!r} is no name of a webhook", hint="Use a-z, 0-9, _ and -: it is in an address."
@@ -65,9 +68,12 @@ async def put(
     if payload is not None:
         compile_template(payload)
     template = None if payload is None else orjson.dumps(payload).decode()
-    return await webhooks.put(
-        session, name, trigger, tenant, signature, secret, header, key_header, template, by
-    )
+    sealed = secret and await signing_secrets.sealed(session.settings, "webhook", name, secret)
+    async with session.transaction() as tx:
+        webhook = await webhooks.put(tx, name, trigger, tenant, signature, header, key_header, template, by)
+        if sealed:
+            await signing_secrets.put(tx, sealed, by)
+    return webhook
 
 
 def _check_secret(secret: str | None, signature: str) -> None:

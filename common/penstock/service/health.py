@@ -10,6 +10,7 @@ from http import HTTPStatus
 import h11
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from penstock.language.setting_values import LOOPBACK, host_name
 from penstock.service.assembly import Parts
 from penstock.service.ports import refused
 from penstock.service.readiness import Readiness, consumption
@@ -53,10 +54,16 @@ async def serve_health(parts: Parts, readiness: Readiness | None = None) -> Heal
             return 200, CONTENT_TYPE_LATEST, generate_latest(parts.metrics.registry)
         return _text(404, "try /live, /ready or /metrics")
 
+    async def respond_to(path: str, name: str) -> Answer:
+        # On a loopback address another name can only be that of a page that was made to lead to this port (DNS rebinding).
+        if parts.settings.host in LOOPBACK and host_name(name) not in (None, *LOOPBACK):
+            return _text(421, "this port answers to names of this machine alone")
+        return await respond(path)
+
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(PATIENCE):
-                await _serve(reader, writer, respond)
+                await _serve(reader, writer, respond_to)
         except (OSError, TimeoutError):
             pass  # the client is gone, or sends nothing
         finally:
@@ -78,7 +85,9 @@ async def serve_health(parts: Parts, readiness: Readiness | None = None) -> Heal
 
 
 async def _serve(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, respond: Callable[[str], Awaitable[Answer]]
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    respond: Callable[[str, str], Awaitable[Answer]],
 ) -> None:
     """One request, then the connection ends."""
     connection = h11.Connection(h11.SERVER)
@@ -93,7 +102,8 @@ async def _serve(
             return
         bodiless = event.method == b"HEAD"
         if event.method in METHODS:
-            status, kind, body = await respond(event.target.decode("latin-1").split("?", 1)[0])
+            host = next((value.decode("latin-1") for name, value in event.headers if name == b"host"), "")
+            status, kind, body = await respond(event.target.decode("latin-1").split("?", 1)[0], host)
         else:
             status, kind, body = _text(405, "only GET and HEAD")
             allow = [("allow", "GET, HEAD")]

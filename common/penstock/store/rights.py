@@ -78,7 +78,7 @@ penstock_function   r         r       r     r       r
 penstock_migration  r         r       r     r       r
 service_role        -         -       -     -       r
 
-api_token           -         -       rad   -       -
+api_token           -         -       rawd  -       -
 person              -         -       rawd  -       -
 person_role         -         -       rad   -       -
 person_session      -         -       rawd  -       -
@@ -121,6 +121,7 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "seal_audit": ("executor",),
     "drop_audit": ("executor",),
     "secrets_of_attempt": ("worker",),
+    "secrets_of_subscriptions": ("executor",),
     "submit_executions": ("executor", "api", "client"),
     "submit_alike": ("executor", "api", "client"),
     "store_events": ("executor", "api", "client"),

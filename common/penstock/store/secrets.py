@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from penstock.store.database import Session
+from penstock.store.database import Session, Transaction
 from penstock.store.rows import rows_as
 
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """A secret under its data key, and that key under the master key of an id."""
+    """A secret under its data key, and that key under the master key of an id. An empty `tenant`: it signs calls."""
 
     tenant: str
     name: str
@@ -41,7 +41,7 @@ returning tenant, name, master_key, set_by, set_at
 """
 
 
-async def put(session: Session, secret: Sealed, by: str) -> SecretSummary:
+async def put(session: Session | Transaction, secret: Sealed, by: str) -> SecretSummary:
     """Set it, or set it anew."""
     rows = await session.fetch(
         PUT, secret.tenant, secret.name, secret.sealed, secret.data_key, secret.master_key, by
@@ -52,12 +52,12 @@ async def put(session: Session, secret: Sealed, by: str) -> SecretSummary:
 
 LIST = """
 select tenant, name, master_key, set_by, set_at from secret
-where ($1::text[] is null or tenant = any ($1)) order by tenant, name
+where tenant <> '' and ($1::text[] is null or tenant = any ($1)) order by tenant, name
 """
 
 
 async def listed(session: Session, tenants: Collection[str] | None = None) -> list[SecretSummary]:
-    """Return the secrets of these tenants; None: of all."""
+    """Return the secrets of these tenants; None: of all. Secrets that sign calls belong to no tenant."""
     return rows_as(SecretSummary, await session.fetch(LIST, None if tenants is None else list(tenants)))
 
 
@@ -77,6 +77,14 @@ async def of_attempt(
 ) -> list[Sealed]:
     """Filter the secrets among `names` to those that the parameters of an execution refer to, which this process runs."""
     return rows_as(Sealed, await session.fetch(OF_ATTEMPT, execution, process, list(names)))
+
+
+OF_SUBSCRIPTIONS = "select tenant, name, sealed, data_key, master_key from secrets_of_subscriptions($1)"
+
+
+async def of_subscriptions(session: Session, names: Collection[str]) -> list[Sealed]:
+    """Return the secrets that sign the calls of these subscriptions."""
+    return rows_as(Sealed, await session.fetch(OF_SUBSCRIPTIONS, list(names)))
 
 
 DELETE = "delete from secret where tenant = $1 and name = $2 returning name"

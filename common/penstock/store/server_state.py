@@ -81,3 +81,22 @@ order by xact_start limit 1
 async def longest_transaction(session: Session, seconds: float) -> LongTransaction | None:
     """The oldest one that is open for more than so many seconds."""
     return first_as(LongTransaction, await session.fetch(LONGEST, seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionPath:
+    """The way of a connection to the server: encrypted (`tls`), from the server's own machine (`local`), or neither."""
+
+    tls: bool
+    local: bool
+
+
+PATH = """
+select coalesce((select ssl from pg_stat_ssl where pid = pg_backend_pid()), false) as tls,
+    inet_client_addr() is null or inet_client_addr() <<= '127.0.0.0/8' or host(inet_client_addr()) = '::1' as local
+"""
+
+
+async def connection_path(session: Session) -> ConnectionPath:
+    """Return how this connection reaches the server. Behind a pooler it is the pooler's connection."""
+    return rows_as(ConnectionPath, await session.fetch(PATH))[0]

@@ -36,9 +36,9 @@ class Subscription:
 COLUMNS = """name, url, statuses, tenant, action, workflow, tasks, created_by, created_at, delivered_at, failing_since, error,
     dropped, disabled_at, disabled_because, (select count(*) from delivery d where d.subscription = s.name) as waiting"""
 PUT = f"""
-insert into subscription as s (name, url, secret, statuses, tenant, action, workflow, tasks, created_by)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-on conflict (name) do update set url = excluded.url, secret = coalesce($10, s.secret), statuses = excluded.statuses,
+insert into subscription as s (name, url, statuses, tenant, action, workflow, tasks, created_by)
+values ($1, $2, $3, $4, $5, $6, $7, $8)
+on conflict (name) do update set url = excluded.url, statuses = excluded.statuses,
     tenant = excluded.tenant, action = excluded.action, workflow = excluded.workflow, tasks = excluded.tasks,
     failing_since = null, error = null, disabled_at = null, disabled_because = null
 returning {COLUMNS}, (xmax = 0) as is_new
@@ -57,23 +57,18 @@ class NewSubscription:
     tasks: bool
 
 
-async def put(
-    tx: Transaction, given: NewSubscription, fresh: str, secret: str | None, by: str
-) -> tuple[Subscription, bool]:
-    """Make it, or change it, and enable it; says whether it is new. `fresh` is the secret of a new one; `secret`, if given, of
-    an old one, too."""
+async def put(tx: Transaction, given: NewSubscription, by: str) -> tuple[Subscription, bool]:
+    """Make a subscription, or change it, and enable it. Say whether it is new."""
     [row] = await tx.fetch(
         PUT,
         given.name,
         given.url,
-        fresh,
         list(given.statuses),
         given.tenant,
         given.action,
         given.workflow,
         given.tasks,
         by,
-        secret,
     )
     await tx.fetch(SUBSCRIBE)
     values = dict(row)
@@ -88,11 +83,14 @@ async def listed(session: Session) -> list[Subscription]:
     return rows_as(Subscription, await session.fetch(LIST))
 
 
-DELETE = "delete from subscription where name = $1 returning name"
+DELETE = """
+with forgotten as (delete from secret where tenant = '' and name = 'subscription:' || $1)
+delete from subscription where name = $1 returning name
+"""
 
 
 async def delete(tx: Transaction, name: str) -> bool:
-    """With the calls that wait. False where there is none of that name."""
+    """Delete a subscription with its secret and the calls that wait. Return False where there is none of that name."""
     deleted = bool(await tx.fetch(DELETE, name))
     await tx.fetch(SUBSCRIBE)
     return deleted
@@ -136,19 +134,18 @@ class Delivery:
     id: UUID
     subscription: str
     url: str
-    secret: str
     body: str
     tries: int
     now: datetime
 
 
-TAKE = "select id, subscription, url, secret, body, tries, now from take_deliveries($1, $2, $3)"
+LEASE = "select id, subscription, url, body, tries, now from lease_deliveries($1, $2, $3)"
 
 
-async def take_deliveries(session: Session, each: int, most: int, seconds: float) -> list[Delivery]:
-    """Take calls that are due, `each` at the most of a subscriber: if they are not settled within so many seconds, somebody
-    else makes them, too."""
-    return rows_as(Delivery, await session.fetch(TAKE, each, most, seconds))
+async def lease_deliveries(session: Session, each: int, most: int, seconds: float) -> list[Delivery]:
+    """Lease calls that are due, at most `each` of a subscriber. Another executor makes those that are not settled within so many
+    seconds."""
+    return rows_as(Delivery, await session.fetch(LEASE, each, most, seconds))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,19 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from penstock.store.database import Session
+from penstock.store.database import Session, Transaction
 from penstock.store.rows import first_as, rows_as
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """An address below /hooks, and what becomes of what is sent there. `payload` is a JSON template."""
+    """An address below /hooks, and what becomes of what is sent there, without its secret. `payload` is a JSON template."""
 
     name: str
     trigger: str
     tenant: str
     signature: str
-    secret: str
     header: str | None
     key_header: str | None
     payload: str | None
@@ -25,30 +24,31 @@ class Webhook:
     created_at: datetime
 
 
-COLUMNS = "name, trigger, tenant, signature, secret, header, key_header, payload::text as payload, created_by, created_at"
+COLUMNS = (
+    "name, trigger, tenant, signature, header, key_header, payload::text as payload, created_by, created_at"
+)
 PUT = f"""
-insert into webhook as w (name, trigger, tenant, signature, secret, header, key_header, payload, created_by)
-values ($1, $2, $3, $4, coalesce($5, ''), $6, $7, $8::text::jsonb, $9)
+insert into webhook (name, trigger, tenant, signature, header, key_header, payload, created_by)
+values ($1, $2, $3, $4, $5, $6, $7::text::jsonb, $8)
 on conflict (name) do update set trigger = excluded.trigger, tenant = excluded.tenant, signature = excluded.signature,
-    secret = coalesce($5, w.secret), header = excluded.header, key_header = excluded.key_header, payload = excluded.payload
+    header = excluded.header, key_header = excluded.key_header, payload = excluded.payload
 returning {COLUMNS}
 """
 
 
 async def put(
-    session: Session,
+    tx: Transaction,
     name: str,
     trigger: str,
     tenant: str,
     signature: str,
-    secret: str | None,
     header: str | None,
     key_header: str | None,
     payload: str | None,
     by: str,
 ) -> Webhook:
-    """Make it, or change it; without a `secret` that which it has stays."""
-    rows = await session.fetch(PUT, name, trigger, tenant, signature, secret, header, key_header, payload, by)
+    """Make a webhook, or change it."""
+    rows = await tx.fetch(PUT, name, trigger, tenant, signature, header, key_header, payload, by)
     return Webhook(**rows[0])
 
 
@@ -67,9 +67,12 @@ async def find(session: Session, name: str) -> Webhook | None:
     return first_as(Webhook, await session.fetch(FIND, name))
 
 
-DELETE = "delete from webhook where name = $1 returning name"
+DELETE = """
+with forgotten as (delete from secret where tenant = '' and name = 'webhook:' || $1)
+delete from webhook where name = $1 returning name
+"""
 
 
 async def delete(session: Session, name: str) -> bool:
-    """False where there is none of that name."""
+    """Delete a webhook with its secret. Return False where there is none of that name."""
     return bool(await session.fetch(DELETE, name))

@@ -1,4 +1,5 @@
--- The tokens of the HTTP API, and their rights. Only the SHA-256 of a token's secret is kept. A null `tenants` means all tenants.
+-- The tokens of the HTTP API, and their rights. Only the SHA-256 of a token's secret is kept. A null `tenants` means all tenants. After a
+-- rotation the secret before (`old_digest`) is good until `old_until`. `used_at` is written once in ten minutes at most.
 create table api_token (
     id uuid primary key,
     name text not null unique,
@@ -7,18 +8,21 @@ create table api_token (
     tenants text[] not null default '{}',
     created_by text not null,
     created_at timestamptz not null default clock_timestamp(),
-    expires_at timestamptz
+    expires_at timestamptz,
+    rotated_at timestamptz,
+    used_at timestamptz,
+    old_digest bytea unique,
+    old_until timestamptz
 );
 
--- Addresses below /hooks that other programs call, and what becomes of their calls: events of `trigger`. `secret` signs or
--- accompanies each call, as `signature` says. `header`: where a plain secret stands; `key_header`: what tells a copy;
--- `payload`: the template of the event's payload, if it is not the body itself.
+-- Addresses below /hooks that other programs call, and what becomes of their calls: events of `trigger`. The row of `secret` that is
+-- named after the webhook signs or accompanies each call, as `signature` says. `header`: where a plain secret stands;
+-- `key_header`: what tells a copy; `payload`: the template of the event's payload, if it is not the body itself.
 create table webhook (
     name text primary key,
     trigger text not null,
     tenant text not null,
     signature text not null,
-    secret text not null,
     header text,
     key_header text,
     payload jsonb,

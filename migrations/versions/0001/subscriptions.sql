@@ -1,9 +1,9 @@
 -- Programs that are called when executions move: those of a tenant, an action (`shop.*`), a workflow, or all. `tasks`: those of
--- workflows too. `failing_since`: no call has come through since then. `dropped`: calls that were given up.
+-- workflows too. `failing_since`: no call has come through since then. `dropped`: calls that were given up. The row of `secret` that is
+-- named after the subscription signs its calls.
 create table subscription (
     name text primary key,
     url text not null,
-    secret text not null,
     statuses text[] not null,
     tenant text,
     action text,

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from penstock.operate.access import LIFETIME_S, OVERLAP_S
 from penstock_api.models.executions import ListedExecution
 from penstock_api.models.model import Answer, Given, Instant, JsonText, Seconds, Tenant
 
@@ -161,13 +162,31 @@ class Token(Answer):
     created_by: str
     created_at: datetime
     expires_at: datetime | None
+    rotated_at: datetime | None = Field(
+        description="When it got its secret, where that is not the first one."
+    )
+    used_at: datetime | None = Field(description="To ten minutes; null: never.")
+    old_until: datetime | None = Field(description="The secret before the last rotation is good until then.")
 
 
 class NewToken(Given):
     name: str = Field(min_length=1, max_length=200)
-    scopes: list[str] = Field(min_length=1, description="read, operate, define, admin; or roles.")
+    scopes: list[str] = Field(
+        min_length=1, description="read, operate, define, admin; start, answer, start:PACK.NAME; or roles."
+    )
     tenants: list[Tenant] = Field(default_factory=list, description="None: all of them.")
-    seconds: float | None = Field(default=None, gt=0, le=3e8, description="After which it expires.")
+    seconds: float | None = Field(
+        default=LIFETIME_S, gt=0, le=3e8, description="After which it expires: 90 days. null: never."
+    )
+
+
+class Rotation(Given):
+    overlap: float = Field(
+        default=OVERLAP_S, ge=0, le=3e7, description="Seconds for which the secret before stays good."
+    )
+    seconds: float | None = Field(
+        default=LIFETIME_S, gt=0, le=3e8, description="After which the new one expires: 90 days. null: never."
+    )
 
 
 class Secret(Answer):

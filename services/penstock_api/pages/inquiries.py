@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 
 from penstock.client import inquiries
 from penstock.client.inquiries import may_answer
-from penstock.operate.access import OPERATE
+from penstock.operate.access import ANSWER
 from penstock_api.access import READ, Asked, Tenants
 from penstock_api.backend import Db
 from penstock_api.pages.page import PageRouter, page
@@ -32,7 +32,7 @@ async def show(
     """Show the open inquiries, and on request the answered ones."""
     find = partial(inquiries.listed, session, answered=answered, assignee=assignee or None, limit=MOST)
     found = theirs = await find(tenants=tenants)
-    if (own := caller.within(OPERATE).tenants) != caller.tenants:
+    if (own := caller.within(ANSWER).tenants) != caller.tenants:
         theirs = await find(tenants=own)  # of some of what is seen, that is
     open_ = [one for one in found if one.status == "created"]
     mine = {one.execution_id for one in theirs if may_answer(one.assignee, caller.name)}

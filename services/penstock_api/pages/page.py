@@ -15,7 +15,8 @@ from fastapi.security import SecurityScopes
 
 from penstock.errors import NotAllowed, NotAuthenticated, PenstockError
 from penstock.language.options import dotted
-from penstock.operate.access import OPERATE, Caller
+from penstock.language.visible_text import visible_order
+from penstock.operate.access import START, Caller
 from penstock_api import shared_looks
 from penstock_api.access import GuardedRoute
 from penstock_api.allowed import allowed_to
@@ -155,7 +156,9 @@ def page(request: Request, template: str, /, status: int = 200, **given: Any) ->
     }
     watched, every = given.pop("watched", None), given.pop("every", None)
     live = Live(watched, every) if watched or every else None
-    return Page(TEMPLATES.get_template(template).render(whole | given, live=live), status, live)
+    # No template has a character that changes the order of a text: what is escaped came from a user.
+    html = visible_order(TEMPLATES.get_template(template).render(whole | given, live=live))
+    return Page(html, status, live)
 
 
 def provider_of(request: Request) -> str | None:
@@ -179,7 +182,7 @@ def refused(request: Request, error: PenstockError | RequestValidationError) -> 
 
 def first_tenant(caller: Caller) -> str:
     """Return the initial tenant of a form that starts something: `public`, or the first that the caller may use."""
-    tenants = caller.within(OPERATE).tenants
+    tenants = caller.within(START).tenants
     return "public" if not tenants or "public" in tenants else min(tenants)
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from fastapi import Header, Query, Response
 from fastapi.responses import PlainTextResponse
 
-from penstock.errors import InvalidInput, NotFound
+from penstock.errors import InvalidInput, NotAllowed, NotFound
 from penstock.language.moves import STATUSES
 from penstock.language.workflows.diagram import to_dot, to_mermaid
 from penstock.operate.access import DEFINE as DEFINING
@@ -17,7 +17,7 @@ from penstock.operate.executions import described, ending, one, plain
 from penstock.operate.why import why
 from penstock.store import execution_list, executions, log_lines, past_attempts
 from penstock.store.execution_list import ExecutionFilter
-from penstock_api.access import OPERATE, READ, SUBMIT, Asked, ExecutionId, Tenants, must_have, own
+from penstock_api.access import OPERATE, READ, START, Asked, ExecutionId, Tenants, must_have, own
 from penstock_api.backend import Db, Here, Lists
 from penstock_api.models import executions as models
 from penstock_api.models.model import Instant, Page
@@ -30,7 +30,7 @@ NO_REASON, WHOLE = models.Because(), models.Rerun()
 Limit = Annotated[int, Query(ge=1, le=1000, description="How many.")]
 
 
-@router.post("/executions", status_code=201, dependencies=[SUBMIT])
+@router.post("/executions", status_code=201, dependencies=[START])
 @quickly(models.Start)
 async def start(
     given: models.Start,
@@ -43,6 +43,11 @@ async def start(
     ] = None,
 ) -> models.Started:
     """Start an action or workflow. Answered once it is durably stored."""
+    if not caller.may_start(given.action):
+        raise NotAllowed(
+            f"{caller.name} may not start {given.action!r}",
+            hint=f"Its scopes name what it may start. Make a token with --scope start:{given.action}.",
+        )
     if given.secrets:
         own(must_have(caller, DEFINING), given.tenant)
     id = await here.client.start(

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Query
 
 from penstock.client import inquiries
-from penstock_api.access import OPERATE, READ, Asked, ExecutionId, Tenants
+from penstock_api.access import ANSWER, READ, Asked, ExecutionId, Tenants
 from penstock_api.backend import Db, Here
 from penstock_api.models import operations as models
 from penstock_api.routes.router import Router
@@ -30,7 +30,7 @@ async def list_inquiries(
     return [models.Inquiry.model_validate(row) for row in found]
 
 
-@router.post("/inquiries/{id}/answer", status_code=204, dependencies=[OPERATE])
+@router.post("/inquiries/{id}/answer", status_code=204, dependencies=[ANSWER])
 async def answer(id: ExecutionId, given: models.Reply, here: Here, caller: Asked) -> None:
     """Answer a question; the answer becomes the execution's result, or it goes on with it."""
     await here.client.answer(id, given.response, by=caller.name, asked=given.asked)

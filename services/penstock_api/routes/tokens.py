@@ -27,6 +27,16 @@ async def create(given: models.NewToken, session: Db, caller: Asked) -> models.S
     return models.Secret(token=models.Token.model_validate(made), secret=secret)
 
 
+@router.post("/tokens/{name}/rotate", dependencies=[ADMIN_ALL])
+async def rotate(name: str, rotation: models.Rotation, session: Db, here: Here) -> models.Secret:
+    """Give it another secret, which is in this answer and nowhere else. The secret before stays good for a while."""
+    token, secret = await access.rotate_token(
+        session, name, overlap=rotation.overlap, seconds=rotation.seconds
+    )
+    here.forget_callers()
+    return models.Secret(token=models.Token.model_validate(token), secret=secret)
+
+
 @router.delete("/tokens/{name}", status_code=204, dependencies=[ADMIN_ALL])
 async def revoke(name: str, session: Db, here: Here) -> None:
     """Take it back. It is refused here at once, and by other replicas within seconds."""

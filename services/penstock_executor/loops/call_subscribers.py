@@ -6,13 +6,19 @@ from __future__ import annotations
 
 import asyncio
 
+import httpcore
 import structlog
 
+from penstock.errors import ConfigurationError
+from penstock.operate import signing_secrets
 from penstock.service.assembly import Parts
+from penstock.settings import Settings
 from penstock.store import subscriptions
 from penstock.store.database import Session
+from penstock.store.secrets import Sealed
+from penstock.store.subscriptions import Called, Delivery
 from penstock_executor.loop_runner import Loop
-from penstock_executor.subscriber_calls import TIMEOUT, call, connections
+from penstock_executor.subscriber_calls import TIMEOUT, call, connections, failed
 
 log = structlog.get_logger()
 
@@ -35,15 +41,33 @@ RECHECK = 15.0
 
 async def turn(parts: Parts, session: Session) -> bool | float:
     moves = await subscriptions.make_deliveries(session, MOVES, WAITING)
-    taken = await subscriptions.take_deliveries(session, EACH, AT_ONCE, LEASE)
+    taken = await subscriptions.lease_deliveries(session, EACH, AT_ONCE, LEASE)
     if taken:
+        names = sorted({delivery.subscription for delivery in taken})
+        secrets = await signing_secrets.of_subscriptions(session, names)
         async with connections(parts.settings, AT_ONCE) as pool:
-            called = await asyncio.gather(*(call(pool, delivery) for delivery in taken))
+            calls = (
+                _call(parts.settings, pool, delivery, secrets.get(delivery.subscription))
+                for delivery in taken
+            )
+            called = await asyncio.gather(*calls)
         for name in await subscriptions.settle(session, called, PATIENCE):
             log.warning("subscription.disabled", name=name, hint="`penstock subscriptions list` says why.")
     if moves or taken:
         return True
     return PAUSE if await subscriptions.subscribed(session) else RECHECK
+
+
+async def _call(
+    settings: Settings, pool: httpcore.AsyncConnectionPool, delivery: Delivery, sealed: Sealed | None
+) -> Called:
+    if sealed is None:
+        return failed(delivery, "it has no secret: set it with `penstock subscriptions set`")
+    try:
+        secret = await signing_secrets.opened(settings, sealed)
+    except ConfigurationError as error:
+        return failed(delivery, f"its secret cannot be opened: {error.message}. {error.hint}")
+    return await call(pool, delivery, secret)
 
 
 LOOP = Loop("call_subscribers", lambda settings: RECHECK, turn)

@@ -27,24 +27,37 @@ async def test_tokens_are_made_listed_and_revoked(named: str) -> None:
     assert secret not in listed.out
     unknown = await penstock("tokens", "create", "x", "--scope", "operat")
     assert "operate" in unknown.err
+    rotated = await penstock("tokens", "rotate", "ci", "--overlap", "2h", "--expires", "never")
+    assert (rotated.code, rotated.out.strip() != secret, "is good until" in rotated.err) == (0, True, True)
+    assert (await penstock("tokens", "list", "--json")).document["expires_at"] is None
+    assert (await penstock("tokens", "rotate", "cj")).code == 1
     assert (await penstock("tokens", "revoke", "ci")).code == 0
     assert "Nobody has a token" in (await penstock("tokens", "list")).out
     assert (await penstock("tokens", "revoke", "ci")).code == 1
 
 
-async def test_webhooks_are_set_listed_and_removed(named: str, tmp_path: Path) -> None:
+async def test_webhooks_are_set_listed_and_removed(
+    named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     module = tmp_path / "definitions_of_webhooks.py"
     module.write_text(TRIGGER)
     assert (await penstock("apply", module)).code == 0
     words = ("webhooks", "set", "git", "--trigger", "shop.called", "--signature", "github")
     assert "needs a secret" in (await penstock(*words)).err
     secret = "a secret of sixteen"
+    refused = await penstock(*words, "--secret", secret)
+    assert (refused.code, "openssl rand -base64 32" in refused.err) == (1, True)
+    monkeypatch.setenv("PENSTOCK_SECRETS_KEY", KEY)
     made = await penstock(*words, "--secret", secret, "--payload", "ref={{ body.ref }}", "--json")
     assert made.document["payload"] == {"ref": "{{ body.ref }}"}
     listed = await penstock("webhooks", "list", "--json")
     assert listed.document["name"] == "git"
     assert secret not in made.out + listed.out
+    assert (await penstock("secrets", "list", "--json")).out == ""
+    monkeypatch.setenv("PENSTOCK_SECRETS_KEY", f"{OTHER},{KEY}")
+    assert (await penstock("secrets", "rotate", "--json")).document == {"rewrapped": 1}
     assert (await penstock("webhooks", "rm", "git")).code == 0
+    assert (await penstock("secrets", "rotate", "--json")).document == {"rewrapped": 0}
     assert (await penstock("webhooks", "rm", "git")).code == 1
 
 
@@ -66,7 +79,10 @@ async def test_secrets_are_set_listed_rotated_and_deleted(
     assert (await penstock("secrets", "delete", "pin", "--tenant", "acme")).code == 0
 
 
-async def test_subscriptions_are_set_listed_enabled_and_removed(named: str) -> None:
+async def test_subscriptions_are_set_listed_enabled_and_removed(
+    named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_SECRETS_KEY", KEY)
     words = ("subscriptions", "set", "billing", "https://example.org/hook")
     made = await penstock(*words, "--status", "failed", "--action", "shop.*")
     assert (made.code, made.out.startswith("whsec_")) == (0, True)

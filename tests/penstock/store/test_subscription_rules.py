@@ -29,7 +29,6 @@ async def subscriber(
     columns = {
         "name": name,
         "url": "u",
-        "secret": "s",
         "created_by": "me",
         "statuses": ["completed"],
     } | columns
@@ -145,7 +144,7 @@ async def test_who_has_too_many_calls_waiting_gets_no_more_and_it_is_counted(sta
 async def take(stand: Stand, each: int = 10, most: int = 100) -> set[str]:
     async with asyncio.timeout(SOON):
         return stand.names(
-            [row["id"] for row in await stand.sql("select id from take_deliveries($1, $2, 60)", each, most)]
+            [row["id"] for row in await stand.sql("select id from lease_deliveries($1, $2, 60)", each, most)]
         )
 
 

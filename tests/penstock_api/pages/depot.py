@@ -21,7 +21,7 @@ from penstock.store import dead_letters
 from penstock.store.dead_letters import KeptLetter
 from tests.flows.installation import Installation
 
-EVIL = """</script><script>window.hit=1</script>"><img src=x onerror="window.hit=1">'{{7*7}}"""
+EVIL = """</script><script>window.hit=1</script>"><img src=x onerror="window.hit=1">'{{7*7}}\u202e"""
 SHOWN = "<img src=x onerror="
 """What of it can be seen where it is shown as what it is."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ import pytest
 from axe_playwright_python.base import AXE_FILE_PATH
 from playwright.async_api import Browser, Page
 
+from penstock.language.visible_text import BIDI
 from tests.penstock_api.pages.conftest import Site
 from tests.penstock_api.pages.depot import SHOWN
 
@@ -84,12 +86,14 @@ async def looking(browser: Browser, site: Site) -> AsyncIterator[Page]:
 @dataclass
 class Found:
     """The findings on the pages. `severe`: those of axe, by page and view. `across`: pages that are wider than the window,
-    and by how much. `shown`: the pages that show a user's text. `hit`: those that ran it."""
+    and by how much. `shown`: the pages that show a user's text. `hit`: those that ran it. `turned`: those on which a text
+    can change the order of what is read."""
 
     severe: dict[str, list[str]] = field(default_factory=dict)
     across: dict[str, int] = field(default_factory=dict)
     shown: set[str] = field(default_factory=set)
     hit: set[str] = field(default_factory=set)
+    turned: set[str] = field(default_factory=set)
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +115,8 @@ async def look_for_texts(page: Page, name: str, found: Found) -> None:
         found.shown.add(name)
     if await page.locator("img[src=x]").count() or await page.evaluate("window.hit") is not None:
         found.hit.add(name)
+    if re.search(f"[{BIDI}]", await page.content()):
+        found.turned.add(name)
 
 
 async def look_from_all_sides(page: Page, name: str, found: Found, pictures: Path | None) -> None:
@@ -162,3 +168,7 @@ async def test_texts_of_users_are_shown_and_never_run(found: Found) -> None:
         "schedule",
     }
     assert shown | {"inquiries", "dead-letters", "dead-letter"} <= found.shown, found.shown
+
+
+async def test_no_text_of_a_user_turns_the_order_of_a_page(found: Found) -> None:
+    assert not found.turned, found.turned

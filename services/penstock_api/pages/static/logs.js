@@ -2,6 +2,10 @@
 const MOST = 5000; // lines that are kept on the page
 const PAUSE = 700; // milliseconds between two looks
 
+// Controls that change the order of a text are shown as escapes, as the server shows them on pages.
+const BIDI = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const visible = (text) => text.replace(BIDI, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
 export function follow() {
   const box = document.querySelector("[data-log]");
   if (!box) return;
@@ -53,9 +57,9 @@ function row({ at, task, line, stream }) {
   row.append(time);
   if (task) {
     const name = document.createElement("b");
-    name.textContent = `${task} `;
+    name.textContent = `${visible(task)} `;
     row.append(name);
   }
-  row.append(line);
+  row.append(visible(line));
   return row;
 }

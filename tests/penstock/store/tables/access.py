@@ -18,6 +18,10 @@ api_token = Table(
     Column("created_by", Text, nullable=False),
     Column("created_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
     Column("expires_at", INSTANT),
+    Column("rotated_at", INSTANT),
+    Column("used_at", INSTANT),
+    Column("old_digest", LargeBinary, unique=True),
+    Column("old_until", INSTANT),
 )
 
 secret = Table(
@@ -39,7 +43,6 @@ webhook = Table(
     Column("trigger", Text, nullable=False),
     Column("tenant", Text, nullable=False),
     Column("signature", Text, nullable=False),
-    Column("secret", Text, nullable=False),
     Column("header", Text),
     Column("key_header", Text),
     Column("payload", JSONB),

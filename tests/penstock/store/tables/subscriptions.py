@@ -14,7 +14,6 @@ subscription = Table(
     METADATA,
     Column("name", Text, primary_key=True),
     Column("url", Text, nullable=False),
-    Column("secret", Text, nullable=False),
     Column("statuses", ARRAY(Text), nullable=False),
     Column("tenant", Text),
     Column("action", Text),

@@ -1,0 +1,182 @@
+"""The checks of `penstock doctor --security`, in the order of docs/hardening.md."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
+
+from penstock.errors import PenstockError
+from penstock.language.setting_values import LOOPBACK
+from penstock.operate.doctor import installation, postgres, roles
+from penstock.operate.doctor.finding import Finding, bad, ok, warning
+from penstock.settings import Settings
+from penstock.store import secrets, server_state, tokens
+from penstock.store.database import Session
+from penstock.store.tokens import Token
+
+UNUSED_FOR = timedelta(days=90)
+"""After which a token without any use should be revoked."""
+READABLE_BY_OTHERS = 0o077
+SHOWN = 5
+
+
+async def examine(settings: Settings) -> list[Finding]:
+    """Look at the settings of this process, and at the database that they name. A fault is a finding, never an error."""
+    findings = [
+        broker_connection(settings),
+        access(settings),
+        public_address(settings),
+        proxies(settings),
+        master_key(settings),
+    ]
+    database, reached = await postgres.reach(settings)
+    if database is None:
+        return [reached, *findings]
+    session = database.session()
+    try:
+        findings.insert(0, await database_connection(session))
+        if await installation.is_migrated(session):
+            findings += await roles.findings(session)
+            findings += token_findings(await tokens.listed(session), datetime.now(UTC))
+            findings.append(await sealed_secrets(session))
+    except PenstockError as error:
+        fix = error.hint or "Run this command with the address of the schema's owner."
+        findings.append(warning("database", f"it does not let this role look: {error.message}", fix))
+    finally:
+        await database.close()
+    return findings
+
+
+async def database_connection(session: Session) -> Finding:
+    """Check that the connection to PostgreSQL is encrypted, unless it stays on this machine."""
+    path = await server_state.connection_path(session)
+    if path.tls:
+        return ok("connection to PostgreSQL", "it is encrypted")
+    if path.local:
+        return ok("connection to PostgreSQL", "it stays on this machine")
+    return bad(
+        "connection to PostgreSQL",
+        "it crosses a network without TLS",
+        "Add `?sslmode=verify-full` to PENSTOCK_DATABASE_URL, and let PostgreSQL take `hostssl` alone (pg_hba.conf).",
+    )
+
+
+def broker_connection(settings: Settings) -> Finding:
+    """Check that each address of the broker is encrypted, unless it is one of this machine."""
+    if settings.broker_url is None:
+        return ok("connection to RabbitMQ", "there is no broker")
+    plain = [
+        parts.hostname or "?"
+        for address in settings.broker_url.get_secret_value().split(",")
+        if (parts := urlsplit(address.strip())).scheme != "amqps" and parts.hostname not in LOOPBACK
+    ]
+    if not plain:
+        return ok("connection to RabbitMQ", "it is encrypted, or stays on this machine")
+    return bad(
+        "connection to RabbitMQ",
+        f"it crosses a network without TLS: {', '.join(plain)}",
+        "Name it as amqps:// in PENSTOCK_BROKER_URL, and close RabbitMQ's plain listener.",
+    )
+
+
+def access(settings: Settings) -> Finding:
+    """Check that the API needs a token."""
+    if settings.api_access == "token":
+        return ok("access to the API", "it needs a token or a session")
+    return bad(
+        "access to the API",
+        "every program of this machine may do everything",
+        "Set PENSTOCK_API_ACCESS=token, and make tokens: penstock tokens create NAME.",
+    )
+
+
+def public_address(settings: Settings) -> Finding:
+    """Check that callers from other machines reach the API over TLS."""
+    if settings.api_host in LOOPBACK and settings.api_address is None:
+        return ok("TLS of the API", "it answers on this machine alone")
+    if (settings.api_address or "").startswith("https://"):
+        return ok("TLS of the API", f"callers reach it at {settings.api_address}")
+    return bad(
+        "TLS of the API",
+        "callers of other machines send tokens and passwords in the clear",
+        "Put a proxy with TLS before it, and set PENSTOCK_API_ADDRESS=https://... (docs/api.md, Behind a proxy).",
+    )
+
+
+def proxies(settings: Settings) -> Finding:
+    """Check that a proxy before the API is named, so that failed log-ins count by the addresses of their callers."""
+    if settings.api_address is None or settings.trusted_proxies:
+        return ok("proxies", settings.trusted_proxies or "no address names one")
+    return warning(
+        "proxies",
+        "PENSTOCK_API_ADDRESS suggests a proxy, and none is trusted: all failed log-ins count as of one address",
+        "Set PENSTOCK_TRUSTED_PROXIES to the proxy's address, and let the proxy set X-Forwarded-For.",
+    )
+
+
+def master_key(settings: Settings) -> Finding:
+    """Check that user code cannot read the master key from a file."""
+    file = settings.secrets_key_file
+    if file is None:
+        place = (
+            "a key service" if settings.secrets_kms else "the environment" if settings.secrets_key else None
+        )
+        return ok("master key", f"it comes from {place}" if place else "none is configured")
+    try:
+        mode = file.stat().st_mode
+    except OSError as error:
+        return bad(
+            "master key",
+            f"{file} cannot be looked at: {error.strerror}",
+            "Correct PENSTOCK_SECRETS_KEY_FILE.",
+        )
+    if mode & READABLE_BY_OTHERS:
+        return bad(
+            "master key", f"{file} can be read by other users of this machine", f"Run: chmod 600 {file}"
+        )
+    return warning(
+        "master key",
+        f"user code that runs as this user can read {file}",
+        "Give it in PENSTOCK_SECRETS_KEY, which services take out before they import user code, or use a key service.",
+    )
+
+
+def token_findings(rows: list[Token], now: datetime) -> list[Finding]:
+    """Check that each token expires, and that each is in use."""
+    endless = [token.name for token in rows if token.expires_at is None]
+    unused = [token.name for token in rows if now - (token.used_at or token.created_at) > UNUSED_FOR]
+    findings = []
+    if endless:
+        findings.append(
+            warning(
+                "tokens",
+                f"{_some(endless)}: no expiry",
+                "Rotate each, which gives it one: penstock tokens rotate NAME.",
+            )
+        )
+    if unused:
+        findings.append(
+            warning(
+                "tokens",
+                f"{_some(unused)}: not used for {UNUSED_FOR.days} days",
+                "Revoke them: penstock tokens revoke NAME.",
+            )
+        )
+    return findings or [ok("tokens", f"{len(rows)}, each with an expiry, and none unused")]
+
+
+async def sealed_secrets(session: Session) -> Finding:
+    """Check that all secrets are under one master key, so that an older one can be thrown away."""
+    keys = await secrets.keys_in_use(session)
+    if len(keys) <= 1:
+        return ok("secrets", f"{sum(key.secrets for key in keys)}, under one master key at most")
+    return warning(
+        "secrets",
+        f"they are under {len(keys)} master keys: {', '.join(key.master_key for key in keys)}",
+        "Run `penstock secrets rotate`, and take the older keys away.",
+    )
+
+
+def _some(names: list[str]) -> str:
+    hidden_count = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {hidden_count} more" if hidden_count > 0 else "")

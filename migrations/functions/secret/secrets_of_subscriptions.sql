@@ -1,0 +1,8 @@
+-- Return the sealed secrets that sign the calls of these subscriptions. An executor reaches no other row of the table.
+create or replace function secrets_of_subscriptions(p_names text[])
+returns table (tenant text, name text, sealed bytea, data_key bytea, master_key text)
+language sql stable security definer
+as $$
+    select s.tenant, s.name, s.sealed, s.data_key, s.master_key
+    from unnest(p_names) as wanted join secret s on s.tenant = '' and s.name = 'subscription:' || wanted
+$$;
