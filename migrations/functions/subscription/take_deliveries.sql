@@ -1,5 +1,5 @@
--- Takes calls that are due, a few of each subscriber, for so many seconds: nobody waits behind one that does not answer, which
--- is tried with one call at a time.
+-- Take calls that are due, a few of each subscriber, for p_seconds. A subscriber that does not answer delays no other: it is
+-- tried with one call at a time.
 -- planner: lookups
 create or replace function take_deliveries(p_each integer, p_most integer, p_seconds double precision)
 returns table (id uuid, subscription text, url text, secret text, body text, tries integer, now timestamptz)

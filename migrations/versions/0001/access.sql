@@ -26,7 +26,7 @@ create table webhook (
     created_at timestamptz not null default clock_timestamp()
 );
 
--- What was changed over HTTP, by whom and why. Starts and events are not here: they are kept with who made them.
+-- Changes over HTTP, with their author and reason. Starts and events are not here: they have their origin in their own rows.
 create table audit (
     id bigint generated always as identity primary key,
     at timestamptz not null default clock_timestamp(),
