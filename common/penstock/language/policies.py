@@ -134,7 +134,7 @@ class Timeouts(Options):
 
 
 class Recovery(Options):
-    """The recovery of an attempt whose worker was lost."""
+    """The recovery of an attempt that has lost its worker."""
 
     on_worker_loss: Literal["rerun", "fail"] = "rerun"
     """fail: for work that must run at most once, whatever its effects were when the worker died."""

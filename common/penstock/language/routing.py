@@ -35,7 +35,7 @@ Segment = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class RoutingRule:
-    """Executions whose namespace matches `pattern` go to `route`. Either malformed: DefinitionError."""
+    """A rule that sends executions to `route` if their namespace matches `pattern`. If either is malformed: DefinitionError."""
 
     pattern: str
     route: str
@@ -103,7 +103,7 @@ class Router:
 
 
 def refuse_unknown(named: Iterable[tuple[str, str]], known: Collection[str]) -> None:
-    """Raise DefinitionError if one of the routes that are `named` (route, by what) is not among the `known` ones."""
+    """Raise DefinitionError if one of the routes that are `named` (route, by what) is not among `route_names`."""
     unknown = [(route, by) for route, by in named if route not in known]
     if not unknown:
         return

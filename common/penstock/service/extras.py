@@ -1,4 +1,4 @@
-"""Parts of Penstock that need more than `pip install penstock` brings, and what is said to whoever uses one without it."""
+"""Parts of Penstock that need more than `pip install penstock` brings, and the error for using one without its libraries."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Heartbeat:
     `share` with each answer: how many connections to PostgreSQL this process may have.
 
     Its commits are relaxed: a beat that is lost in a crash of the server was one of many, and while commits wait for a standby
-    that is away, who lives can still say so."""
+    that is away, a live process can still beat."""
 
     def __init__(
         self,

@@ -101,7 +101,7 @@ ARCHIVED = "select status, result::text as result, error::text as error from arc
 
 
 async def archived(tx: Transaction, execution: UUID) -> CallEnd | None:
-    """Return the end of a call whose execution is neither open nor among the finished executions any more."""
+    """Return the end of a call, if its execution is neither open nor among the finished executions any more."""
     return first_as(CallEnd, await tx.fetch(ARCHIVED, execution))
 
 

@@ -32,7 +32,7 @@ FREE, ITEMS, DEEP, DEEP_ITEMS = "free", "items", "deep", "deep items"
 
 
 def _paid(function: Callable[..., Any], cost: str) -> Callable[..., Any]:
-    """`function`, called when its cost is paid, and whose answer is never an iterator or too long."""
+    """Return `function` wrapped: a call first pays its cost, and never returns an iterator or a value that is too long."""
     first = 1 if hasattr(function, "jinja_pass_arg") else 0  # Jinja passes its context or environment first
 
     @wraps(function)

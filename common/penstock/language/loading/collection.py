@@ -103,7 +103,7 @@ class Definitions:
 
     def check(self, known: KnownRefs | None = None) -> None:
         """Raise DefinitionError, naming every place, if something refers to a trigger or an action that is neither
-        here nor `known` to exist elsewhere, gives it parameters that it does not take, or uses a name in an
+        here nor among `known_refs`, gives it parameters that it does not take, or uses a name in an
         expression that will not be there."""
         check_references(list(self), known or {})
 

@@ -34,7 +34,7 @@ class Server:
         self._once = threading.Lock()
 
     def release(self) -> None:
-        """Let go of the server, and stop it if nobody else uses it. A second call does nothing."""
+        """Release the server, and stop it if no other process uses it. A second call does nothing."""
         with self._once:
             user, self._user = self._user, None
         if user is None:

@@ -61,7 +61,7 @@ def make(path: Path) -> None:
 
 
 def join(path: Path) -> int | None:
-    """Become a user; None if no guard reads the pipe, and so nobody would notice our end."""
+    """Become a user; None if no guard reads the pipe, and so no guard would notice our end."""
     try:
         return _keep(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
     except OSError as error:

@@ -71,7 +71,7 @@ class PostgresTransport:
         hears: Sequence[str] = (BROADCASTS, OF_WORK, OF_QUEUES),
     ) -> None:
         """`process`: the one that the messages it takes come back from when it has ended. `hears`: the channels of what it
-        consumes. Who only publishes needs none, and no connection for them."""
+        consumes. A process that only publishes needs none, and no connection for them."""
         self._settings = database.settings
         self._supervisor = supervisor or Supervisor()
         self._process = process

@@ -1,4 +1,4 @@
-"""A message whose properties cannot be decoded must not end the connection that it arrives on.
+"""A message with properties that cannot be decoded, which must not end the connection that it arrives on.
 
 Any AMQP client may publish an event, with a timestamp in nanoseconds or a text that is not UTF-8, say. The
 AMQP library then closes the whole connection, and does so again when the message is redelivered, for ever.
