@@ -36,8 +36,8 @@ class VariablesRequest:
 @dataclass(slots=True)
 class Needed:
     """Everything that is missing for a decision. `tasks` asks for states of tasks, `results` for results of tasks,
-    `variables` for variables by reader, `items` for ranges (first, end) of the stored items of tasks; `failures` for
-    up to ten tasks that are `failing`, in order; `item_errors` for the first items that failed, of tasks."""
+    `variables` for variables by reader. `items` asks for ranges (first, end) of the stored items of tasks, `failures` for
+    up to ten tasks that are `failing`, in order, and `item_errors` for the first failed items of tasks."""
 
     tasks: set[int] = field(default_factory=set)
     results: set[int] = field(default_factory=set)

@@ -6,8 +6,8 @@ A namespace is `tenant::pack::workflow::task`, or `tenant::pack::action`. In a p
 - `**`, a segment of its own, stands for any number of segments, also none: `**::batch::*`;
 - everything else stands for itself.
 
-A pattern is anchored at both ends. One without `**` that has fewer segments than the namespace is matched
-against the namespace's last segments, so that `ml::*` and `heavy_*` mean what they say whatever the tenant.
+A pattern is anchored at both ends. A pattern without `**` may have fewer segments than the namespace.
+Then it is matched against the last segments, so that `ml::*` and `heavy_*` work for every tenant.
 The first rule that matches wins; if none does, the default route is taken.
 """
 

@@ -19,8 +19,8 @@ from penstock.store.namespaces import RouteChoice
 
 @dataclass(frozen=True, slots=True)
 class RouteUse:
-    """A route: what names it (rules, actions, tasks), how many living workers serve it, and, where only one of both is so,
-    the other route that was probably meant (`meant`, a hint)."""
+    """A route: what names it (rules, actions, tasks), and how many live workers serve it. Where only one of both is so,
+    `meant` is a hint at the other route that was probably meant."""
 
     route: str
     named_by: Sequence[str]

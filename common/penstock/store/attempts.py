@@ -198,7 +198,7 @@ async def finish(
     *,
     alone: bool = False,
 ) -> set[UUID]:
-    """Write down the ends of attempts that this worker has claimed, in the order of their executions' ids, and forget `claims`,
+    """Write down the ends of attempts that this worker has claimed, in the order of their executions' ids. Forget `claims`,
     which have no attempt left. Returns the executions with attempts that were still its. `alone`: nothing else is done in this
     transaction, which is one round trip then."""
     given = finish_arguments(worker, ends, claims)

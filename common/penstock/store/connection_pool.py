@@ -1,6 +1,6 @@
 """The connections that the sessions of a process share.
 
-A library's pool resets a connection whenever it comes back, which is a round trip, and where the server is full it raises
+A library's pool resets a connection whenever it comes back, which is a round trip. Where the server is full it raises
 though others of its connections will be free in a moment (docs/decisions/0015). How many there may be is said anew while it
 runs, as the server's are shared by all processes (docs/decisions/0032).
 """

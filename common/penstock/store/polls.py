@@ -155,8 +155,8 @@ async def remove(tx: Transaction, triggers: Sequence[str]) -> None:
 
 @dataclass(slots=True)
 class Poll:
-    """A poll trigger. `running` is the execution that is its call, `call` that one's status, `found` how many events all
-    calls have found, `failures` how many calls have failed since the last that did not; `state` is JSON."""
+    """A poll trigger. `running` is the execution of its call, `call` the status of that execution, and `found` the number of
+    events of all calls. `failures` is the number of failed calls since the last success; `state` is JSON."""
 
     trigger: str
     every: float

@@ -14,8 +14,8 @@ from penstock.store.rows import rows_as
 
 @dataclass(slots=True)
 class Process:
-    """An executor or a worker. `age` is how long ago it beat, `held` how many attempts it named then, `labels` JSON, and
-    `executors` (JSON) the numbers of its task executors by their names."""
+    """An executor or a worker. `age` is the time since its last beat, and `held` how many attempts it named then. `labels` is
+    JSON, and `executors` (JSON) the numbers of its task executors by their names."""
 
     id: UUID
     kind: str

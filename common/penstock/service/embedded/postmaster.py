@@ -70,8 +70,8 @@ def lives(pid: int, data: Path) -> bool:
 def clear_remains(data: Path, name: str) -> None:
     """After a kill -9: end the processes that a server of this cluster name left, and remove its pid file.
 
-    PostgreSQL refuses to start beside a busy backend of the dead server, and trusts a pid file whose
-    pid was meanwhile given to some other process. Call only when `pid_of` found none, under a lock.
+    PostgreSQL refuses to start beside a busy backend of the dead server. It trusts a pid file even if the pid
+    was meanwhile given to some other process. Call only when `pid_of` found none, under a lock.
     """
     title = f"postgres: {name}: "
 
