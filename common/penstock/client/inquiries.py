@@ -32,7 +32,7 @@ async def listed(
 
 
 def may_answer(assignee: str | None, by: str) -> bool:
-    """Return true if this person may answer the inquiries of `assignee`; a person who has logged in as `ada` is
+    """Return true if this person may answer the inquiries of `assignee`; a person with the login `ada` is
     `user:ada`."""
     return assignee is None or by in (assignee, f"user:{assignee}")
 

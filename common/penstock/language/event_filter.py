@@ -9,9 +9,9 @@ from penstock.language.expressions import condition, equality
 
 
 def bind_filter(filter: str | None, names: Mapping[str, Any]) -> dict[str, Any]:
-    """The filter with the values that its names have now (`bound`): it is evaluated when an event comes. If the filter
-    asks that a value of the event (at `path`) equals a text or a number, events are compared by the `key` of that
-    value first. Raises ExpressionError."""
+    """The filter with the values that its names have now (`bound`): it is evaluated when an event comes. If it
+    asks that a value of the event (at `path`) equals a text or a number, the `key` of that value is compared
+    first. Raises ExpressionError."""
     bound: dict[str, Any] = {}
     if filter is None:
         return {"filter": filter, "bound": bound}

@@ -242,8 +242,8 @@ async def signal(tx: Transaction, id: UUID, name: str, value: str) -> bool:
 
 @dataclass(slots=True)
 class GivenStep:
-    """`known`: the function has not ended. `given`: the step was not over. `open_child`: its execution, which nobody
-    needs now."""
+    """`known`: the function has not ended. `given`: the step was not over. `open_child`: its execution, which is not
+    needed now."""
 
     known: bool
     given: bool

@@ -146,8 +146,8 @@ TAKE = "select id, subscription, url, secret, body, tries, now from take_deliver
 
 
 async def take_deliveries(session: Session, each: int, most: int, seconds: float) -> list[Delivery]:
-    """Take calls that are due, `each` at the most of a subscriber: if they are not settled within so many seconds, somebody
-    else makes them, too."""
+    """Take calls that are due, at most `per_subscriber` of each subscriber. If they are not settled within so many seconds,
+    another process makes them, too."""
     return rows_as(Delivery, await session.fetch(TAKE, each, most, seconds))
 
 
