@@ -1,7 +1,7 @@
 # Everything there is to do here. Each target sets itself up; what is already set up costs nothing.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test slow-test test-compute check docs parity bench chaos mutate release lock clean
+.PHONY: help setup demo test proof slow-test test-compute check docs parity bench chaos mutate release lock clean
 BIN := .venv/bin
 # Whatever the machine says: tests start hundreds of processes, and each would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
@@ -9,6 +9,8 @@ export PYTHONDONTWRITEBYTECODE :=
 ARGS ?=
 # Processes that share the tests; each starts a PostgreSQL of its own, and they share a RabbitMQ.
 JOBS ?= $(shell expr $$(nproc) + 3)
+PART ?= test
+PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,11 +20,14 @@ setup: .venv/.dev ## Make .venv with all that work on Penstock needs
 demo: .venv/.runtime ## See events become results: no server, no Docker, one minute
 	@$(BIN)/penstock demo $(ARGS)
 
-test: .venv/.dev ## Run all tests, against a real PostgreSQL and a real RabbitMQ
-	@TMPDIR=$$(.ci/scratch) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+test: .venv/.dev ## Run the tests that a change needs, against a real PostgreSQL and a real RabbitMQ
+	@PENSTOCK_TEST_PART=test TMPDIR=$$(.ci/scratch) $(PYTEST) --junitxml=.test-results/test.xml $(ARGS)
 
-slow-test: .venv/.dev ## Run all tests with a third of each core, as a slow machine would; ARGS as for make test
-	@TMPDIR=$$(.ci/scratch) .ci/slowly $$(($$(nproc) * 33)) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+proof: .venv/.dev ## Run the tests that make test leaves out: crash points, races, browsers, whole installations
+	@PENSTOCK_TEST_PART=proof TMPDIR=$$(.ci/scratch) $(PYTEST) --junitxml=.test-results/proof.xml $(ARGS)
+
+slow-test: .venv/.dev ## Run make test with a third of each core, as a slow machine would; PART=proof for make proof
+	@PENSTOCK_TEST_PART=$(PART) TMPDIR=$$(.ci/scratch) .ci/slowly $$(($$(nproc) * 33)) $(PYTEST) $(ARGS)
 
 test-compute: .venv-compute/.compute ## Run the tests of the task executors for Dask and Ray, on real clusters of this machine
 	@TMPDIR=$$(.ci/scratch) .venv-compute/bin/python -m pytest $(or $(ARGS),tests/compute)
@@ -57,7 +62,7 @@ lock: .venv/.dev ## Write requirements*.txt anew from pyproject.toml
 	@.ci/lock
 
 clean: ## Remove .venv and everything else that was made here
-	@rm -rf .venv .venv-bench .venv-compute build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-bench .venv-compute .test-results build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find common services tests bench migrations -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/.runtime: requirements.txt pyproject.toml setup.py .ci/setup

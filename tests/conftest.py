@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import pytest
 import structlog
@@ -23,7 +22,9 @@ from pydantic import SecretStr
 
 from penstock.settings import Settings
 from penstock.store import known_types, migrate
+from tests import proofs
 from tests.crash.points.replay import Zygotes
+from tests.failures_at_once import FailuresAtOnce
 from tests.flows.installation import Installation
 from tests.interleavings import explore
 from tests.servers import brokers, choose, databases, one_for_all
@@ -50,7 +51,6 @@ WAITING = {
 }
 """Folders and files that take a minute with a few tests, and wait for servers much of it."""
 
-
 FEW = {
     "test_steering.py",
     "test_pages.py",
@@ -59,7 +59,6 @@ FEW = {
     "test_hostile_network.py",
 }
 """Files that take as long, with tests that are few."""
-TRANSPORTS = ("postgres", "rabbitmq")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -70,8 +69,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "transport" not in metafunc.fixturenames or os.environ.get("PENSTOCK_TEST_TRANSPORTS") == "both":
         return
     if test.get_closest_marker("either_transport") is not None:
-        mine = TRANSPORTS[crc32(test.name.encode()) % len(TRANSPORTS)]
-        test.add_marker(pytest.mark.parametrize("transport", [mine]))
+        test.add_marker(pytest.mark.parametrize("transport", [proofs.transport_of(test.name)]))
 
 
 OPEN_FAILURES: dict[str, str] = tomllib.loads(Path(__file__).with_name("open_failures.toml").read_text())
@@ -84,10 +82,24 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.xfail(reason=reason, strict=False))
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the files of which this run needs no test. Importing all of them takes each process ten seconds."""
+    return proofs.is_left_out(collection_path, config.rootpath) or None
+
+
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    """Show failures as they come, in the process that writes to the terminal."""
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and "PYTEST_XDIST_WORKER" not in os.environ:
+        config.pluginmanager.register(FailuresAtOnce(terminal), "failures-at-once")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The longest files first, so that the processes that share them end together; and in turn one that waits and two that
     work, so that none of them waits for the others at one time and for the machine at another."""
+    proofs.select(config, items)
     size = Counter(item.path for item in items)
     place = {}
     for waits in (True, False):
@@ -236,7 +248,7 @@ def private_rabbitmq() -> Iterator[Callable[[], RabbitMQ]]:
         server.close()
 
 
-@pytest.fixture(params=TRANSPORTS)
+@pytest.fixture(params=proofs.TRANSPORTS)
 def transport(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

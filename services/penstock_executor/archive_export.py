@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import orjson
 
 from penstock.errors import ConfigurationError
-from penstock.service.extras import require
+from penstock.extras import require
 from penstock.settings import Settings
 from penstock.store import partitions
 from penstock.store.database import Session

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from penstock import Secret, action
 from penstock.errors import ConfigurationError, ConnectionFailed, ExecutionFailed
-from penstock.service.assembly import make_transport
+from penstock.messaging.transports.choice import make_transport
 from penstock.settings import Settings
 from penstock.store.connecting import without_password
 from penstock.store.database import Database

@@ -196,7 +196,14 @@ def _unwritable(reason: str) -> Exception:
 
 
 def _explain(error: Exception) -> None:
-    from penstock.cli.output import complain
+    try:
+        from penstock.cli.output import complain
+    except ModuleNotFoundError:
+        from penstock.extras import missing_extra
+
+        cause = missing_extra(error) if isinstance(error, ModuleNotFoundError) else None
+        sys.stderr.write(f"error: {cause or error}\n")
+        sys.exit(2)
     from penstock.errors import MissingExtra, ServersNotReady
     from penstock.language.visible_text import visible
     from penstock.service.explain_errors import explained

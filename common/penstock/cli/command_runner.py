@@ -16,7 +16,8 @@ import structlog
 from penstock.client.client import Client
 from penstock.client.installation import find_installation
 from penstock.errors import ConfigurationError, PenstockError
-from penstock.service.assembly import Parts, assembled, make_transport
+from penstock.messaging.transports.choice import make_transport
+from penstock.service.assembly import Parts, assembled
 from penstock.store.database import Database, Session
 
 T = TypeVar("T")

@@ -20,11 +20,11 @@ from penstock.cli.output import VisibleConsole, span, table
 from penstock.client.client import Client
 from penstock.client.installation import HOME
 from penstock.errors import ConfigurationError, NotFound
+from penstock.extras import require
 from penstock.language.definitions.importing import imported
 from penstock.operate.check import check
 from penstock.service.assembly import run as run_service
 from penstock.service.assembly import stop_on_signals
-from penstock.service.extras import require
 from penstock.store.demo import NotCompleted
 from penstock.store.invariants import INVARIANTS
 

@@ -14,10 +14,10 @@ from penstock.cli.arguments import parse_duration
 from penstock.cli.command_runner import run
 from penstock.cli.output import Json, err, json_line, out
 from penstock.client.installation import HOME, find_installation
+from penstock.extras import require
 from penstock.service.assembly import run as run_service
 from penstock.service.assembly import stop_on_signals, until_stopped
 from penstock.service.environment import load
-from penstock.service.extras import require
 from penstock.service.installed_services import service
 from penstock.service.log_setup import configure_logging
 from penstock.service.process_secrecy import forget_secrets

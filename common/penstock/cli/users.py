@@ -11,7 +11,7 @@ import typer
 
 from penstock.cli.command_runner import ME, with_session
 from penstock.cli.output import Json, json_line, out, table
-from penstock.service.extras import require
+from penstock.extras import require
 from penstock.store import people as store
 from penstock.store.people import Person
 

@@ -66,7 +66,7 @@ class Client(StartAndWatch):
         from penstock import tracing
         from penstock.client.installation import find_installation
         from penstock.messaging.outbox import Publisher
-        from penstock.service.assembly import make_transport
+        from penstock.messaging.transports.choice import make_transport
         from penstock.store.database import Database
 
         settings = settings or await find_installation()

@@ -9,8 +9,8 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from penstock.errors import ConfigurationError
+from penstock.extras import require
 from penstock.service.environment import load
-from penstock.service.extras import require
 from penstock.settings import Settings
 
 HOME = Path(".penstock")

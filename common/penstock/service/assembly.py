@@ -20,6 +20,7 @@ from penstock.messaging.metrics import Metrics
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.supervision import Supervisor
 from penstock.messaging.transports import Transport
+from penstock.messaging.transports.choice import make_transport
 from penstock.run.event_loop import run_to_end
 from penstock.settings import Settings
 from penstock.store.database import FEWEST, Database
@@ -29,30 +30,6 @@ log = structlog.get_logger()
 
 BEATING = ("executor", "worker")
 """What is told with its heartbeats how many connections to PostgreSQL it may have, and begins with the fewest."""
-
-
-def make_transport(
-    database: Database, *, role: str, supervisor: Supervisor | None = None, process: UUID | None = None
-) -> Transport:
-    """The transport that the settings of the database ask for, not yet open, for a process that others know by its heartbeats,
-    or None. What keeps its connections are parts of `supervisor`."""
-    settings = database.settings
-    if settings.broker_url is None:
-        from penstock.messaging.transports.postgres import PostgresTransport, heard_by
-
-        return PostgresTransport(database, supervisor=supervisor, process=process, hears=heard_by(role))
-    from penstock.messaging.transports.rabbitmq import RabbitMQTransport
-
-    return RabbitMQTransport(
-        settings.broker_url.get_secret_value(),
-        prefix=settings.prefix,
-        declare=settings.declare_topology,
-        queue_type=settings.queue_type,
-        delivery_limit=settings.delivery_limit,
-        prefetch_bytes=settings.prefetch_bytes,
-        client=f"penstock {role} {settings.name}",
-        supervisor=supervisor,
-    )
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncpg
 
 from penstock.errors import ConfigurationError, ConnectionFailed, InvalidInput, PenstockError
-from penstock.service.extras import missing_extra
+from penstock.extras import missing_extra
 
 DEBUG = "For the traceback, run it again with PENSTOCK_LOG_LEVEL=debug."
 

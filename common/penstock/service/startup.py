@@ -12,7 +12,8 @@ import asyncpg
 import structlog
 
 from penstock.errors import ConnectionFailed, NotMigrated, PenstockError, ServersNotReady
-from penstock.service.assembly import Parts, assembled, make_transport
+from penstock.messaging.transports.choice import make_transport
+from penstock.service.assembly import Parts, assembled
 from penstock.settings import Settings
 from penstock.store import functions
 from penstock.store.database import Database

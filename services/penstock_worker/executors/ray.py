@@ -16,9 +16,9 @@ from typing import Any
 import structlog
 
 from penstock.errors import ConfigurationError
+from penstock.extras import require
 from penstock.language.definitions.program_actions import RayOptions
 from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
-from penstock.service.extras import require
 from penstock_worker.executors.cluster_attempt import END_MARGIN, SealedJob, sealed, unsealed
 from penstock_worker.executors.options import options_of
 

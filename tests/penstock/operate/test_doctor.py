@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from penstock.messaging.transports import Message
+from penstock.messaging.transports.choice import make_transport
 from penstock.operate import doctor
 from penstock.operate.doctor import broker
-from penstock.service.assembly import make_transport
 from penstock.store import partitions
 from penstock.store.queues import QUEUES
 from tests.flows import shop

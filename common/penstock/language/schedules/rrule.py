@@ -15,9 +15,8 @@ from itertools import islice
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from dateutil.rrule import rrulestr
-
 from penstock.errors import DefinitionError
+from penstock.extras import needed
 from penstock.language.schedules.due import Due
 from penstock.language.schedules.zones import first_instant, wall
 
@@ -76,6 +75,8 @@ def parse_rrule(text: str, zone: ZoneInfo) -> Callable[[datetime], Iterator[Due]
 
 def _rule(parts: Mapping[str, str], start: datetime) -> Any:
     written = ";".join(f"{name}={value}" for name, value in parts.items() if value)
+    with needed():
+        from dateutil.rrule import rrulestr
     return rrulestr(written, dtstart=start, cache=True)
 
 

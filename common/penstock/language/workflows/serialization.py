@@ -11,9 +11,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from penstock.extras import needed
 from penstock.language.options import Problem, problems
 from penstock.language.sources import Location, Source
-from penstock.language.workflows import yaml_text
 from penstock.language.workflows.check import refusal, require
 from penstock.language.workflows.model import FORMAT, Workflow
 from penstock.language.workflows.task import Step, Task
@@ -21,6 +21,8 @@ from penstock.language.workflows.task import Step, Task
 
 def from_yaml(text: str, file: str = "<text>") -> Workflow:
     """The workflow of a YAML text. Raises DefinitionError with all that is wrong with it, line by line."""
+    with needed():
+        from penstock.language.workflows import yaml_text
     value, marks = yaml_text.read(text, file)
     source = Source(file, 1, {place: line for place, (line, _) in marks.items()})
     if not isinstance(value, dict):
@@ -71,6 +73,8 @@ def to_yaml(workflow: Workflow) -> str:
     written["tasks"] = {task["name"]: _ordered(task, Task) for task in tasks}
     if "on_exit" in after:
         after["on_exit"] = _ordered(after["on_exit"], Step)
+    with needed():
+        from penstock.language.workflows import yaml_text
     return yaml_text.write(written | after)
 
 

@@ -1,12 +1,26 @@
-"""Parts of Penstock that need more than `pip install penstock` brings, and the error for using one without its libraries."""
+"""Parts of Penstock that need more than `pip install penstock` brings, which is the client and the language of definitions."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 
 from penstock.errors import MissingExtra
 
 EXTRAS = {
+    "rabbitmq": ("aio_pika", "aiormq", "pamqp", "yarl"),
+    "cli": (
+        "alembic",
+        "cryptography",
+        "dateutil",
+        "prometheus_client",
+        "rich",
+        "sqlalchemy",
+        "typer",
+        "yaml",
+    ),
+    "services": ("uvloop",),
     "embedded": ("psutil", "watchfiles"),
     "api": ("argon2", "authlib", "fastapi", "httptools", "joserfc", "uvicorn"),
     "store": ("fsspec",),
@@ -23,6 +37,17 @@ def require(*extras: str) -> None:
     missing = [extra for extra in extras if any(find_spec(module) is None for module in EXTRAS[extra])]
     if missing:
         raise _missing(missing)
+
+
+@contextmanager
+def needed() -> Iterator[None]:
+    """Raise MissingExtra where an import inside fails, if it belongs to an extra."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (missing := missing_extra(error)) is None:
+            raise
+        raise missing from None
 
 
 def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:

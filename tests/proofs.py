@@ -1,0 +1,95 @@
+"""The split of the tests: `make test` runs what a change needs, `make proof` runs the rest, pytest by itself runs both.
+
+A proof plays many cases of one promise (crash points, orders of a race, hostile servers), or all parts of a subject in a browser
+or in another program. proofs.toml names the proofs, and representatives of them that `make test` runs all the same.
+A test that is played on both transports belongs to `make test` on one of them, and to `make proof` on the other.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+FILE = Path(__file__).with_suffix(".toml")
+VARIABLE = "PENSTOCK_TEST_PART"
+TRANSPORTS = ("postgres", "rabbitmq")
+
+
+@cache
+def read() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the prefixes of node ids of proofs, and those of their representatives."""
+    document = tomllib.loads(FILE.read_text())
+    return tuple(document["proofs"]), tuple(document["representatives"])
+
+
+def begins(node: str, prefixes: Iterable[str]) -> bool:
+    """Return true if a node id is one of these prefixes or lies below it."""
+    return any(
+        node == prefix or node.startswith((f"{prefix}/", f"{prefix}::", f"{prefix}[")) for prefix in prefixes
+    )
+
+
+def is_proof(node: str) -> bool:
+    """Return true if proofs.toml leaves this test to `make proof`."""
+    proofs, representatives = read()
+    return begins(node, proofs) and not begins(node, representatives)
+
+
+def transport_of(name: str) -> str:
+    """Return the transport on which a test of this name is played first. About as many are played on each."""
+    return TRANSPORTS[crc32(name.encode()) % len(TRANSPORTS)]
+
+
+def part() -> str | None:
+    """Return the part of the tests that this run is about: `test`, `proof`, or None for all."""
+    value = os.environ.get(VARIABLE)
+    assert value in (None, "test", "proof"), f"{VARIABLE} is test or proof, not {value}"
+    return value
+
+
+def is_left_out(path: Path, root: Path) -> bool:
+    """Return true if this run needs no test of a file, so that it need not be imported."""
+    node = path.relative_to(root).as_posix()
+    return (
+        part() == "test"
+        and path.suffix == ".py"
+        and is_proof(node)
+        and not any(name.startswith(f"{node}::") for name in read()[1])
+    )
+
+
+def select(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of this run's part."""
+    if part() is None:
+        return
+    transports: defaultdict[str, set[str]] = defaultdict(set)
+    for item in items:
+        transports[_function(item)].add(_transport(item))
+    kept: list[pytest.Item] = []
+    left: list[pytest.Item] = []
+    for item in items:
+        second = len(transports[_function(item)]) > 1 and _transport(item) != transport_of(_name(item))
+        proof = second or is_proof(item.nodeid)
+        (kept if proof is (part() == "proof") else left).append(item)
+    config.hook.pytest_deselected(items=left)
+    items[:] = kept
+
+
+def _name(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[0].rpartition("::")[2]
+
+
+def _function(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[0]
+
+
+def _transport(item: pytest.Item) -> str:
+    callspec = getattr(item, "callspec", None)
+    return str(callspec.params.get("transport", "")) if callspec else ""
