@@ -87,7 +87,7 @@ from claim_parked($1, $2, $3, $4, $5::integer[], $6::integer[], $7::executor_roo
 
 
 async def claim_parked(session: Session, who: Claimant, queue: str, most: int) -> ClaimAnswer:
-    """Claim at most `limit` of what is parked on `queue`, the oldest first. The whole transaction, in one round trip."""
+    """Claim at most `most` of what is parked on `queue`, the oldest first. The whole transaction, in one round trip."""
     [row] = await session.fetch(
         CLAIM_PARKED, who.worker, who.claim, most, queue, who.known, who.lacking, who.limited
     )
