@@ -27,7 +27,7 @@ NAMES = tuple(dict.fromkeys(system.name for system in SYSTEMS))
 
 
 def chosen(given: str, known: tuple[str, ...], what: str) -> tuple[str, ...]:
-    """The names in `given`, separated by commas; all of them when it is empty."""
+    """Return the names in `selection`, separated by commas; all of them when it is empty."""
     names = tuple(name.strip() for name in given.split(",") if name.strip()) or known
     if unknown := [name for name in names if name not in known]:
         raise CannotMeasure(f"No such {what}: {', '.join(unknown)}.", hint=f"There are {', '.join(known)}.")

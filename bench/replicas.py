@@ -47,7 +47,7 @@ class Fleet:
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     def start(self, role: str, **more: str) -> str:
-        """Its name. `more`: of its environment."""
+        """Start a process, and return its name. `variables`: of its environment."""
         name = f"{role}-{next(self._numbers)}"
         arguments = ("--module", self.module) if role == "worker" else ()
         code = (

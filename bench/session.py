@@ -140,7 +140,7 @@ class Session:
                     raise self.stalled(f"a process of {group} ended with {process.returncode}")
 
     def stalled(self, what: str) -> Stalled:
-        """Say `what`, with the last lines that its processes wrote."""
+        """Return an error with `message` and the last lines that its processes wrote."""
         lines = self.log.read_text(errors="replace").splitlines()[-8:]
         return Stalled("\n  ".join([what, *(line[:300] for line in lines)]))
 

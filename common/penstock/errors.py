@@ -20,7 +20,7 @@ class ConfigurationError(PenstockError):
 
 
 class MissingExtra(ConfigurationError):
-    """A part of Penstock was used whose libraries are not installed; the message has the line that installs them. The exit code
+    """A part of Penstock needs libraries that are not installed. The message has the line that installs them. The exit code
     is that of wrong usage, 2."""
 
 

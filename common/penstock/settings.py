@@ -281,7 +281,7 @@ class Settings(BaseSettings):
 
     @property
     def silence(self) -> float:
-        """Seconds without any heartbeat of anybody after which the database or the network was away."""
+        """Seconds without a heartbeat of any process after which the database or the network was away."""
         return self.stale_threshold / 2
 
     @property

@@ -117,7 +117,7 @@ async def _read_variables(tx: Transaction, requests: Requests) -> None:
 
 
 def _visible(request: VariablesRequest, variables: Iterable[StoredVariable]) -> dict[str, tuple[int, Any]]:
-    """By name, the value that counts for the reader, and who wrote it."""
+    """Return, by name, the value that counts for the reader, and its writer."""
     found: dict[str, StoredVariable] = {}
     for variable in variables:
         if not request.sees(variable.writer, variable.name):

@@ -1,5 +1,5 @@
-"""Workflows that a worker remembers, since it took their last turn: what follows the end of a task of theirs is decided without
-asking the database, which only sees to it that it still is what they were decided on (`store.workflows.steps.take_steps`).
+"""The workflows that a worker remembers after it took their last turn. The worker decides what follows the end of a task without
+asking the database. The database only checks that the facts of the decision still hold (`store.workflows.steps.take_steps`).
 """
 
 from __future__ import annotations

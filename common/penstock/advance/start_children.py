@@ -31,7 +31,7 @@ PLACED_AHEAD = 200
 
 
 class ChildStart(NamedTuple):
-    """A start, the workflow whose task it is, and the namespace of that task."""
+    """A start, its workflow, and the namespace of its task."""
 
     workflow: OpenWorkflow
     start: Start

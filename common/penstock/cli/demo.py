@@ -85,8 +85,8 @@ def example() -> Path:
 async def _show(
     folder: Path, commits: int, files: int, home: Path, fresh: bool, browse: bool
 ) -> list[NotCompleted]:
-    """Run it, and print what it did. Returns the executions that did not complete. Where somebody is there to look at its
-    pages, they stay until he has seen enough."""
+    """Run it, and print what it did. Returns the executions that did not complete. With `browse`, or in a
+    terminal, the pages stay until Ctrl-C."""
     from penstock.client.local_installation import LocalInstallation
 
     begun = time.perf_counter()

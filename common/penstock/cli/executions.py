@@ -141,7 +141,7 @@ def history(
     id: Annotated[UUID, typer.Argument(help="An execution.", autocompletion=name_completion.executions)],
     json: Json = False,
 ) -> None:
-    """Every status an execution ever had, when, and who moved it."""
+    """Show every status of an execution, with its instant and the actor that moved it."""
 
     rows = done(lambda client: client.history(id), lambda client: client.history(id))
     if json:

@@ -27,7 +27,7 @@ Ref = Annotated[
 
 @commands.command("list")
 def list_(json: Json = False) -> None:
-    """List the limits in force, with who holds and who waits."""
+    """List the limits in force, with their holders and waiters."""
     rows = read(in_force, lambda client: client.limits.in_force())
     if json:
         for row in rows:

@@ -1,4 +1,4 @@
-"""`penstock routes`: where work goes, who serves it, and why."""
+"""`penstock routes`: the queue of each kind of work, its workers, and the reason."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ commands = typer.Typer(help="List and explain where work goes; remove rules.", n
 
 @commands.command("list")
 def list_(json: Json = False) -> None:
-    """The rules in the order in which they are tried, and the routes, with who names them and how many workers serve them."""
+    """List the rules in the order in which they are tried, and the routes, with what names them and the number of workers."""
 
     async def work(session: Session) -> tuple[list[RoutingRule], list[RouteUse]]:
         return await routes.rules(session), await routes.table(session, await find_installation())

@@ -134,7 +134,7 @@ def history(
     before: Annotated[datetime | None, typer.Option(help="Go on before this instant (UTC).")] = None,
     json: Json = False,
 ) -> None:
-    """The newest fires of a schedule, what became of them, and who fired them."""
+    """Show the newest fires of a schedule, their outcomes, and their origins."""
 
     async def work(session: Session) -> list[Fire]:
         await _one(session, ref)

@@ -1,4 +1,4 @@
-"""`penstock secrets`: what actions are given and nobody can read again."""
+"""`penstock secrets`: values for actions that cannot be read back."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _typed() -> str:
 def list_(
     tenant: Annotated[str | None, typer.Option(help="Only those of this tenant.")] = None, json: Json = False
 ) -> None:
-    """List them. Nobody can find out what they are."""
+    """List the names of secrets. Their values cannot be read back."""
     rows = with_session(lambda session: store.listed(session, None if tenant is None else [tenant]))
     if json:
         for row in rows:

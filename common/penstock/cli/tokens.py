@@ -1,4 +1,4 @@
-"""`penstock tokens`: who may use the HTTP API."""
+"""`penstock tokens`: the tokens of the HTTP API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`penstock top`: how it all goes, while somebody looks on."""
+"""`penstock top`: a live view of the installation."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def top(
 
 
 async def _shown(look: Callable[[], Awaitable[Overview]], once: bool, every: float, json: bool) -> None:
-    """One look where nobody would see a second one; in a terminal one after the other."""
+    """Print one look where the output is no terminal; in a terminal, one after the other."""
     if json:
         json_line(_document(await look()))
     elif once or not out.is_terminal:

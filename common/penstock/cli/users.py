@@ -1,4 +1,4 @@
-"""`penstock users`: people who use the API with a password."""
+"""`penstock users`: users of the API with a password."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Password = Annotated[
 def create(
     name: Name, role: Role = None, tenant: Tenant = None, password: Password = None, json: Json = False
 ) -> None:
-    """Let somebody log in."""
+    """Create a user."""
     given = password or _typed()
     _show(
         _done(lambda people, s: people.create(s, name, given, role or ["viewer"], tenant or (), by=ME)), json
@@ -59,7 +59,7 @@ def list_(json: Json = False) -> None:
 
 @users.command()
 def roles(name: Name, role: Role = None, tenant: Tenant = None, json: Json = False) -> None:
-    """Give somebody these roles: for these tenants, or for all, in place of those that they have for these."""
+    """Give a user these roles for these tenants, or for all. They replace the user's roles for these tenants."""
     _show(_done(lambda people, s: people.set_roles(s, name, role or (), tenant or ())), json)
 
 
@@ -73,14 +73,14 @@ def password(name: Name, password: Password = None, json: Json = False) -> None:
 
 @users.command()
 def logout(name: Name, json: Json = False) -> None:
-    """Log somebody out everywhere."""
+    """Log a user out everywhere."""
     ended = _done(lambda people, s: people.end_sessions(s, name))
     _say(json, {"name": name, "ended": ended}, f"{ended} sessions of {name} are over.")
 
 
 @users.command()
 def delete(name: Name, json: Json = False) -> None:
-    """Let nobody of this name log in any more."""
+    """Delete a user, and end the user's sessions."""
     _done(lambda people, s: people.delete(s, name))
     _say(json, {"deleted": name}, f"User {name} is gone.")
 

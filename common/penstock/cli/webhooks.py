@@ -84,7 +84,7 @@ def list_(json: Json = False) -> None:
 
 @webhooks.command()
 def rm(name: Name, json: Json = False) -> None:
-    """Remove a webhook. Who calls it is told that it is not there."""
+    """Remove a webhook. Its callers get 404."""
     with_session(lambda session: operate.remove(session, name))
     if json:
         json_line({"removed": name})

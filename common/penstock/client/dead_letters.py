@@ -1,7 +1,7 @@
 """Dead letters: list and count them, look at one, put them back, or forget them.
 
 An event from outside is checked again and stored once, under the same message id; an envelope of ours is staged again. The
-letter goes in the same transaction, so that each is put back once. Work whose execution has ended is not put back: it would
+letter goes in the same transaction, so that each is put back once. Work of an ended execution is not put back: it would
 change nothing.
 """
 

@@ -74,7 +74,7 @@ async def rerun(
             async with client.session.transaction() as tx:
                 olds = [row.id for row in rows]
                 before = await workflow_commands.rerun_before(tx, olds)
-                # By a commit whose answer was lost:
+                # By a commit that lost its answer:
                 done = [
                     Outcome(old, f"execution {news[old]}") for old in olds if old in before and old in news
                 ]

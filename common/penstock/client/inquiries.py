@@ -32,7 +32,7 @@ async def listed(
 
 
 def may_answer(assignee: str | None, by: str) -> bool:
-    """Return true if this person may answer the inquiries of `assignee`; a person who has logged in as `ada` is
+    """Return true if this person may answer the inquiries of `assignee`; a person with the login `ada` is
     `user:ada`."""
     return assignee is None or by in (assignee, f"user:{assignee}")
 
@@ -112,7 +112,7 @@ async def _is_ours(session: Session, execution: UUID, asked: datetime, response:
         return False
     if inquiry.created_at == asked:
         return bool(inquiry.responder == by and orjson.loads(inquiry.response or "null") == response)
-    # It went on, and asked something else: whose answer that was is in its history.
+    # It went on, and asked something else: its history has the author of that answer.
     rows = await executions.find(session, [execution])
     moves = await executions.history(session, rows[0]) if rows else []
     answered = next((move for move in moves if move.old == WAITING and move.at >= asked), None)

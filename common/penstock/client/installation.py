@@ -19,7 +19,7 @@ HOME = Path(".penstock")
 
 async def find_installation(settings: Settings | None = None) -> Settings:
     """The settings (by default: of the environment), with the embedded database of this folder where they name none. It
-    runs for as long as somebody, such as this process, uses it. Raises ConfigurationError where there is none."""
+    runs for as long as a process, such as this one, uses it. Raises ConfigurationError where there is none."""
     settings = settings or load()
     if settings.database_url is not None:
         return settings

@@ -106,7 +106,7 @@ class StartAndWatch(StartAndWait):
 
 
 class BlockingStartAndWait:
-    """The `run` of a client whose methods block."""
+    """The `run` of a client with blocking methods."""
 
     @overload
     def run(self, what: ActionCall[R], /, *, timeout: float | None = None, **options: Any) -> R: ...

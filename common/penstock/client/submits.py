@@ -1,4 +1,4 @@
-"""From what callers want started to stored executions: those who ask at the same time share a transaction."""
+"""The way from calls of clients to stored executions: calls at the same time share a transaction."""
 
 from __future__ import annotations
 

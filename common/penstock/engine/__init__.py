@@ -1,11 +1,11 @@
 """The engine of workflows: pure functions from a workflow's state and the latest ends to its new state and the work
 to do.
 
-    plan = Plan(workflow)              compiled, once for each definition
-    begin(plan, facts, system)         the first decision of a run
-    advance(plan, state, ended, ...)   executions of its tasks have ended
-    resume, stop, skip, set_result     what people tell it, one by one (`pause` only sets a mark on the state)
-    take_turn(..., inbox)              all of these together, in order: what `penstock.advance` calls
+    plan = Plan(workflow)              compiled, once for each definition.
+    begin(plan, facts, system)         the first decision of a run.
+    advance(plan, state, ends, ...)    executions of its tasks have ended.
+    resume, stop, skip, set_result     commands, one by one (`pause` only sets a mark on the state).
+    take_turn(..., inbox)              all of these together, in order: `penstock.advance` calls it.
 
 Each of them but `pause` is a generator (`Asking`). It yields `Needed`, which names what it has to know; put that into
 `Facts` and go on. It returns a `Decision` (`take_turn` a `Turn` of several): the new `WorkflowState` and `TaskState`s to

@@ -58,9 +58,9 @@ class Decision:
     """The new state and what to do about it.
 
     `tasks` are the states that changed. `store_items` are lists of items of which some start later: store them
-    where `Needed.items` is answered from. `cancel` are tasks whose open executions are to be cancelled,
+    where `Needed.items` is answered from. `cancel` are tasks with open executions to be cancelled,
     `cancel_all` means every open one. `more_due`: there is more to start than one decision does; advance once
-    more, with nothing that ended, soon. `forget_kept` are tasks of a re-run whose items are others now: their
+    more, with nothing that ended, soon. `forget_kept` are tasks of a re-run with other items now: their
     results of the run before are to be deleted. `final` is set once, when the workflow ends.
     """
 

@@ -70,7 +70,7 @@ def advance(
     *,
     budget: int = BUDGET,
 ) -> Asking[Decision]:
-    """Yield requests for facts, and return the decision that follows from the executions that `ended`. With none, it follows
+    """Yield requests for facts, and return the decision that follows from `ends` of executions. With none, it follows
     from what is due. An end that is known already changes nothing.
 
     Each time the generator yields, `facts` lack what the yielded `Needed` names: add that and go on. `state` and the states

@@ -17,8 +17,8 @@ EVERYTHING = -2
 
 @dataclass(slots=True)
 class VariablesRequest:
-    """A request for the variables that `reader` sees: of these names (None: all), of each the value whose
-    writer has the highest index among `writers` (None: all writers below `below`), or else WORKFLOW's."""
+    """A request for the variables that `reader` sees: of these names (None: all), of each the value of the
+    writer with the highest index among `writers` (None: all writers below `below`), or else WORKFLOW's."""
 
     names: frozenset[str] | None
     writers: tuple[int, ...] | None
@@ -36,8 +36,8 @@ class VariablesRequest:
 @dataclass(slots=True)
 class Needed:
     """Everything that is missing for a decision. `tasks` asks for states of tasks, `results` for results of tasks,
-    `variables` for variables by reader, `items` for ranges (first, end) of the stored items of tasks; `failures` for
-    up to ten tasks that are `failing`, in order; `item_errors` for the first items that failed, of tasks."""
+    `variables` for variables by reader. `items` asks for ranges (first, end) of the stored items of tasks. `failures` asks for
+    up to ten tasks that are `failing`, in order. `item_errors` asks for the first failed items of tasks."""
 
     tasks: set[int] = field(default_factory=set)
     results: set[int] = field(default_factory=set)

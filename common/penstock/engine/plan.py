@@ -174,7 +174,7 @@ class Plan:
         return self._stored(place, render) if slot.path[-1] == "publish" else name_place(place, render)
 
     def _stored(self, place: str, render: Render) -> Render:
-        """A template whose value is stored as it is. It raises ResultNotStorable for a value that cannot be."""
+        """Return a template for a value that is stored as it is. It raises ResultNotStorable for a value that cannot be."""
         placed = name_place(place, render)
 
         def bounded(namespace: Mapping[str, Any]) -> Any:
@@ -193,7 +193,7 @@ class Plan:
 
 
 def name_place(place: str, render: Callable[[Mapping[str, Any]], Any]) -> Render:
-    """`render`, whose ExpressionErrors say where they come from."""
+    """Return `render` with its place in the message of each ExpressionError."""
 
     def placed(namespace: Mapping[str, Any]) -> Any:
         try:

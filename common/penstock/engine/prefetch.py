@@ -16,7 +16,7 @@ from penstock.engine.state import OPEN
 
 
 def first_needed(draft: Draft, ended: Sequence[ChildEnded]) -> set[int]:
-    """The tasks whose states any decision on these ends begins with."""
+    """Return the tasks with states that any decision on these ends begins with."""
     tasks = set(islice(draft.state.due, draft.budget))
     for task in {
         child.task for child in ended

@@ -83,7 +83,7 @@ class Scope:
             yield missing
 
     def variables(self, reader: int, names: frozenset[str] | None) -> dict[str, Any]:
-        """The variables as `reader` sees them: of several values the one whose writer comes last in the
+        """Return the variables as `reader` sees them: of several values, that of the last writer in the
         workflow."""
         if names == frozenset():
             return {}

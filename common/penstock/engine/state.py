@@ -110,7 +110,7 @@ class TaskState:
     decided whether it runs.
 
     `named` holds the outcomes of those tasks before it that its rule names one by one. `runs`: it was decided that
-    it runs. `rescues` counts the tasks that failed and whose failure route leads here; `routes` are the
+    it runs. `rescues` counts the failed tasks with a failure route that leads here; `routes` are the
     targets of its own failure routes. `handled`: it failed, and it may, or a task that runs because of its failure
     runs. `kept`: in a re-run, how it ended in the run before, until it would start. `given` is set if its result is
     not an execution's: that of `noop`, of an empty list, or one that an operator set.

@@ -56,7 +56,7 @@ def _end_names(draft: Draft, task: int, task_state: TaskState) -> dict[str, Any]
 
 
 def _publish(draft: Draft, compiled: CompiledTask, task_state: TaskState, names: dict[str, Any]) -> None:
-    """A task whose publishing fails has failed, whatever its execution did."""
+    """Fail a task that cannot publish, whatever the outcome of its execution."""
     try:
         _publish_values(
             draft,

@@ -80,7 +80,7 @@ class Turn:
 
     @property
     def cancels(self) -> list[set[int] | None]:
-        """Return the tasks whose open executions are cancelled (None: all tasks), decision by decision."""
+        """Return the tasks with open executions to cancel (None: all tasks), decision by decision."""
         return [None if d.cancel_all else d.cancel for d in self.decisions if d.cancel_all or d.cancel]
 
     @property

@@ -1,4 +1,4 @@
-"""An action as those see it who start it: its ref, and what type checkers know of its parameters and its result."""
+"""An action as its callers see it: its ref, and the types of its parameters and its result."""
 
 from __future__ import annotations
 

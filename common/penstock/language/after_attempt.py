@@ -93,7 +93,7 @@ def ending_of_unfinished(recovery: Recovery, why: str | None = None) -> Ending:
 
 
 def _ending_of_lost(error: TaskError, recovery: Recovery, policy: RetryPolicy, failures: int) -> Ending:
-    """The ending of an attempt whose machine elsewhere is gone, while the worker that gave it there lives. Work that kills each
+    """The ending of an attempt on a remote machine that is gone, while the worker that sent it there lives. Work that kills each
     machine that it comes to must end some time, so this one counts: as one of the `failures` before the next attempt, which is
     what a worker knows of."""
     stored, reason = _stored(error), f"{error.type}: {error.message}"[:200]

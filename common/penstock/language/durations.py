@@ -42,7 +42,7 @@ def _read(text: str) -> float:
     if found is None or not any(found.groups()):
         raise Wrong(f"is not a duration: {text!r}", _HINT)
     parts = zip(found.groups(), _UNITS.values(), strict=True)
-    # Rounded, as 0.1 + 0.2 is not 0.3: nobody means anything finer than a microsecond.
+    # Rounded, as 0.1 + 0.2 is not 0.3. Nothing finer than a microsecond is meant.
     return round(sum(float(part) * unit for part, unit in parts if part), 6)
 
 

@@ -9,8 +9,8 @@ from penstock.language.expressions import condition, equality
 
 
 def bind_filter(filter: str | None, names: Mapping[str, Any]) -> dict[str, Any]:
-    """The filter with the values that its names have now (`bound`): it is evaluated when an event comes. Where it asks
-    that something of the event (at `path`) equals a text or a number, the `key` of that is what events are compared by
+    """The filter with the values that its names have now (`bound`): it is evaluated when an event comes. If it
+    asks that a value of the event (at `path`) equals a text or a number, the `key` of that value is compared
     first. Raises ExpressionError."""
     bound: dict[str, Any] = {}
     if filter is None:

@@ -76,7 +76,7 @@ def event_namespace(event: Event, payload: Any) -> dict[str, Any]:
 
 
 def evaluate(rule: CompiledRule, event: Event, payload: Any) -> Match:
-    """The rule against the event. A condition or template that fails is a match with an error: somebody must see it."""
+    """The rule against the event. A condition or template that fails is a match with an error, so that an operator sees it."""
     if rule.tenant is not None and rule.tenant != event.tenant:
         return Match(False)
     namespace = {"event": event_namespace(event, payload), "payload": payload}

@@ -13,8 +13,8 @@ BUILT_IN = ("async", "thread", "process", "command", "http", "kubernetes", "dask
 
 
 def refuse_unknown_executors(actions: Iterable[Any], configured: Collection[str]) -> None:
-    """Raises DefinitionError that names every action whose task executor is neither built in, nor registered by a module that
-    was loaded, nor among those of PENSTOCK_EXECUTORS (`configured`), where a worker names its own and what it leaves out."""
+    """Raise DefinitionError for actions with an unknown task executor, and name all of them. An executor is known if it is built
+    in, registered by a loaded module, or in PENSTOCK_EXECUTORS (`configured`). There a worker names its own and omits others."""
     known = {*BUILT_IN, *REGISTERED, *configured}
     wrong = [action for action in actions if action.executor is not None and action.executor not in known]
     if wrong:

@@ -37,5 +37,5 @@ def format_labels(labels: Mapping[str, str]) -> str:
 
 
 def carries_all(asked: Mapping[str, str], carries: Mapping[str, str]) -> bool:
-    """Return true if a worker that `carries` these labels has all labels in `asked`."""
+    """Return true if a worker that `carries` these labels has all labels in `required`."""
     return asked.items() <= carries.items()

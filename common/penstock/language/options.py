@@ -87,7 +87,7 @@ class Options(BaseModel, metaclass=_Explains):
 
     @classmethod
     def fold(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """`given` with short forms (`timeout=5`) written out (`timeouts={"attempt": 5}`)."""
+        """Return `values` with short forms (`timeout=5`) written out (`timeouts={"attempt": 5}`)."""
         return given
 
     @model_validator(mode="before")
@@ -134,7 +134,7 @@ def read_options(kind: type[Chosen], given: Mapping[str, Any], source: Source, w
 
 
 def refusal(what: str, found: Sequence[Problem], source: Source) -> DefinitionError:
-    """One error for all that was found in the thing called `what`; its hint is that of the first."""
+    """Return one error for all faults of the thing called `label`, with the hint of the first."""
     lines = [f"{source.at(problem.at)}: {what}: {problem}" for problem in found]
     return DefinitionError("\n".join(lines), hint=next((p.hint for p in found if p.hint), None))
 

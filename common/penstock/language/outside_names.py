@@ -30,7 +30,7 @@ def check_tenant(tenant: object) -> str:
 
 
 def check_name(name: object, what: str) -> str:
-    """A key, an id or a source, which is kept as it is. `what` says which of these it is, for the error. Raises
+    """A key, an id or a source, which is kept as it is. `label` says which of these it is, for the error. Raises
     InvalidInput if it is empty, too long, or nothing that PostgreSQL keeps."""
     if not isinstance(name, str):
         raise InvalidInput(f"{what} is not text: {_short(name)}", hint="Send it as text.")

@@ -98,7 +98,7 @@ class RetryPolicy(Options):
         """Return whether an error may be retried. Give the names of its class and of its base classes.
 
         `ConnectError` and `httpx.ConnectError` both stand for `httpx.ConnectError`: an entry fits a name that it equals, or
-        whose last dotted parts it equals."""
+        that ends with it after a dot."""
         if _any_fits(self.never_on, error_type_names):
             return False
         return not self.retry_on or _any_fits(self.retry_on, error_type_names)
@@ -134,7 +134,7 @@ class Timeouts(Options):
 
 
 class Recovery(Options):
-    """The recovery of an attempt whose worker was lost."""
+    """The recovery of an attempt that has lost its worker."""
 
     on_worker_loss: Literal["rerun", "fail"] = "rerun"
     """fail: for work that must run at most once, whatever its effects were when the worker died."""

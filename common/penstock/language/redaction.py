@@ -79,7 +79,7 @@ def _base64(text: str) -> Iterator[str]:
 
 class LiveSecrets:
     """The secrets that a process has to do with, for what it writes outside of runs: its own log, and what threads print that no
-    run is known of. The latest of them: who uses more at once has to keep its own log to itself."""
+    run is known of. Only the latest are masked: a program with more of them at once has to mask its own log."""
 
     MOST = 1000
 

@@ -6,8 +6,8 @@ A namespace is `tenant::pack::workflow::task`, or `tenant::pack::action`. In a p
 - `**`, a segment of its own, stands for any number of segments, also none: `**::batch::*`;
 - everything else stands for itself.
 
-A pattern is anchored at both ends. One without `**` that has fewer segments than the namespace is matched
-against the namespace's last segments, so that `ml::*` and `heavy_*` mean what they say whatever the tenant.
+A pattern is anchored at both ends. A pattern without `**` may have fewer segments than the namespace.
+Then it is matched against the last segments, so that `ml::*` and `heavy_*` work for every tenant.
 The first rule that matches wins; if none does, the default route is taken.
 """
 
@@ -35,7 +35,7 @@ Segment = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class RoutingRule:
-    """Executions whose namespace matches `pattern` go to `route`. Either malformed: DefinitionError."""
+    """A rule that sends executions to `route` if their namespace matches `pattern`. If either is malformed: DefinitionError."""
 
     pattern: str
     route: str
@@ -103,7 +103,7 @@ class Router:
 
 
 def refuse_unknown(named: Iterable[tuple[str, str]], known: Collection[str]) -> None:
-    """Raise DefinitionError if one of the routes that are `named` (route, by what) is not among the `known` ones."""
+    """Raise DefinitionError if one of the routes that are `named` (route, by what) is not among `route_names`."""
     unknown = [(route, by) for route, by in named if route not in known]
     if not unknown:
         return

@@ -1,5 +1,5 @@
 """Parameters that refer to secrets: how they are kept, and how they are read again. What is kept holds no secret: at the place
-of each stands what was written, and below `$secrets`, which nobody outside may give, which places are references, part by part.
+of each stands what was written, and below `$secrets`, which callers may not send, which places are references, part by part.
 Only what a definition (or a caller of `start`, expressly) wrote is ever one: a payload that says `{{ secrets.x }}` is text."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The JSON Schemas of `editor_schemas` as files of the package, so that whoever wants one waits for no model: an editor that is
+"""The JSON Schemas of `editor_schemas` as files of the package, so that no reader waits for a model: an editor that is
 given the file, the API, a new project. `docs/written` writes them, and a test sees that they say what the models say."""
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Source:
     """Where in `lines` this is."""
 
     def at(self, location: Location) -> Source:
-        """The place of what is nested here, or of the nearest thing around it whose line is known."""
+        """The place of a nested part, or of the nearest part around it that has a line."""
         whole = (*self.within, *location)
         for length in range(len(whole), len(self.within), -1):
             if line := self.lines.get(whole[:length]):

@@ -1,6 +1,6 @@
 """References to stored results. In the place of a result that is too large for the database stands
 `{"$stored": name, "bytes": size}`, which is small, may be passed on like any other value, and is read again where it is used. Its
-name has a digest of what it stands for: nobody reads with it what they do not know, and what was changed meanwhile is not taken
+name has a digest of what it stands for: a reader needs the digest, and a result that was changed meanwhile is not taken
 for it."""
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def references_in(value: Any) -> list[Mapping[str, Any]]:
 
 
 def replaced(value: Any, found: Mapping[str, Any]) -> Any:
-    """The value with what was `found`, by name, in the place of the references to it."""
+    """Return the value with `results`, by name, in the place of the references to them."""
     if is_reference(value):
         return found[value[KEY]]
     if isinstance(value, Mapping):

@@ -36,7 +36,7 @@ async def _broadcast(transport: Transport, body: str) -> None:
 
 
 class CoalescedBroadcast:
-    """A broadcast that says the same each time, without making anybody wait for it. However often it is asked for while one is
+    """A broadcast of one constant text. No caller waits for it. However often it is asked for while one is
     under way, the next one tells of all of them. `name`: of its task."""
 
     def __init__(self, tell: Callable[[], Awaitable[None]], name: str) -> None:

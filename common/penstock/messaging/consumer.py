@@ -75,7 +75,7 @@ class Consumer:
         handled: Callable[[], None] = lambda: None,
         process: UUID | None = None,
     ) -> None:
-        """`handled` is called after each batch. `process`: whose consumer it is; with its end, what it takes to publish is free
+        """`handled` is called after each batch. `process`: its owner; with its end, what it takes to publish is free
         for others."""
         self._handled = handled
         self._process = process

@@ -78,7 +78,7 @@ async def relay(
             await outbox.refused(session, [id for id in _ids(refused) if id not in _ids(hopeless)])
             await _bury(session, hopeless)
 
-    # Where broker and database went together, nobody else would take these until the lease runs out.
+    # Where broker and database went together, no other relay would take these until the lease runs out.
     await retried(settle, deadline=LEASED)
     return len(done) + len(hopeless)
 

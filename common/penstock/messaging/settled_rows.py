@@ -21,7 +21,7 @@ full, and nothing depends on it."""
 
 class SettledRows:
     """Deletes them soon, all that were settled meanwhile in one statement, and in commits that may be lost: a row that stays is
-    published or delivered again, which is safe. Nobody waits for it, and a process that settles one now and then asks PostgreSQL
+    published or delivered again, which is safe. No call waits for it, and a process that settles one now and then asks PostgreSQL
     once a second at the most."""
 
     def __init__(self, database: Database) -> None:

@@ -86,7 +86,7 @@ class ActivityWatch:
             )
 
     async def _count(self, session: Session, last: int) -> None:
-        """Count the newest slices, and of those that nobody has counted as many as there is time for."""
+        """Count the newest slices, and as many of the uncounted ones as there is time for."""
         loop = asyncio.get_running_loop()
         oldest = last - SLICES + 1
         self._counted = {n: one for n, one in self._counted.items() if oldest <= n <= last - LATE}

@@ -1,4 +1,4 @@
-"""Definitions as those who look at them see them, secrets masked; and rules, enabled, disabled and deleted."""
+"""Definitions as they are shown, with secrets masked; and rules, which are enabled, disabled and deleted."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     if found["graph"] is not None:
         ran, by_task = await workflow_runs.ran(session, rows[0])
         found["tasks"] = await tree(session, rows[0], found["graph"], by_task)
-        if found["ran"] is not None:  # a run whose tasks all wait, for a human or their time, waits
+        if found["ran"] is not None:  # a run waits if all of its tasks wait, for a human or their time
             found["waited"] = max(0.0, found["waited"] + found["ran"] - ran)
             found["ran"] = ran
     found["durable"] = body is not None and "durable" in body

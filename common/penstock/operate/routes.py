@@ -19,8 +19,8 @@ from penstock.store.namespaces import RouteChoice
 
 @dataclass(frozen=True, slots=True)
 class RouteUse:
-    """A route: what names it (rules, actions, tasks), how many living workers serve it, and, where only one of both is so,
-    the other route that was probably meant (`meant`, a hint)."""
+    """A route: what names it (rules, actions, tasks), and how many live workers serve it. Where only one of both is so,
+    `meant` is a hint at the other route that was probably meant."""
 
     route: str
     named_by: Sequence[str]
@@ -29,7 +29,7 @@ class RouteUse:
 
     @property
     def amiss(self) -> bool:
-        """Nobody serves it; or nothing goes there (the default one may be idle)."""
+        """A route without a worker, or without work (the default route may be idle)."""
         return not self.workers or not (self.named_by or self.route == DEFAULT_ROUTE)
 
 
@@ -74,7 +74,7 @@ async def rules(session: Session) -> list[RoutingRule]:
 
 
 async def explain(session: Session, what: str) -> tuple[str, RouteChoice]:
-    """Return the reason for a route: `what` is a ref (of the default tenant), or a namespace `tenant::pack::action`
+    """Return the reason for a route: `target` is a ref (of the default tenant), or a namespace `tenant::pack::action`
     or `tenant::pack::workflow::task`. Returns the namespace, too. Raises NotFound."""
     namespace = what if SEPARATOR in what else namespaces.of("public", what).name
     _, *parts = namespace.split(SEPARATOR)

@@ -1,4 +1,4 @@
-"""The secrets store: texts that actions are given and that nobody can read again. Each is encrypted under a data key of its
+"""The secrets store: texts that actions receive and that cannot be read back. Each is encrypted under a data key of its
 own, and that under the master key; tenant and name are part of what is authenticated, so that none passes for another."""
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ async def put(
     by: str,
 ) -> tuple[Subscription, str | None]:
     """Make one, or change and enable it; and the secret that its calls are signed with, where it is a new one of ours, which
-    nobody can find out later. No `statuses`: the final ones. `action`: such as `shop.*`; `workflow`: its runs, and with `tasks`
+    cannot be read back. No `statuses`: the final ones. `action`: such as `shop.*`; `workflow`: its runs, and with `tasks`
     those of its tasks. Raises InvalidInput, and ConfigurationError where there is no master key."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(f"{name!r} is no name of a subscription", hint="Use a-z, 0-9, _ and -.")

@@ -34,7 +34,7 @@ async def versions(session: Session, ref: str) -> list[PastVersion]:
 
 
 async def version(session: Session, ref: str, digest: str, masking: Masking | None = None) -> Workflow:
-    """The one whose digest begins so, to be shown where it is masked. Raises NotFound where it is not one."""
+    """Return the version with a digest that begins so, masked by `masking`. Raises NotFound unless there is exactly one."""
     found = await catalog.history(session, "workflow", ref, digest)
     if len(found) != 1:
         raise NotFound(

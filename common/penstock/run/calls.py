@@ -34,7 +34,7 @@ async def call(run: Run) -> Outcome:
         return Outcome.raised(error)
     except GeneratorExit:  # the loop is gone and Python closes what was left
         raise
-    except ClaimLost:  # of a durable function: whoever claimed it has to know
+    except ClaimLost:  # of a durable function: the worker that claimed it has to know
         raise
     except BaseException as error:  # SystemExit too: an action that calls sys.exit() must not end the worker
         return _raised(error, run, bound=arguments is not None)

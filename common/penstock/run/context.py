@@ -1,9 +1,8 @@
 """The run that the code now executing belongs to: its ids, its log, and whether it should stop.
 
-It travels in a context variable, so it is right in coroutines, in the tasks they start, in
-`asyncio.to_thread` and in Penstock's own threads and child processes. A bare `threading.Thread` of the
-action's own starts with an empty context; run its target through `contextvars.copy_context().run` to take the
-run along.
+It travels in a context variable. So it is right in coroutines, in the tasks they start, in `asyncio.to_thread`
+and in Penstock's own threads and child processes. A bare `threading.Thread` of the action starts with an empty
+context. Run its target through `contextvars.copy_context().run` to pass the run on.
 """
 
 from __future__ import annotations

@@ -139,8 +139,8 @@ async def defer_until(
 
     Given an instant instead (an aware datetime), go on once that instant has passed. Raises Defer."""
     if isinstance(condition, datetime):
-        # The database's clock decides when to run again. Having waited is remembered, so that a worker whose
-        # own clock is behind does not defer for the same instant over and over.
+        # The database's clock decides when to run again. Having waited is remembered, so that a worker with
+        # a slow clock does not defer for the same instant over and over.
         if condition > datetime.now(condition.tzinfo) and _carried().get("until") != condition.isoformat():
             defer = Defer(until=condition, state=_carried().get("state"))
             defer.carry["until"] = condition.isoformat()

@@ -139,7 +139,7 @@ async def attempt(executor: TaskExecutor, run: Run) -> Outcome:
     """Run one attempt within its time, and close its log. This is what the worker awaits.
 
     Raises NoCapacity, ClaimLost (of a durable function) and, when cancelled, CancelledError. A fault in the executor itself is a
-    failed outcome that the retry policy judges, so that a bug in one executor fails only its own work."""
+    failed outcome for the retry policy. So a bug in one executor fails only its own work."""
     try:
         if run.timeout is None:
             return await executor.execute(run)

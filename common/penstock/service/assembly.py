@@ -79,9 +79,9 @@ async def until_stopped(service: Coroutine[Any, Any, None], stop: Stop) -> None:
 
 
 async def _leave_code_alone(began: asyncio.Event) -> None:
-    """Once a service works, what it has loaded stays: the garbage collector need not go through it again and again, which
-    otherwise takes a worker some twentieth of its time, and more where libraries bring much with them. What comes and goes is
-    looked at less often, too."""
+    """Freeze the loaded code of a working service, so that the garbage collector does not go through it again and again. That
+    takes a worker about a twentieth of its time, and more with large libraries. Other objects are collected less often,
+    too."""
     await began.wait()
     gc.collect()
     gc.freeze()

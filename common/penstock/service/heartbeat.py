@@ -1,4 +1,4 @@
-"""Heartbeats of a process: one write an interval, in a thread and on a connection of their own, so that a coroutine
+"""The heartbeats of a process: one write an interval, in a thread and on a connection of their own. So a coroutine
 that blocks the event loop does not get a healthy process swept. That connection holds a lock, by which others know within
 seconds that the process has ended (docs/decisions/0014)."""
 
@@ -40,8 +40,8 @@ class Heartbeat:
     `silent` is called there too, once, with the seconds for which no beat got through, when others will soon take over;
     `share` with each answer: how many connections to PostgreSQL this process may have.
 
-    Its commits are relaxed: a beat that is lost in a crash of the server was one of many, and while commits wait for a standby
-    that is away, who lives can still say so."""
+    Its commits are relaxed: a beat that is lost in a crash of the server was one of many. While commits wait for a standby
+    that is away, a live process can still beat."""
 
     def __init__(
         self,

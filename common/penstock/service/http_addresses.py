@@ -1,9 +1,9 @@
 """The addresses that an HTTP action, or a call to a subscriber, may reach: the public ones, and those that the
 operator allows.
 
-What somebody defines must not make a service talk to what only the service can reach: its own
+A definition must not make a service talk to what only the service can reach: its own
 machine, the private network, the metadata service of the cloud (server-side request forgery). A name is
-resolved once, every address it has is judged, and the connection goes to exactly an address that was judged,
+resolved once, and every address it has is judged. The connection goes to exactly an address that was judged,
 so that a name that resolves differently the second time gains nothing.
 """
 

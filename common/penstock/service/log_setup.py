@@ -26,7 +26,7 @@ def configure_logging(settings: Settings, **bound: str) -> None:
     fields = {"replica": settings.name, **bound}
 
     def of_this_process(_: Any, __: str, line: EventDict) -> EventDict:
-        return {**fields, **line}  # a thread of somebody else's has no context
+        return {**fields, **line}  # a thread of a library has no context
 
     renderer: Processor = structlog.dev.ConsoleRenderer() if people else structlog.processors.JSONRenderer()
     LIVE.hide(credentials(settings))
@@ -61,7 +61,7 @@ def configure_logging(settings: Settings, **bound: str) -> None:
 
 
 def masked_values(_: Any, __: str, line: EventDict) -> EventDict:
-    """A line whose values show no secret that this process has to do with."""
+    """Return the line with the secrets of this process masked in its values."""
     return {name: _each_text(LIVE.mask, value) for name, value in line.items()}
 
 

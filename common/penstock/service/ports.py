@@ -11,7 +11,7 @@ BACKLOG = 2048
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens there for the API (port 0: on any that is free). From here on nobody else gets the port. Raises
+    """A socket that listens there for the API (port 0: on any that is free). From here on no other process gets the port. Raises
     ConfigurationError."""
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:

@@ -2,8 +2,8 @@
 dataclasses. Beside them what many share: `group_commit` writes what comes together in one transaction, `result_watch` waits
 for ends, `stored_results` keeps what is too large for the database.
 
-What takes locks and must then read (schedule, admit, claim, finish, end, recover) is a function of the database, a file
-each in migrations/functions, so that a whole step is one round trip and its concurrency story is on one screen.
+A step that takes locks and must then read is a function of the database (schedule, admit, claim, finish, end, recover).
+Each has a file in migrations/functions. So a whole step is one round trip, and its concurrency story is on one screen.
 
 Not here: what is decided with what was read, and anything about messages but the rows of the outbox.
 """

@@ -13,7 +13,7 @@ SET = "update cluster set announced = $1"
 
 
 async def announced(session: Session) -> list[str]:
-    """The statuses whose moves are announced."""
+    """Return the statuses that are announced."""
     found: list[str] = (await session.fetch(READ))[0]["announced"]
     return found
 

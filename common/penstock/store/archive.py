@@ -18,6 +18,6 @@ class Archived:
 
 
 async def archive_finished(session: Session, age: float, limit: int, after: int) -> Archived:
-    """Archive what finished more than `age` seconds ago: the next `limit` notes of finished trees after the place `after`."""
+    """Archive what finished more than `age` seconds ago: the next `limit` notes of finished trees after `place`."""
     [row] = await session.fetch(ARCHIVE, age, limit, after)
     return Archived(row["moved"], row["last"])

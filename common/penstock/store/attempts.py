@@ -198,8 +198,8 @@ async def finish(
     *,
     alone: bool = False,
 ) -> set[UUID]:
-    """Write down the ends of attempts that this worker has claimed, in the order of their executions' ids, and forget `claims`,
-    which have no attempt left. Returns the executions whose attempts were still its own. `alone`: nothing else is done in this
+    """Write down the ends of attempts that this worker has claimed, in the order of their executions' ids. Forget `claims`,
+    which have no attempt left. Returns the executions with attempts that were still its. `alone`: nothing else is done in this
     transaction, which is one round trip then."""
     given = finish_arguments(worker, ends, claims)
     [row] = await tx.stage_alone(FINISH, *given) if alone else await tx.stage(FINISH, *given)
@@ -267,7 +267,7 @@ order by c.worker, e.id limit $2
 
 async def overdue(session: Session, longer: float, limit: int) -> list[OverdueAttempt]:
     """Attempts that run for `longer` seconds more than they may: than their task in a workflow says, else their action, else
-    DEFAULT_ATTEMPT_TIMEOUT. Only those whose worker was heard of after that: of the others the sweeper says whether they were
+    DEFAULT_ATTEMPT_TIMEOUT. Only of workers that have beaten after that: of the others the sweeper decides whether they were
     lost with it."""
     return rows_as(OverdueAttempt, await session.fetch(OVERDUE, longer, limit, DEFAULT_ATTEMPT_TIMEOUT))
 
@@ -278,5 +278,5 @@ select id from execution where id = any($1::uuid[]) and (status = 'canceling' or
 
 
 async def canceling(session: Session, ids: Sequence[UUID]) -> list[UUID]:
-    """Filter `ids` to the executions whose end was requested."""
+    """Filter `ids` to the executions with a requested end."""
     return [row["id"] for row in await session.fetch(CANCELING, list(ids))]

@@ -29,7 +29,7 @@ async def look(
     said: Collection[UUID],
     forgotten: Collection[UUID],
 ) -> list[ExecutionEnd]:
-    """Return the finished, unarchived executions among `ids`. From now on the watcher waits for `said` and no longer
+    """Return the finished, unarchived executions among `ids`. From now on the watcher waits for `awaited` and no longer
     for `forgotten`. The call can miss an execution that ends meanwhile; the next call returns it."""
     return rows_as(ExecutionEnd, await session.fetch(LOOK, watcher, list(ids), list(said), list(forgotten)))
 

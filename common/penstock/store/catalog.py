@@ -192,7 +192,7 @@ order by d.id desc
 
 
 async def history(db: Session, kind: str, ref: str, digest: str = "") -> list[PastVersion]:
-    """The versions of a definition whose digests begin so, the newest first."""
+    """Return the versions of a definition with digests that begin so, the newest first."""
     return rows_as(PastVersion, await db.fetch(HISTORY, kind, ref, digest))
 
 

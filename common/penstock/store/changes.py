@@ -31,8 +31,8 @@ class Change:
         return self.namespace.partition("::")[0]
 
 
-# Who has an id of a transaction may have moved something since it began, and who is at a statement since that began. Of other
-# roles, and at a standby, nobody can tell.
+# A session with a transaction id may have moved rows since its transaction began, a session at a statement since that began.
+# Of other roles, and at a standby, this cannot be seen.
 SETTLED = """
 select greatest(
     case when not pg_is_in_recovery() and not coalesce(bool_or(a.state is null), false) then least(
@@ -46,7 +46,7 @@ where a.datname = current_database() and a.backend_type = 'client backend' and a
 
 async def settled(session: Session, most: float) -> datetime:
     """Return the instant up to which a later look sees every move. No older move is under way, except in transactions that
-    have been open for longer than `most` seconds."""
+    have been open for longer than `max_seconds`."""
     at: datetime = (await session.fetch(SETTLED, most))[0]["at"]
     return at
 

@@ -1,6 +1,6 @@
 """The connections that the sessions of a process share.
 
-A library's pool resets a connection whenever it comes back, which is a round trip, and where the server is full it raises
+A library's pool resets a connection whenever it comes back, which is a round trip. Where the server is full it raises
 though others of its connections will be free in a moment (docs/decisions/0015). How many there may be is said anew while it
 runs, as the server's are shared by all processes (docs/decisions/0032).
 """
@@ -56,7 +56,7 @@ class ConnectionPool:
     """At most so many connections. One that is back is lent again before another is opened, the one used last first; those
     that have not been needed for a while are closed.
 
-    Where there may be none, the pool lends a connection that somebody has for another purpose, such as listening
+    Where there may be none, the pool lends a connection that serves another purpose, such as listening
     (`may_lend`); where there is no such one either, it has one, as nothing could be done without."""
 
     def __init__(
@@ -203,7 +203,7 @@ class ConnectionPool:
         return pooled
 
     async def _connected(self) -> asyncpg.Connection[Row]:
-        """A new connection. Raises ServerFull at once if there are others, and for those who wait after the first one did."""
+        """Open a connection. Raises ServerFull at once if there are others, and for waiters after the first one did."""
         while True:
             try:
                 connection = await self._connect()

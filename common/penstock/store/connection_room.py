@@ -34,7 +34,7 @@ class ConnectionRoom:
         return self.room - self.others - self.services * FEWEST
 
 
-# Whoever may not look into a session of another role is told its name, its database and its role, and not its type.
+# A role without the right to see sessions of another role sees their name, database and role, and not their type.
 ROOM = """
 with session as (
     select s.datname, s.usesysid, exists (

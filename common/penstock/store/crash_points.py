@@ -2,7 +2,7 @@
 broadcast.
 
 Nothing listens in a running system, and a point costs a comparison. The crash tests set `reached` in a process of
-theirs and kill it there; who called is read from the stack, so that no call site can be left out.
+theirs and kill it there; the caller is read from the stack, so that no call site can be left out.
 """
 
 from __future__ import annotations

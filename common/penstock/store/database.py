@@ -223,7 +223,7 @@ class Session:
                 raise
 
     async def close(self) -> None:
-        """Close its connections; where it shares them, those of all who do."""
+        """Close its connections; where it shares them, those of all that do."""
         await self.pool.close()
 
 

@@ -199,7 +199,7 @@ where bytes_before < $6 order by id
 async def batch(
     session: Session, chosen: LetterFilter, after: UUID | None, *, limit: int, most: int
 ) -> list[DeadLetter]:
-    """The next ones `after` an id, by id, with their contents: at most `limit`, and not many more bytes than `most`."""
+    """Return the next letters after `cursor`, by id, with their contents: at most `limit`, and hardly more bytes than `most`."""
     return [_letter(row) for row in await session.fetch(BATCH, *_given(chosen), after, limit, most)]
 
 

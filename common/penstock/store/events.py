@@ -17,8 +17,8 @@ from penstock.tracing import Carrier
 
 @dataclass(slots=True)
 class NewEvent:
-    """An event to store; `payload` is JSON. One with a `message_id` is stored once for its tenant, trigger and source, and
-    `digest` is what tells whether another one of this id is the same. `trace`: the trace context that it came with."""
+    """An event to store; `payload` is JSON. An event with a `message_id` is stored once for its tenant, trigger and source.
+    `digest` tells whether another event of this id is the same. `trace`: the trace context that it came with."""
 
     trigger: str
     tenant: str

@@ -23,7 +23,7 @@ CLOCKS = 3660
 class ExecutionFilter:
     """A filter of executions: all top-level executions, or those of them that match every field that is set. `since`
     and `until` (aware) bound when they were made; `params` are parameters that they have, among others; `event` is
-    the one that started them, `parent` the workflow whose tasks they are; `key` is their idempotency key, of `tenant`
+    the one that started them, `parent` the workflow of these tasks; `key` is their idempotency key, of `tenant`
     (or public). `tenants`: only those of these, whatever else is asked for. `ended`: only those that have ended, or
     that have not. `children`: the tasks of workflows, too."""
 

@@ -261,7 +261,7 @@ async def finished(session: Session, ids: Sequence[UUID]) -> list[ExecutionEnd]:
 
 @dataclass(slots=True)
 class Move:
-    """A change of an execution's status: when, from and to which, in which attempt, and who made it, and why."""
+    """A change of an execution's status: when, from and to which, in which attempt, the actor, and the reason."""
 
     at: datetime
     old: str | None

@@ -135,7 +135,7 @@ async def check(fetch: Fetch) -> None:
 
 
 async def apply(connection: asyncpg.Connection[asyncpg.Record]) -> list[str]:
-    """Apply what is missing, in the caller's transaction, which nobody else who migrates can be in. Returns the names.
+    """Apply missing functions, in the caller's transaction, which holds the lock of migrations. Returns the names.
     Raises ConfigurationError if one of them has another signature than before."""
     due = await missing(connection.fetch)
     if not due:

@@ -14,7 +14,7 @@ Write = Callable[[Sequence[Item]], Awaitable[Sequence[Answer | Exception]]]
 
 
 class GroupCommit(Generic[Item, Answer]):
-    """Collects what is submitted while a write is under way and writes it together; nobody waits for more to come.
+    """Collects what is submitted while a write is under way and writes it together; no write waits for more items.
 
     `write` answers for each item, in order, with its answer or its error. If it raises, the group is halved until
     the culprit stands alone. A caller that is cancelled leaves the others alone."""

@@ -78,8 +78,8 @@ update process set lock_key = $2, locked_at = clock_timestamp(), unlocked_at = n
 
 async def hold_lock(connection: asyncpg.Connection[Row], id: UUID) -> int | None:
     """Take a lock that goes when this connection or its process does, and say so, if the process is registered. Every
-    connection has one of its own: nobody waits for the lock of one that was cut off and that the server thinks alive. None
-    where a pooler stands in between, whose sessions outlive their users."""
+    connection has one of its own: none waits for the lock of a session that was cut off and that the server thinks alive. None
+    where a pooler stands in between: its sessions outlive their users."""
     [row] = await connection.fetch(BACKEND)
     key = None
     if row["pid"] == connection.get_server_pid():

@@ -1,4 +1,4 @@
-"""The hosts of one database: each is asked by itself, so that one that does not answer keeps nobody from the others."""
+"""The hosts of one database: each is asked by itself, so that one that does not answer does not block the others."""
 
 from __future__ import annotations
 

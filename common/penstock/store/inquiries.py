@@ -40,7 +40,7 @@ order by created_at desc limit $3
 async def newest(
     session: Session, *, answered: bool, assignee: str | None, limit: int, tenants: Collection[str] | None
 ) -> list[Inquiry]:
-    """Open ones (with `answered` the others too) that ask somebody, or anybody, newest first. Of all tenants; or of these,
+    """Return open inquiries (with `answered` all) of an assignee, or of all, newest first. Of all tenants; or of these,
     and then only those of executions that are not archived."""
     wanted = None if tenants is None else list(tenants)
     return rows_as(Inquiry, await session.fetch(LIST, answered, assignee, limit, wanted))

@@ -77,7 +77,7 @@ INVARIANTS = (
         "I4r",
         "order: a place in line is the instant at which the execution, or its retry, became ready; nothing else moves it",
         # The history says what the place was whenever an execution was requested. It may be another one than before where the
-        # attempt before failed or put itself off; and in between it stays, for who waits and for who was admitted.
+        # attempt before failed or put itself off; and in between it stays, for waiting and for admitted executions.
         """with place as (
                select h.execution_id, h.attempt, h.at, h.ready_at, lag(h.ready_at) over w as before, lead(h.at) over w as until
                from history h join execution e on e.id = h.execution_id where h.ready_at is not null

@@ -54,5 +54,5 @@ where l.ref = $1 order by g.gate_group, w.rank, w.turn, w.ready_at, w.execution_
 
 
 async def waiters(session: Session, ref: str, limit: int) -> list[Waiter]:
-    """Group by group, those who come next first."""
+    """Return the waiters group by group, the next ones first."""
     return rows_as(Waiter, await session.fetch(WAITERS, ref, limit))

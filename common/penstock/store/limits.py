@@ -149,9 +149,9 @@ async def regroup(tx: Transaction, stored: Sequence[Stored], namespaces: Sequenc
 
 @dataclass(frozen=True, slots=True)
 class LimitInForce:
-    """A limit that is in force: what it allows, whether it was set `by_hand` and what is `declared` (JSON) in that case
-    or any other, how many executions hold a slot (`held`) and wait for one (`waiting`), and how many namespaces it
-    `covers`: those of actions that were started at least once."""
+    """A limit that is in force: what it allows, whether it was set `by_hand`, and what is `declared` (JSON) in either case.
+    `held` executions hold a slot, and `waiting` ones wait for a slot. It `covers` so many namespaces: those of actions
+    that were started at least once."""
 
     ref: str
     scope: str

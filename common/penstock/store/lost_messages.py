@@ -60,7 +60,7 @@ RESTAGE_WORKFLOWS = "select restage_workflows(make_interval(secs => $1), $2, $3)
 
 async def restage_workflows(tx: Transaction, age: float, after: UUID, limit: int) -> None:
     """Stage workflows that wait for a message of their own for `age` seconds: of the next `limit` open executions after the
-    id `after`."""
+    id `cursor`."""
     await tx.stage(RESTAGE_WORKFLOWS, age, after, limit)
 
 
@@ -71,7 +71,7 @@ async def restage_executions(
     tx: Transaction, age: float, after: UUID, limit: int, queues: Sequence[str]
 ) -> UUID | None:
     """Stage executions that wait on one of these queues for `age` seconds: of the next `limit` open ones after the id
-    `after`. Returns the id to go on after; None at the end."""
+    `cursor`. Returns the id to go on after; None at the end."""
     [row] = await tx.stage(RESTAGE_EXECUTIONS, age, after, limit, list(queues))
     onward: UUID | None = row["next"]
     return onward

@@ -103,7 +103,7 @@ async def _upgrade_once(settings: Settings) -> str:
         if not await missing(driver.fetch):
             return await current(driver.fetch) or ""
         await driver.execute(PATIENCE)
-        if await current(driver.fetch) is None:  # nobody is at work yet
+        if await current(driver.fetch) is None:  # no service is at work yet
             async with connection.begin():
                 await connection.run_sync(_apply_versions)
                 await functions.apply(driver)

@@ -142,7 +142,7 @@ async def _find(db: Session | Transaction, wanted: Sequence[Namespace]) -> dict[
 
 async def _place(tx: Transaction, new: Sequence[Namespace]) -> dict[Namespace, int]:
     tx.placed.update(new)
-    await tx.fetch(SHARE_RULES)  # nobody changes the rules between this look at them and the commit
+    await tx.fetch(SHARE_RULES)  # no transaction changes the rules between this look at them and the commit
     rules = await _Rules.load(tx)
     await tx.fetch(
         INSERT,
@@ -157,7 +157,7 @@ async def _place(tx: Transaction, new: Sequence[Namespace]) -> dict[Namespace, i
 
 async def replace_all(tx: Transaction) -> list[int]:
     """Route every namespace by the rules as they are now. Call it in the transaction that changed the rules, with
-    `lock_rules` held. Returns the namespaces whose limits are others now."""
+    `lock_rules` held. Returns the namespaces with changed limits."""
     rules = await _Rules.load(tx)
     changed: list[tuple[int, str, str | None, str]] = []
     regrouped: list[int] = []

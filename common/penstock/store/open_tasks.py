@@ -56,7 +56,7 @@ async def statuses(session: Session, workflow: UUID) -> dict[int, str | None]:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """The user who paused it, and why."""
+    """The user that paused it, and the reason."""
 
     by: str
     reason: str | None

@@ -104,7 +104,7 @@ async def delete(db: Session | Transaction, ids: Sequence[int]) -> None:
     await db.fetch(DELETE, ids)
 
 
-# Whoever settles rows one after the other shares a connection with those who decide: to set it to relaxed commits, and back,
+# A process that settles rows one after the other shares a connection with deciding ones: to set it to relaxed commits, and back,
 # would be two round trips.
 DELETE_SETTLED = f"{DELETE} and {RELAXED}"
 

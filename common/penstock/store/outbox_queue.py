@@ -55,9 +55,9 @@ returning o.id, o.ids, o.body, o.message_id, o.type, o.headers, o.tries,
 async def take(
     session: Session, queue: str, limit: int, lease: float, reach: float, most: int, holder: UUID | None
 ) -> list[Taken]:
-    """Lease up to `limit` messages of a queue for `lease` seconds, or until this process has ended (None: one that nobody
-    would miss), of those that became due within `reach` seconds; and as many as fit into `most` bytes, and one more. A commit
-    that is lost has them delivered again."""
+    """Lease up to `limit` messages of a queue that became due within `reach` seconds. The lease lasts `lease` seconds, or until
+    the process `holder` has ended (None: a process without heartbeats). Take as many as fit into `most` bytes, and one more. A
+    lost commit has them delivered again."""
     return rows_as(Taken, await session.fetch(TAKE, queue, limit, lease, reach, most, holder))
 
 

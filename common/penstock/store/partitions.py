@@ -38,7 +38,7 @@ DROP = "select drop_partition($1)"
 
 
 async def drop(session: Session, name: str) -> bool:
-    """Drop a partition, in a transaction of its own. False if somebody reads its table just now."""
+    """Drop a partition, in a transaction of its own. False if another session reads its table just now."""
     try:
         async with session.transaction() as tx:
             await tx.fetch(DROP_ALONE)

@@ -16,9 +16,9 @@ from penstock.store.rows import first_as, rows_as
 
 @dataclass(slots=True)
 class PastAttempt:
-    """An attempt. `outcome`: `running`, `completed`, `failed` (whether it was tried again or not), `timeout`, `cancelled`,
-    `lost` (with its worker), `deferred` (it put itself off), `waiting` (it asked a human), `handed_back` (its worker stopped).
-    `worker` is the name of who claimed it. `error` is JSON: what it failed with, or what it carried over to the next one.
+    """An attempt. `outcome`: `running`, `completed`, `failed` (tried again or not), `timeout`, `cancelled`, `lost` (with its
+    worker), `deferred` (by itself), `waiting` (for a human), `handed_back` (its worker stopped).
+    `worker` is the name of its worker. `error` is JSON: what it failed with, or what it carried over to the next one.
     Instants are the database's; all three are None of an attempt that is older than the history is kept."""
 
     attempt: int

@@ -174,7 +174,7 @@ class SessionOwner:
 
 
 async def session_owner(session: Session, digest: bytes, idle: float) -> SessionOwner | None:
-    """None where there is no such session, or it is over, or nobody used it for `idle` seconds."""
+    """Return None where there is no such session, or it is over, or was not used for `idle` seconds."""
     return first_as(SessionOwner, await session.fetch(SEEN, digest, idle))
 
 

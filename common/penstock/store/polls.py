@@ -101,7 +101,7 @@ ARCHIVED = "select status, result::text as result, error::text as error from arc
 
 
 async def archived(tx: Transaction, execution: UUID) -> CallEnd | None:
-    """Return the end of a call whose execution is neither open nor among the finished executions any more."""
+    """Return the end of a call, if its execution is neither open nor among the finished executions any more."""
     return first_as(CallEnd, await tx.fetch(ARCHIVED, execution))
 
 
@@ -155,8 +155,8 @@ async def remove(tx: Transaction, triggers: Sequence[str]) -> None:
 
 @dataclass(slots=True)
 class Poll:
-    """A poll trigger. `running` is the execution that is its call, `call` that one's status, `found` how many events all
-    calls have found, `failures` how many calls have failed since the last that did not; `state` is JSON."""
+    """A poll trigger. `running` is the execution of its call, `call` the status of that execution, and `found` the number of
+    events of all calls. `failures` is the number of failed calls since the last success; `state` is JSON."""
 
     trigger: str
     every: float

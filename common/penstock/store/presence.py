@@ -32,8 +32,8 @@ async def by_kind(session: Session, stale: float) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """Counts of the workers that live: all, on a route, with an action, those with both that take no more work
-    (`leaving`) and those that do (`able`), with their `slots`, of which so many were `busy` at their last heartbeats."""
+    """Counts of live workers: all, on a route, and with an action. Workers with both are `able`, or `leaving` if they take
+    no more work. `slots` are those of the able ones, of which so many were `busy` at their last heartbeats."""
 
     live: int
     on_route: int

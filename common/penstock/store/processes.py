@@ -14,8 +14,8 @@ from penstock.store.rows import rows_as
 
 @dataclass(slots=True)
 class Process:
-    """An executor or a worker. `age` is how long ago it beat, `held` how many attempts it named then, `labels` JSON, and
-    `executors` (JSON) the numbers of its task executors by their names."""
+    """An executor or a worker. `age` is the time since its last beat, and `held` how many attempts it named then. `labels` is
+    JSON, and `executors` (JSON) the numbers of its task executors by their names."""
 
     id: UUID
     kind: str
@@ -76,8 +76,8 @@ from reap_process(make_interval(secs => $1), make_interval(secs => $2), make_int
 
 
 async def reap(tx: Transaction, stale: float, silence: float, grace: float) -> LostProcess | None:
-    """Take everything away from one process that is gone: whose session ended more than `grace` seconds ago, or that has not
-    beaten for `stale` seconds (and not everybody was silent for `silence` seconds lately). None: there is none. The whole
+    """Take everything away from one process that is gone: its session ended more than `grace` seconds ago, or it has not
+    beaten for `stale` seconds (and not all were silent for `silence` seconds lately). None: there is none. The whole
     transaction, in one round trip."""
     for row in await tx.stage_alone(REAP, stale, silence, grace):
         return LostProcess(row["worker"], row["name"], row["reason"], row["age"], len(row["moved"]))

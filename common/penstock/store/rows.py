@@ -1,4 +1,4 @@
-"""From rows to what the rest of the house sees: a dataclass whose fields are named as the columns, in their order."""
+"""The conversion of rows into dataclasses with fields named as the columns, in their order."""
 
 from __future__ import annotations
 

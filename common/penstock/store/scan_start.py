@@ -1,6 +1,6 @@
-"""The start of a loop's scan in a table whose oldest rows are nearly always gone.
+"""The start of a loop's scan in a table of which the oldest rows are nearly always gone.
 
-Deleted rows stay in PostgreSQL's indexes while any transaction has an older snapshot, and a scan from the beginning goes
+Deleted rows stay in PostgreSQL's indexes while any transaction has an older snapshot. A scan from the beginning goes
 over all of them each time. So a loop begins where it came to; and now and then at the beginning again, as a transaction that
 was long under way shows late what it wrote early.
 """

@@ -104,7 +104,7 @@ where master_key <> $1 and (tenant, name) > ($2, $3) order by tenant, name limit
 async def under_other_keys(
     session: Session, master_key: str, after: tuple[str, str], limit: int
 ) -> Sequence[Sealed]:
-    """Secrets whose data key is under another master key, from after that one on."""
+    """Return secrets with a data key under another master key, after the place `cursor`."""
     return rows_as(Sealed, await session.fetch(UNDER_OTHERS, master_key, *after, limit))
 
 

@@ -92,7 +92,7 @@ def of_connection(settings: Settings) -> dict[str, str]:
 
 @lru_cache(64)
 def begin_pooled(schema_path: str, silence: str, *, relaxed: bool, writes: bool, major: int) -> str:
-    """Return what begins a transaction behind a pooler, whose connections have any settings. It is one round trip."""
+    """Return the begin of a transaction behind a pooler: its connections have any settings. It is one round trip."""
     local = {
         **{name: value if "," in value else f"'{value}'" for name, value in RELIED_UPON.items()},
         "search_path": schema_path,

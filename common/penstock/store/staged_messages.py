@@ -10,7 +10,7 @@ from uuid import UUID
 
 @dataclass(slots=True)
 class StagedMessage:
-    """An envelope: a row of the outbox, the queue that it is for, and the ids in it. What tells those who wait for results has no
+    """An envelope: a row of the outbox, the queue that it is for, and the ids in it. A hint to waiting processes has no
     row (0)."""
 
     outbox_id: int

@@ -87,7 +87,7 @@ async def record(db: Session | Transaction, worker: UUID, writes: Sequence[StepW
 
 @dataclass(slots=True)
 class RunHead:
-    """The state of a run whose attempt begins: the database's clock, and what it was asked to end as. `failure` (JSON:
+    """The state of a run at the begin of its attempt: the database's clock, and what it was asked to end as. `failure` (JSON:
     steps, told, attempt) is that of the last attempt that failed."""
 
     id: UUID
@@ -242,8 +242,8 @@ async def signal(tx: Transaction, id: UUID, name: str, value: str) -> bool:
 
 @dataclass(slots=True)
 class GivenStep:
-    """`known`: the function has not ended. `given`: the step was not over. `open_child`: its execution, which nobody
-    needs now."""
+    """`known`: the function has not ended. `given`: the step was not over. `open_child`: its execution, which is not
+    needed now."""
 
     known: bool
     given: bool

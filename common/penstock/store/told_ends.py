@@ -1,4 +1,4 @@
-"""Hears of the ends that this process waits for, on a connection that it has for as long as somebody waits."""
+"""A listener for the ends that this process waits for, on a connection that it has for as long as a caller waits."""
 
 from __future__ import annotations
 

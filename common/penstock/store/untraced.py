@@ -95,7 +95,7 @@ cross join lateral (
 async def joined(
     tx: Transaction, before: Sequence[tuple[TracedExecution, str]], limit: int
 ) -> dict[UUID, list[UUID]]:
-    """Return, for each execution, the executions of a task before it that had ended when it began. `before` holds each
+    """Return, for each execution, the executions of a task before it that had ended when it began. `predecessors` holds each
     execution with the name of that task. `limit` bounds the executions of a task."""
     rows = await tx.fetch(
         JOINED,

@@ -50,8 +50,8 @@ async def routes(session: Session, stale: float) -> list[RouteWork]:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line before a key: of a `limit`, how many hold a slot (the `longest` for so many seconds), how many are `waiting`
-    (of the heads of lines the `oldest` for so many seconds), and how many were let in `per_minute` since it formed. `gate`
+    """A line before a key of a `limit`: how many executions hold a slot, the `longest` for so many seconds. So many are
+    `waiting`, the `oldest` head of a line for so many seconds. So many were admitted `per_minute` since it formed. `gate`
     is `limit`; or `worker`, of those of a `namespace` that no live worker runs, or `regroup`, while limits change.
     `group_value`: what the key is grouped by, as text."""
 

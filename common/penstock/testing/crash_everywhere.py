@@ -15,8 +15,8 @@ Test = Callable[..., Awaitable[None]]
 
 def crash_everywhere(test: Test) -> Callable[..., None]:
     """Makes a test of an `async def test_...(run: DurableRun, ...)`; other parameters are fixtures. It is played once as it
-    is, and then for each commit of the run once with a crash right before it, and once with one right after it. What it asserts
-    must hold each time; it makes what it counts anew, each time.
+    is. Then it is played twice for each commit of the run: with a crash right before it, and with one right after it. Its
+    assertions must hold each time. It makes what it counts again, each time.
 
     A failure says where the run was crashed."""
     signature = inspect.signature(test)

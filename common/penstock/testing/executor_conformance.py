@@ -206,7 +206,7 @@ class ExecutorConformance(ABC):
 
 
 class LoggingExecutorConformance(ExecutorConformance):
-    """The tests of ExecutorConformance and more, for executors whose work can log: all but those that only receive an
+    """The tests of ExecutorConformance and more, for executors with work that can log: all but those that only receive an
     answer."""
 
     async def test_log_lines_come_in_order(self) -> None:

@@ -31,7 +31,7 @@ from penstock.testing.world import Call, Execution, World
 
 
 class SimulatedMemory(Memory):
-    """The records of a run whose clock and children are those of the simulation."""
+    """The records of a run with the clock and the children of the simulation."""
 
     def __init__(self, execution: DurableExecution) -> None:
         self.execution = execution

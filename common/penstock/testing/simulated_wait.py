@@ -26,7 +26,7 @@ class WaitExecution(Execution):
             self.limit("waiting", asked.get("timeout"))
 
     def _fits(self, event: Mapping[str, Any]) -> bool:
-        """Return true if an event ends the wait. An event whose filter raises an error does not."""
+        """Return true if an event ends the wait. An event for which the filter raises an error does not."""
         asked = self.call.parameters
         try:
             bound: Mapping[str, Any] = asked.get("bound") or {}

@@ -127,7 +127,7 @@ class Question:
     answered: Callable[[Any], None]
 
     def answer(self, value: Any, by: str | None = None) -> None:
-        """Raises InvalidInput for an answer that does not fit, NotAllowed for one of somebody who was not asked."""
+        """Raises InvalidInput for an answer that does not fit, NotAllowed for one of a person that is not asked."""
         assignee = self.asked.get("assignee")
         if by is not None and not may_answer(assignee, by):
             raise NotAllowed(f"only {assignee} may answer this", hint=f"Answer as {assignee}.")

@@ -1,7 +1,7 @@
 """Traces: where they go on, and the spans that are sent. Nothing else in Penstock knows OpenTelemetry, and where tracing is
 not switched on (`switch`), each of these functions returns at once and imports nothing.
 
-Not here: what the spans are told of. Whoever ends something says so, and reads its rows.
+The contents of spans are not here: the code that ends a thing reads its rows and makes its span.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def begins(name: str, span_id: int) -> Carrier | None:
 
 
 def goes_on(name: str, given: Trace) -> Carrier | None:
-    """A trace that somebody outside has begun; None where the sampler does not take it."""
+    """Go on with a trace that a foreign program has begun; None where the sampler does not take it."""
     found = exporting()
     return replace(given, sampled=True).carrier() if found is not None and found.takes(name, given) else None
 

@@ -59,7 +59,7 @@ class Exporting:
         return found or None
 
     def producing(self, name: str, attributes: Mapping[str, Any]) -> AbstractContextManager[None]:
-        """A span around what a caller does here and now, below his current one. Decided before anything is made: most is not
+        """A span around what a caller does here and now, below its current one. Decided before anything is made: most is not
         sampled, and costs no more than that."""
         above = trace.get_current_span().get_span_context()
         trace_id = above.trace_id if above.is_valid else self._new_trace_id()

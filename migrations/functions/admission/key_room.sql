@@ -12,7 +12,7 @@ begin
         from unnest(p_keys) k join concurrency_limit l on l.id = k.limit_id
         cross join lateral (
             select count(*)::integer as held from slot s
-            -- what has a rate alone may have very many holders, and nobody counts them
+            -- a limit that has only a rate may have very many holders, which are not counted
             where l.max < 2147483647 and s.limit_id = k.limit_id and s.group_value = k.group_value
         ) s);
     if not exists (select from unnest(v_rooms) m where m.rated and m.free > 0) then

@@ -1,5 +1,5 @@
--- Locks keys as lock_keys does, but waits for a moment only: false, and none is locked, if somebody has one for longer.
--- The caller's own lock_timeout holds again when the function returns.
+-- Lock keys as lock_keys does, but wait only for a moment. Return false, and lock no key, if another transaction holds one of
+-- them for longer. The caller's own lock_timeout holds again when the function returns.
 create or replace function lock_keys_soon(p_keys limit_key[]) returns boolean
 language plpgsql
 set lock_timeout = '50ms'

@@ -1,7 +1,8 @@
--- The keys that an execution needs a slot of: of each of these limits one, null where there is none. A workflow that runs inside
--- another one needs none of a limit that the other one holds a slot of: it would wait for its own parent. `p_params`: null where
--- they are to be looked up, which is done only for a limit that counts by some of them. One row, and part of the plan of whoever
--- asks (`offset 0`: worked out once); a single limit, which most have, needs no aggregate.
+-- Return the keys of which an execution needs a slot: one for each of these limits, with a null id where the key does not
+-- exist yet. A workflow inside another workflow does not need a slot of a limit that its parent holds: it would wait for its
+-- own parent. `p_params` is null where the function has to look the parameters up, which it does only for a limit that counts
+-- by some of them. It returns one row, and it becomes part of the plan of the caller's query (`offset 0`: it is evaluated
+-- once). A single limit, the usual case, needs no aggregate.
 create or replace function needed_keys(p_limits integer[], p_kind text, p_parent uuid, p_id uuid, p_params jsonb)
 returns table (keys limit_key[])
 language sql stable

@@ -1,5 +1,5 @@
--- Puts those whose limits changed into the lanes where they belong now, a lane's p_limit first at a time. They keep the
--- instant at which they became ready, and with it their place.
+-- Move executions whose limits changed into the lanes where they belong now, the first p_limit of a lane at a time. They keep
+-- the instant at which they became ready, and with it their place.
 -- planner: lookups
 create or replace function regroup(p_limit integer, out messages message[], out regrouped boolean)
 language plpgsql
@@ -30,7 +30,7 @@ begin
     end if;
 
     if not exists (select from unnest(v_belong) c where c.lane <> v_lane.id or c.keys is null) then
-        -- All of them wait where they should (or nobody does any more).
+        -- All of them wait where they should, or none waits any more.
         perform stand_again(array[v_lane.id], 'regroup');
     else
         select array_agg(c) filter (where c.keys is not null), array_agg(c) filter (where c.keys is null)

@@ -13,7 +13,7 @@ declare
     v_freed uuid[];
     v_waiting uuid[];
 begin
-    -- Who only waits frees nothing: no other keys are locked, and whoever refuses newcomers holds these already.
+    -- An execution that only waits frees nothing: no other keys are locked. A caller that refuses newcomers holds these already.
     if exists (select from unnest(p_held) h join slot s
                on s.limit_id = h.limit_id and s.group_value = h.group_value and s.execution_id = h.execution_id) then
         v_locked := keys_around(v_locked);

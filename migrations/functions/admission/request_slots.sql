@@ -1,8 +1,8 @@
--- Ask: requested -> scheduled for those of these executions for which there is room in every key that they need, and
--- -> queued for the others, unless a limit refuses them. What needs none starts.
--- All who come now start where there is room for all of them, and none waits, so that it does not matter which is first.
--- Takes all locks in their order: rows of executions, the placement, keys. The rows are looked at after their locks (they may
--- have lost their limits, or become due, since the caller looked), and room after the keys' locks.
+-- Admit requested executions: requested -> scheduled where every key that the execution needs has room, and -> queued for the
+-- others, unless a limit refuses them. An execution that needs no key starts. If there is room for all of them and none
+-- waits, all start at once: then the order between them does not matter. The function takes all locks in their order: rows of
+-- executions, the placement, keys. It reads the rows after it has locked them, since they may have lost their limits or
+-- become due since the caller looked. It reads the room after it has locked the keys.
 -- planner: lookups
 create or replace function request_slots(p_ids uuid[]) returns message[]
 language plpgsql

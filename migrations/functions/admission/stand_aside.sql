@@ -1,5 +1,5 @@
--- Lanes that no live worker runs let others pass. The caller holds the locks of their keys. They leave a wake row: a worker may
--- just have come, and have seen nobody who waits for it.
+-- Let others pass lanes that no live worker runs. The caller holds the locks of the keys of these lanes. Each lane leaves a
+-- wake row: a worker may have started just now, and may have seen no execution that waits for it.
 -- planner: lookups
 create or replace function stand_aside(p_lanes uuid[]) returns void
 language plpgsql

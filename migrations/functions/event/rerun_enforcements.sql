@@ -1,6 +1,7 @@
--- Takes up again rules that had failed on events, as they see them now. Those that match without an error start their
--- executions, of the ids given now (`started`); the others keep what is wrong with them now; where a rule does not match, its
--- enforcement goes. What is not failed any more was somebody else's, and is left alone (I7).
+-- Write what rules decide now about events on which they had failed. A rule that matches without an error starts its
+-- execution, under the id that the caller gives (`started`). A rule that fails again keeps its new error. Where a rule does
+-- not match, its enforcement is deleted. An enforcement that is no longer failed was settled by another transaction, and is
+-- left alone (I7).
 create or replace function rerun_enforcements(
     p_events uuid[], p_rules text[], p_matched boolean[], p_ids uuid[], p_definitions integer[], p_namespaces integer[],
     p_action_definitions integer[], p_priorities smallint[], p_params text[], p_options text[], p_errors text[],

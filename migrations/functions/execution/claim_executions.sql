@@ -1,10 +1,10 @@
--- A worker takes as many of an envelope's executions as it has slots for: scheduled -> running, the attempt counted
--- now, so that a crash uses it up (I1). Only what is on this queue and whose definition the worker knows is taken, and of
--- `p_limited`, the definitions whose task executors have less room than the worker has slots, no more than there is room for.
--- `unknown` are definitions that the worker has not looked up yet: it does, and claims again. What else is left over goes
--- back on its route, or is parked, in the same transaction.
--- The guard on the status lets one worker win where two have the same message: the other one finds it running. A claim
--- that is made again, because its answer was lost, takes what has come since under the same id.
+-- Claim as many of an envelope's executions as the worker has slots for: scheduled -> running. The attempt is counted now, so
+-- that a crash uses it up (I1). Only executions on this queue, of definitions that the worker knows, are claimed. For each
+-- definition in `p_limited`, the task executors have less room than the worker has slots, and no more are claimed than there
+-- is room for. `unknown` are definitions that the worker has not looked up yet: it looks them up, and claims again. The rest
+-- goes back on its route, or is parked, in the same transaction. The guard on the status lets one worker win where two have
+-- the same message: the other worker finds the execution running. A worker whose answer was lost repeats the claim under the
+-- same id, and gets also the executions that became ready since.
 -- planner: lookups_planned_once
 create or replace function claim_executions(
     p_worker uuid, p_claim uuid, p_ids uuid[], p_take integer, p_queue text, p_definitions integer[],

@@ -1,6 +1,7 @@
--- A worker claims work that its transaction has staged: of one of its queues (p_queues) as many envelopes as have together no more
--- executions than it ends (p_most). `messages` are those that are left, and what came of the claim; what was claimed as a whole is
--- offered to nobody. `queue` is null where there is nothing of the kind.
+-- Claim for a worker what its transaction has staged: of one of its queues (p_queues), as many envelopes as have together no
+-- more executions than the transaction ends (p_most). `messages` are the remaining envelopes and the messages that the claim
+-- staged. An envelope that was claimed as a whole is offered to no other worker. `queue` is null if nothing was staged on
+-- these queues.
 create or replace function claim_staged(
     p_staged message[], p_most integer, p_worker uuid, p_claim uuid, p_queues text[], p_known integer[],
     p_lacking integer[], p_limited executor_room[],

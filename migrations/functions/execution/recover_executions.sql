@@ -1,6 +1,6 @@
--- Takes attempts away from workers that are gone (see after_loss). What its task in a workflow says of recovery replaces
--- what the action says. What runs again keeps its place in line. Returns as `moved` those that were this worker's still:
--- another may have claimed one since, or its report may have come through.
+-- Take attempts away from workers that are gone (see after_loss). The recovery policy of a task in a workflow replaces that
+-- of its action. An execution that runs again keeps its place in line. Return as `moved` the executions that were still this
+-- worker's: another worker may have claimed one since, or the worker's report may have been committed.
 -- planner: lookups
 create or replace function recover_executions(
     p_worker uuid, p_ids uuid[], p_reason text, out messages message[], out moved uuid[]
@@ -19,7 +19,7 @@ begin
             since = clock_timestamp(), reason = p_reason,
             finished_at = case when after_loss(d.ends_as, e.recoveries, d.recovery) <> 'requested' then clock_timestamp() end
         from (
-            -- What runs although it was asked to end is a function that cleans up: whoever goes on with it does that.
+            -- A function that runs although its end was requested cleans up: the worker of its next attempt does that.
             select x.id, case x.status when 'canceling' then x.ends_as end as ends_as, coalesce(p.options -> 'recovery', d.body -> 'recovery') as recovery
             from execution x join definition d on d.id = x.definition_id left join payload p on p.execution_id = x.id
             where x.id = any (p_ids)

@@ -1,8 +1,8 @@
--- Creates executions. Those that need not wait for an instant are born started, where no limit covers them, or there is room for
--- them (find_slots). The others of them are scheduled or put in line at once by an executor (`fused`), and in a submit that is the
--- whole transaction (`alone`) if it got the locks of all of their keys; else they are staged as requested. A caller's transaction
--- may stay open for long, so it locks no keys. Where it is a client who submits, what some workers of its route lack is not sent
--- to any of them.
+-- Create executions. An execution that is due at once is created started if no limit covers it, or if there is room for it
+-- (find_slots). The others that are due are scheduled or queued at once in two cases: in an executor's transaction (`fused`),
+-- and in a submit that is the whole transaction (`alone`) and got the locks of all their keys. Otherwise they are staged as
+-- requested. A caller's own transaction may stay open for long, so it locks no keys. If a client submits, an execution that
+-- some workers of its route lack the action for is not sent to a worker directly.
 -- planner: indexes_planned_once
 create or replace function request_executions(
     p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[],

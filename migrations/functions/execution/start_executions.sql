@@ -1,6 +1,6 @@
--- requested -> started, for those of these executions that are due and that no limit covers. Returns also how many were started.
--- The guard on the status makes losers of a race simply not in it: another delivery has started them, or somebody has
--- cancelled them since they were looked at.
+-- Start executions that are due and that no limit covers: requested -> started. Return also the number of started executions.
+-- The guard on the status leaves out the losers of a race: another delivery has started the execution, or a transaction has
+-- cancelled it since the caller looked.
 create or replace function start_executions(p_ids uuid[], out messages message[], out started integer)
 language plpgsql
 as $$

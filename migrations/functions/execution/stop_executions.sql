@@ -1,6 +1,7 @@
--- Asks for executions to end as p_status (cancelled, timeout). Those that no worker has do at once (`moved`); those that run become
--- canceling (`canceling`), keep their slots until their worker, or the sweeper, ends them, and their workers are to be told;
--- and workflows are asked to stop (`stopping`). Durable functions that have begun clean up first: they are `canceling`, too.
+-- Request the end of executions as p_status (cancelled, timeout). An execution that no worker has ends at once (`moved`). A
+-- running execution becomes canceling (`canceling`), and keeps its slots until its worker or the sweeper ends it; its worker
+-- has to be notified. A workflow is asked to stop (`stopping`). A durable function that has begun cleans up first: it is
+-- `canceling`, too.
 -- planner: indexes
 create or replace function stop_executions(
     p_ids uuid[], p_status text, p_reason text,
@@ -12,7 +13,7 @@ declare
     v_messages message[];
     v_told uuid[];
 begin
-    -- Nobody moves them between the steps: what was about to be claimed is claimed, and canceling. All rows come before the
+    -- No transaction moves them between the steps: what was about to be claimed is claimed, and canceling. All rows come before the
     -- keys, which the last step locks.
     perform lock_runs(p_ids);
     select t.messages, t.told into v_messages, v_told from tell_functions(p_ids, p_status, p_reason) t;

@@ -1,7 +1,8 @@
--- Submits of clients, grouped: one durable commit for all that were pending. `stale`: some of the definitions are not
--- current any more, and nothing is stored. `existing`: whose idempotency key has an execution already; `conflicts`: whose
--- key was used for something else. Those are left alone. `alone`: this is the whole transaction, so that those that are under limits
--- are admitted or put in line with it: whoever starts one after another finds them in that order.
+-- Store submits of clients in a group: one durable commit for all that were pending. `stale`: some of the definitions are no
+-- longer current, and nothing is stored. `existing`: submits with an idempotency key that has an execution already.
+-- `conflicts`: submits with a key that was used for another request. Both are left alone. `alone`: this call is the whole
+-- transaction. Then executions under limits are admitted or queued with it, so that a client that starts one after another
+-- finds them in that order.
 -- planner: indexes_planned_once
 create or replace function submit_executions(
     p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[], p_origins text[],

@@ -1,5 +1,5 @@
--- The moves after an instant, oldest first; where there are more than p_limit, any so many of them: nobody would follow them all,
--- and to sort them would be dear. Those of executions that are archived are left out.
+-- Return the moves after an instant, oldest first. Where there are more than p_limit, return any p_limit of them: no reader
+-- can follow them all, and sorting them would be slow. Moves of archived executions are left out.
 -- planner: tails
 create or replace function moves_after(p_at timestamptz, p_limit integer)
 returns table (

@@ -1,6 +1,6 @@
--- Executions that have just become waiting ask a human. Where what they ask names no timeout, their options or their action
--- may. One that went on with an answer may ask again, in the same row: its answers so far are with its attempts. An event of
--- each inquiry is staged, so that somebody can be told.
+-- Write the inquiries of executions that have just become waiting. If an inquiry names no timeout, the options of the
+-- execution or its action may. An execution that went on with an answer may ask again, in the same row: its earlier answers
+-- are kept with its attempts. An event of each inquiry is staged, so that rules can notify a person.
 -- planner: lookups
 create or replace function ask_inquiries(p_ids uuid[], p_asked jsonb[]) returns message[]
 language plpgsql

@@ -1,4 +1,4 @@
--- Stages ends again whose message was lost before what follows them began.
+-- Stage again the ends that no process has followed, because their messages were lost.
 create or replace function restage_ends(p_age interval, p_limit integer) returns message[]
 language plpgsql
 as $$

@@ -1,4 +1,4 @@
--- Stages events again whose message was lost before anybody looked at their rules.
+-- Stage again the events that no process has matched, because their messages were lost.
 create or replace function restage_events(p_age interval, p_limit integer) returns message[]
 language plpgsql
 as $$

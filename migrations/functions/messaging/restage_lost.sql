@@ -1,7 +1,7 @@
--- Stages work again whose message was lost with the broker (a purged queue, a lost disk): what has been requested or
--- scheduled for longer than p_age with no envelope of it in the outbox, and not staged anew as lately. It keeps its place in line.
--- Oldest first, a bounded batch from p_after on, so that callers go round a deep backlog in steps. Returns also `next`, the
--- id to go on after; null at the end.
+-- Stage work again that the broker lost (a purged queue, a lost disk): executions that have been requested or scheduled for
+-- longer than p_age, with no envelope in the outbox, and not staged again within that time. They keep their place in line.
+-- The batch is bounded, oldest first, and begins at p_after, so that callers go through a deep backlog in steps. Return also
+-- `next`, the id to go on after; null at the end.
 -- planner: lookups
 create or replace function restage_lost(
     p_age interval, p_after uuid, p_limit integer, p_queues text[], out messages message[], out next uuid

@@ -1,6 +1,6 @@
--- Wakes workflows whose own message was lost with the broker: running for longer than p_age and not begun, told something
--- that they have not obeyed, or with something due; and, though nothing should lead there, those that nothing moves on any
--- more. Goes round the open executions in the same steps as restage_lost.
+-- Wake workflows whose own message the broker lost: workflows that run for longer than p_age and have not begun, that have a
+-- command which they have not followed, or that have something due. Wake also workflows that nothing would move again,
+-- although no known fault leads there. The function goes through the open executions in the same steps as restage_lost.
 -- planner: indexes
 create or replace function restage_workflows(p_age interval, p_after uuid, p_limit integer) returns message[]
 language plpgsql

@@ -1,4 +1,5 @@
--- Begins calls of these poll triggers, whose rows the caller holds: an execution each, with the state as its parameter.
+-- Begin calls of these poll triggers: create an execution for each, with the state as its parameter. The caller holds the
+-- rows of the triggers.
 create or replace function start_polls(p_triggers text[], p_ids uuid[]) returns message[]
 language plpgsql
 as $$

@@ -1,7 +1,8 @@
--- One write for a process and all that it holds: still alive, and which of these attempts are not its own any more
--- (`lost`), which are to be cancelled (`canceling`). What the database thinks it holds, but it named in neither of its last
--- two beats, is recovered (`missing`): its claim was committed and the answer lost, or its task vanished.
--- `known` is false for a process that was taken for dead; `cordoned`: it is to take no more work.
+-- Write the heartbeat of a process and all its attempts, in one statement. `lost` are attempts that are no longer this
+-- process's. `canceling` are attempts that have to be cancelled. `missing` are attempts that the database has for the process
+-- and that the process named in neither of its last two beats. They are recovered: the claim was committed and its answer
+-- lost, or the task vanished. `known` is false for a process that was taken for dead; `cordoned` means that it must take no
+-- more work.
 -- planner: lookups
 create or replace function beat(
     p_process uuid, p_ids uuid[], p_attempts integer[], p_silence interval, p_executors jsonb default null,
@@ -42,7 +43,7 @@ begin
             or e.status <> 'running' or e.ends_as is not null
     ) x;
     if missing <> '{}' then
-        -- Who is asking one of them to end right now is waited for, and then it ends.
+        -- A transaction that requests the end of one of them now is waited for, and then the execution ends.
         perform from execution where id = any (missing) order by id for no key update;
         perform recover_executions(p_process, missing, 'its worker does not know of it');
         delete from claim c

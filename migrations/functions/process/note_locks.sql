@@ -1,6 +1,6 @@
--- Looks which processes have lost the lock that goes with them, and notes since when. Returns the locks that are held, and
--- `witness`: an instant since which a session has lasted to this moment. Whoever held a lock after it and holds it no more has
--- ended, or was cut off; before it, all locks may have gone with the server.
+-- Find processes that have lost the advisory lock of their session, and note since when. Return the locks that are held, and
+-- `witness`: an instant since which a session has lasted until now. A process that held its lock after the witness and holds
+-- it no more has ended or was cut off. Before the witness, all locks may have been lost with the server.
 create or replace function note_locks(out held bigint[], out witness timestamptz)
 language plpgsql
 as $$

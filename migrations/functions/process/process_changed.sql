@@ -1,5 +1,5 @@
--- Workers come and go: processes that wait for one are told of it, and which actions some of a route lack is found out anew. (A
--- namespace that somebody else holds is just being noted as one of these.)
+-- Notify the processes that wait for workers when workers come and go, and find again which actions some workers of a route
+-- lack. A namespace that another transaction has locked is being noted by that transaction, and is left out.
 create or replace function process_changed() returns trigger
 language plpgsql
 as $$

@@ -1,8 +1,10 @@
--- Takes everything away from a process that is gone: its name, why it is thought so, for how long it was not heard, and the
--- attempts that were taken back (`moved`). One a transaction, since rows are locked before keys; no row: there is none.
---   Its lock was free for p_grace, and it held it while a session lasted that is there still: its process has ended.
---   Its last heartbeat is older than p_stale: frozen, or cut off. Not until p_stale after a silence of all processes.
---   It left with work in hand: it says so with a heartbeat at -infinity, from which no age can be told.
+-- Take everything away from a process that is gone. Return its name, the reason, the seconds since its last heartbeat, and
+-- the attempts that were taken back (`moved`). Handle one process a transaction, since rows are locked before keys. Return no
+-- row if no process is gone. A process is gone in one of these cases:
+--   Its lock was free for p_grace, and it held the lock while a session lasted that still exists: its process has ended.
+--   Its last heartbeat is older than p_stale: it is frozen, or cut off. This counts only p_stale after a silence of all
+--   processes.
+--   It left with work in hand: its heartbeat is -infinity, which has no age.
 create or replace function reap_process(p_stale interval, p_silence interval, p_grace interval)
 returns table (worker uuid, name text, reason text, age interval, moved uuid[], messages message[])
 language plpgsql
@@ -38,11 +40,11 @@ begin
     end if;
 
     update process set state = 'dead', holding = '{}', missing = '{}' where id = r.id;
-    -- What it still claims after this look stays, as a claim of nobody.
+    -- What it still claims after this look stays, as a claim without a process.
     v_claims := array(select c.id from claim c where c.worker = r.id);
     v_held := array(
         select x from claim c, unnest(c.executions) x where c.id = any (v_claims) union select unnest(r.holding));
-    -- Who is asking one of them to end right now is waited for, and then it ends.
+    -- A transaction that requests the end of one of them now is waited for, and then the execution ends.
     perform from execution where id = any (v_held) order by id for no key update;
     return query
     select r.id, r.name, r.reason, r.age, s.moved, s.messages || return_leases(r.id)

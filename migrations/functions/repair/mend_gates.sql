@@ -1,4 +1,4 @@
--- I5. Gates that are open are looked at again. Lanes whose limits changed are looked at anyway.
+-- I5. Look again at gates that are open. Lanes with changed limits are looked at in any case.
 create or replace function mend_gates(p_lanes uuid[]) returns message[]
 language plpgsql
 as $$

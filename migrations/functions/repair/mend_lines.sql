@@ -1,5 +1,5 @@
--- I5w. What stands in line without being queued leaves it; what is queued and stands nowhere is requested anew, and finds
--- its old place by the instant at which it became ready; and every lane knows again who is first. p_ids are executions
+-- I5w. Take executions out of line that are not queued, and request queued executions again that are in no line. These find
+-- their old place by the instant at which they became ready. Every lane names its first execution again. p_ids are executions
 -- and lanes.
 create or replace function mend_lines(p_ids uuid[]) returns message[]
 language plpgsql

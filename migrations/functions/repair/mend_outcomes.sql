@@ -1,4 +1,5 @@
--- I10c. What ended gets an outcome that says that its own was lost, so that nobody waits for it for ever.
+-- I10c. Give an ended execution without an outcome one that says that its own was lost, so that no client waits for it for
+-- ever.
 create or replace function mend_outcomes(p_ids uuid[]) returns message[]
 language plpgsql
 as $$

@@ -1,4 +1,4 @@
--- I10e. An execution that waits for an answer, and whose inquiry is not there, runs again and asks again.
+-- I10e. Request again an execution that waits for an answer and has no inquiry, so that it asks again.
 create or replace function mend_silent(p_ids uuid[]) returns message[]
 language plpgsql
 as $$

@@ -1,4 +1,5 @@
--- Return the fires whose executions are not open either, among these executions of open fires that are neither finished nor archived.
+-- Return the fires among these open fires that have no open execution. The caller passes executions that are neither finished
+-- nor archived.
 -- planner: lookups
 create or replace function find_lost_fires(p_ids uuid[], p_first timestamptz, p_last timestamptz) returns lost_fire[]
 language plpgsql

@@ -1,5 +1,5 @@
--- queued -> created for the first waiting fire of each schedule whose last run has ended, and its execution. Returns how many
--- were started.
+-- Start the first waiting fire of each schedule after the schedule's last run has ended: queued -> created, with its
+-- execution. Return the number of started fires.
 -- planner: lookups
 create or replace function start_waiting_fires(p_limit integer, out messages message[], out started integer)
 language plpgsql

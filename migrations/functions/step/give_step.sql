@@ -1,7 +1,7 @@
--- Gives a step of a durable function its result, in place of what it would do: one that has not begun, or has begun and is not
--- over (its child is `open_child` then: nobody needs it any more). A step whose child has ended is over: what the child gave may
--- have been told already. `known`: the function has not ended; `given`: the step was
--- not over. What its attempt records after that does not count.
+-- Give a step of a durable function its result, instead of what the step would do. The step may have begun, but must not be
+-- over: its child is `open_child` then, which has to be cancelled. A step whose child has ended is over: the function may
+-- have seen the child's result already. `known`: the function has not ended. `given`: the step was not over. A result that
+-- the step's attempt records later does not count.
 -- planner: lookups
 create or replace function give_step(
     p_execution uuid, p_name text, p_ordinal integer, p_result text, p_kind text, p_by text, p_reason text,

@@ -1,9 +1,10 @@
--- Records what functions of one worker have done, all that came together in one commit. The fence is the attempt and the claim
--- (I2): what is not this worker's any more is `lost`, and not written. The rows are locked, so that nobody takes an attempt away
--- while its step is recorded: the attempt after it reads all that the one before has recorded. A write of status `told` says only
--- when the result of its row was told. Where a step must not be there (p_unless_names, p_unless_ordinals), that is looked for under
--- the lock: a signal that was sent before is seen. Returns only what was not written (`nth` counts from 1): lost, or as it is
--- recorded already, or the step that must not be there.
+-- Record steps of functions of one worker, all that came together in one commit. The fence is the attempt and the claim (I2):
+-- a step of an attempt that is no longer this worker's is `lost`, and not written. The rows are locked, so that no
+-- transaction takes an attempt away while its step is recorded. So the next attempt reads all that this attempt has recorded.
+-- A write of status `told` says only when the result of its row was delivered to the function. A write may name a step that
+-- must not exist (p_unless_names, p_unless_ordinals). The function looks for that step under the lock, so that it sees a
+-- signal that was sent before. Return only what was not written (`nth` counts from 1): it was lost, or recorded already, or
+-- the other step exists.
 -- planner: lookups_planned_once
 create or replace function record_steps(
     p_worker uuid, p_executions uuid[], p_attempts integer[], p_names text[], p_ordinals integer[], p_places integer[],

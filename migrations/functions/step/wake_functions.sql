@@ -1,5 +1,5 @@
--- waiting -> requested, of functions that are suspended: something that they wait for is there. Those that are not suspended (they
--- run, have ended, or were woken before) are left alone: they look by themselves before they wait.
+-- Wake suspended functions when something that they wait for has come: waiting -> requested. Functions that are not suspended
+-- (they run, have ended, or were woken before) are left alone: they look by themselves before they wait.
 -- planner: lookups
 create or replace function wake_functions(p_ids uuid[], p_reason text) returns message[]
 language plpgsql
@@ -11,8 +11,8 @@ begin
     if p_ids = '{}' then
         return '{}';
     end if;
-    -- Whatever they are: one that is about to wait looked before it did, and its transaction may not have ended yet. Who
-    -- waits for its row here finds it suspended.
+    -- The rows are locked whatever their status. A function that is about to wait has looked before, and its transaction
+    -- may still be open: this transaction waits for the row, and then finds the function suspended.
     perform from execution where id = any (p_ids) order by id for no key update;
     with gone as (
         delete from suspended where execution_id = any (p_ids) returning execution_id, until

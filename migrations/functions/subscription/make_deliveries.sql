@@ -1,5 +1,5 @@
--- Turns moves into calls of those who subscribed to them, oldest first; returns how many moves it took. Who has so many calls
--- waiting already gets no more: they are counted as dropped.
+-- Turn moves into calls of the subscribers of these moves, oldest first. Return the number of moves. A subscriber with too
+-- many waiting calls gets no more: they are counted as dropped.
 -- planner: lookups
 create or replace function make_deliveries(p_moves integer, p_waiting integer) returns integer
 language plpgsql

@@ -1,4 +1,4 @@
--- Keeps the statuses that anybody subscribed to where every move looks for them.
+-- Keep the statuses that subscriptions name in the row where every move looks for them.
 create or replace function subscribe_cluster() returns void
 language sql
 as $$

@@ -1,5 +1,5 @@
--- Ends those of these executions that nobody has ever begun, and that are of no use any more (expires_at). What has begun once goes
--- on, and its retries do.
+-- End executions among these that no worker has ever begun and that are past expires_at. An execution that has begun once
+-- goes on, and so do its retries.
 -- planner: lookups
 create or replace function end_unstarted(p_ids uuid[]) returns message[]
 language plpgsql

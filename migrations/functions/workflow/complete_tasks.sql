@@ -1,6 +1,6 @@
--- Tasks of workflows are completed by their worker, which does what follows in the same transaction: so nobody is told. The
--- fence is that of finish_attempts (I2). All or none: an attempt that is not the worker's any more, or that holds slots (they
--- are given on with the locks of their keys, and those come after all rows), raises PN003.
+-- Complete tasks of workflows for their worker, which advances the workflow in the same transaction, so that no other process
+-- is notified. The fence is that of finish_attempts (I2). Complete all or none: PN003 is raised for an attempt that is no
+-- longer the worker's, or that holds slots. Slots are passed on under the locks of their keys, and those come after all rows.
 -- planner: lookups_planned_once
 create or replace function complete_tasks(
     p_worker uuid, p_ids uuid[], p_attempts integer[], p_results text[], p_claims uuid[]

@@ -14,7 +14,7 @@ begin
         end if;
     end loop;
     for i in 1 .. cardinality(p_ids) loop
-        -- Who cancels it together with its tasks has this row first.
+        -- A transaction that cancels the workflow together with its tasks has this row first.
         perform from workflow w
         where w.execution_id = p_ids[i] and w.version = p_versions[i] and w.stops = p_stops[i]
             and exists (select from execution e where e.id = p_ids[i] and e.status = 'running')

@@ -26,7 +26,7 @@ begin
         if not pg_try_advisory_xact_lock(hashtextextended(v_parent::text, 11)) then
             return;
         end if;
-        -- Who cancels it together with its tasks has this row first.
+        -- A transaction that cancels the workflow together with its tasks has this row first.
         perform from workflow w where w.execution_id = v_parent for no key update skip locked;
         if not found then
             return;

@@ -1,7 +1,7 @@
--- A worker completes tasks, advances their workflows, and claims what follows, in one round trip that is the whole transaction:
--- what follows was decided by what it remembers of them. Where they are not as it remembers them any more, or somebody has
--- their locks, `taken` is false, and nothing is done; and where that is found out later, PN003 is raised.
--- Claimed is what of this turn is on one of its queues (p_queues), and no more than what it ends.
+-- Complete tasks for a worker, advance their workflows, and claim what follows, in one round trip that is the whole
+-- transaction. The worker decided what follows by its copy of the workflows' facts. If the facts have changed, or another
+-- transaction holds their locks, `taken` is false and nothing is done. If that is found later, PN003 is raised. The worker
+-- claims what this turn staged on one of its queues (p_queues), and no more than it ends.
 -- planner: lookups_planned_once
 create or replace function take_steps(
     p_workflows uuid[], p_versions integer[], p_stops integer[],

@@ -21,8 +21,8 @@ create table catalog (
 );
 create index catalog_trigger on catalog (trigger) where trigger is not null;
 
--- One row: what concerns all processes. `announced`: the statuses that whoever listens is told of; `subscribed`: those
--- that programs are called for.
+-- One row: facts that concern all processes. `announced`: the statuses that are announced to programs that listen;
+-- `subscribed`: the statuses that programs are called for.
 create table cluster (
     id integer primary key default 1 check (id = 1),
     resumed_at timestamptz not null default '-infinity',
@@ -31,8 +31,8 @@ create table cluster (
 );
 
 -- Namespaces in use (tenant::pack::workflow::task), each with an action: a task that runs another one in the next version of its
--- workflow has a namespace of the same name. What runs there is an `action`, which a worker runs; a `workflow`, whose
--- tasks run; or a `wait`, which nobody runs. Each has the queue that its messages go to (a wait has none), how many
+-- workflow has a namespace of the same name. It holds an `action`, which a worker runs; a `workflow`, with
+-- tasks that run; or a `wait`, which no worker runs. Each has the queue that its messages go to (a wait has none), how many
 -- share an envelope (one, where they take long), and the limits that apply to it now; for those under limits also, since
 -- when no live worker serves it. `lacked`: a worker of its route was offered some of it and lacks the action.
 create table namespace (

@@ -47,7 +47,7 @@ create table enforcement (
     primary key (event_id, rule)
 );
 create index enforcement_created on enforcement (created_at);
--- The rules that failed on events, which somebody has to see. By ids of events, which are in the order of time.
+-- The rules that failed on events, which an operator has to see. By ids of events, which are in the order of time.
 create index enforcement_failed on enforcement (event_id, rule) where error is not null;
 
 -- Idempotency keys of clients.

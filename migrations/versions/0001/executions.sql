@@ -40,7 +40,7 @@ create table payload (
 -- What is traced carries a W3C trace context in its origin. Of most installations, and of what is not sampled, nothing does.
 create index payload_traced on payload (execution_id) where origin ? 'trace';
 
--- Traced executions that have ended, and whose span nobody has sent yet. Insert and delete only.
+-- Traced executions that have ended, and that have a span to send. Insert and delete only.
 create table untraced (
     execution_id uuid primary key,
     at timestamptz not null default clock_timestamp()
@@ -75,7 +75,7 @@ create table live (
     restaged_at timestamptz
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 
--- Who holds running attempts: a row for each batch that a worker claimed. Insert and delete only.
+-- The owners of running attempts: a row for each batch that a worker claimed. Insert and delete only.
 create table claim (
     id uuid primary key,
     worker uuid not null,

@@ -1,4 +1,4 @@
--- Every status an execution ever had, and who moved it. Written by a trigger, a batch at a time. `ready_at`: of what became
+-- Every status an execution ever had, and the actor that moved it. Written by a trigger, a batch at a time. `ready_at`: of what became
 -- requested, its place in line then.
 create table history (
     execution_id uuid not null,

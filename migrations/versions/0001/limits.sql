@@ -49,7 +49,7 @@ create index waiter_group on waiter (fair_limit, fair_group, rank, turn) where f
 -- executions are put in line anew since their limits changed (regroup). rank ... execution_id are its first waiter's place:
 -- a promotion begins to read there, not at what earlier promotions deleted. Before a key, lanes stand in the order of that
 -- place; a turn counts only before a key of the limit between whose groups it is taken. `admitted` were let in since
--- `began_at`. Lanes and their waiters are changed only by whoever has locked all of the lane's keys.
+-- `began_at`. Only a transaction that has locked all of a lane's keys changes the lane and its waiters.
 create table lane (
     id uuid primary key,
     namespace_id integer not null,
@@ -75,7 +75,7 @@ create index lane_aside on lane (namespace_id, rank, ready_at, execution_id) whe
 create index lane_regroup on lane (rank, ready_at, execution_id) where gate_kind = 'regroup';
 
 -- Keys to look at again at an instant, and namespaces of which lanes wait for a worker, once one may have come. Insert and
--- delete only, and not unique: nobody waits for a row of another's.
+-- delete only, and not unique: no transaction waits for the row of another one.
 create table wake (
     limit_id integer,
     group_value text,

@@ -33,21 +33,21 @@ create table dead_letter (
 );
 create index dead_letter_last on dead_letter (last_at);
 
--- Events whose rules nobody has looked at yet: message lost, they are found here. Insert and delete only.
+-- Events that no process has matched yet: if the message is lost, they are found here. Insert and delete only.
 create table unmatched (
     event_id uuid primary key,
     since timestamptz not null default clock_timestamp()
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 
--- Ends that nobody has looked at yet who follows them (workflows, callbacks): message lost, they are found here. Insert
--- and delete only; who deletes a row starts what follows, so that it starts once.
+-- Ends that no process has followed yet (workflows, callbacks): if the message is lost, they are found here. Insert and
+-- delete only. The transaction that deletes a row starts what follows, so that it starts once.
 create table untold (
     execution_id uuid primary key,
     since timestamptz not null default clock_timestamp()
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 
--- Which executions somebody waits for, who is told of their ends on a channel of his own. A hint: it does not outlive a crash of
--- the server, and who waits says so again. Insert and delete only.
+-- Executions that processes wait for. The process is notified of their ends on a channel of its own. A hint: it does not
+-- outlive a crash of the server, and a process that still waits writes its row again. Insert and delete only.
 create unlogged table awaited (
     execution_id uuid,
     watcher uuid,

@@ -1,4 +1,4 @@
--- People who use the API with a password (argon2id) and a session. A role holds for a tenant, or (an empty one) for all.
+-- Users of the API with a password (argon2id) and a session. A role holds for a tenant, or (an empty one) for all.
 create table person (
     id uuid primary key,
     name text not null unique,

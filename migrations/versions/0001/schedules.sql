@@ -33,7 +33,7 @@ create table fire (
 ) partition by range (due_at);
 create index fire_made on fire using brin (made_at) with (pages_per_range = 8, autosummarize = on);
 
--- Fires whose execution was not seen to end. Insert and delete only: outcomes are collected, and losses found, here.
+-- Fires with an execution that has not been seen to end. Insert and delete only: outcomes are collected, and losses found, here.
 create table open_fire (
     execution_id uuid primary key,
     schedule text not null,

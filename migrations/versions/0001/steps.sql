@@ -1,5 +1,5 @@
 -- The things that durable functions asked for, and their results: a row each, found by name (with the branch before it: `2/charge`)
--- and ordinal. `place`: the how-manyth thing that its branch asked for; 0: the function did not ask, somebody told it.
+-- and ordinal. `place`: the number of the request in its branch; 0: the function did not ask, it was told.
 -- kind: step, value, version, sleep, run, map, ask, wait_for, signal, state, given. status: started (a sleep, a child, a step
 -- between two tries), completed, failed. `took`: seconds that its function ran, all tries together. `result` is text as it came:
 -- a function that gets it back gets the very same. Of a child the result is its execution's. `told`: the number of the result
@@ -24,7 +24,7 @@ create table step (
 ) with (autovacuum_vacuum_insert_scale_factor = 0.2);
 
 -- Durable functions that wait and have no worker meanwhile: for children that are open, for an instant, for signals (name and
--- ordinal each). Insert and delete only: whoever deletes a row has it requested again.
+-- ordinal each). Insert and delete only: the transaction that deletes a row requests the function again.
 create table suspended (
     execution_id uuid primary key,
     since timestamptz not null default clock_timestamp(),

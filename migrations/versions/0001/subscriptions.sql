@@ -19,7 +19,7 @@ create table subscription (
     disabled_because text
 );
 
--- Moves to statuses that somebody subscribed to (`cluster.subscribed`), written with the move itself: insert and delete only.
+-- Moves to statuses that have subscribers (`cluster.subscribed`), written with the move itself: insert and delete only.
 create table subscribed_move (
     id bigint generated always as identity primary key,
     execution_id uuid not null,
@@ -32,7 +32,7 @@ create table subscribed_move (
 );
 
 -- Calls that are to be made, each until it is answered: `due_at` is when it is tried next, and, while it is, when it is tried
--- again if whoever tries it dies.
+-- again if the process that tries it dies.
 create table delivery (
     id uuid primary key,
     subscription text not null references subscription (name) on delete cascade,

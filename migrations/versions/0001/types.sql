@@ -1,7 +1,7 @@
 -- The types that functions pass to each other.
 
--- A message that was staged: one envelope. A function that stages returns those it staged, '{}' for none; whoever began the
--- transaction publishes them after its commit. A hint has no row in the outbox (0): if it is lost, somebody looks later.
+-- A message that was staged: one envelope. A function that stages returns those it staged, '{}' for none. The process that began
+-- the transaction publishes them after its commit. A hint has no row in the outbox (0): if it is lost, a later look finds the work.
 create type message as (outbox_id bigint, queue text, ids uuid[]);
 
 -- Something that is there already under its key: the id that was given for it now, and the one that it has.
@@ -29,7 +29,7 @@ create type ended_fire as (
     execution_id uuid, schedule text, due_at timestamptz, status text, finished_at timestamptz, error jsonb
 );
 
--- A fire whose execution was lost. `now` is the database's clock.
+-- A fire that has lost its execution. `now` is the database's clock.
 create type lost_fire as (
     ref text, due_at timestamptz, execution_id uuid, kind text, definition_id integer, namespace_id integer,
     recoveries integer, now timestamptz
@@ -40,7 +40,7 @@ create type limit_key as (limit_id integer, group_value text);
 
 -- An execution that may start. `kind` is that of its namespace; `rank` is minus its priority; `keys` are those that it needs a slot of, null where no limit
 -- covers it; `away`: no live worker runs it. Where it waits, or did: its `lane`; its `turn` among the groups of `fair_limit`
--- (of that limit's key with `fair_key`, it belongs to `fair_group`); since when nobody could start before it; and the limit
+-- (of that limit's key with `fair_key`, it belongs to `fair_group`); since when no execution could start before it; and the limit
 -- that it stood before.
 create type candidate as (
     id uuid, namespace_id integer, kind text, queue text, envelope smallint, away boolean, attempt integer, rank smallint,

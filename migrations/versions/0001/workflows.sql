@@ -1,7 +1,7 @@
 -- The state of a workflow's run: one row for each execution (I6). `head` is small; of its tasks only those have a
 -- row that have begun or of which something before has ended. `rerun`: of which run this is a re-run, and what it keeps.
 -- `stops`: how often it was asked to stop; of these the head has obeyed so many as it says. `version`: how often what was decided
--- was written: whoever remembers the state of one version knows by it whether that is still the state.
+-- was written: a process that remembers the state of one version compares it to know whether that is still the state.
 create table workflow (
     execution_id uuid primary key,
     definition_id integer not null,
@@ -41,7 +41,7 @@ create table workflow_item (
     primary key (execution_id, task, item)
 );
 
--- What people told a workflow to do, who and why; obeyed under its lock, in order, and kept.
+-- Commands to a workflow, with their author and reason; followed under its lock, in order, and kept.
 create table workflow_command (
     id bigint generated always as identity primary key,
     execution_id uuid not null,
@@ -57,7 +57,7 @@ create table workflow_command (
 create index workflow_command_open on workflow_command (execution_id) where obeyed_at is null;
 create index workflow_command_rerun on workflow_command (execution_id) where kind = 'rerun';
 
--- Workflows that are paused, a row each: who schedules their tasks looks here. Insert and delete only, mostly empty.
+-- Workflows that are paused, a row each: the process that schedules their tasks looks here. Insert and delete only, mostly empty.
 create table paused_workflow (
     execution_id uuid primary key
 );

@@ -1,4 +1,4 @@
-"""YAML whose mappings know on which line each of their keys stands."""
+"""YAML with mappings that remember the line of each key."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ class Orquesta:
         return after
 
     def _named(self, source: Marked, key: str) -> dict[str, Any]:
-        """Variables: those whose names can be said in an expression."""
+        """Return the variables with names that an expression can use."""
         made = {}
         for name, value, line in pairs(source, key):
             if key != "output" and not str(name).isidentifier():

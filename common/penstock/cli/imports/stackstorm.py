@@ -161,9 +161,7 @@ class StackStormPack:
             if about.get("required") and (
                 "default" in about or not described.get(parameter, {}).get("required")
             ):
-                about.pop(
-                    "required"
-                )  # whoever starts it says nothing: the action has a default, or it is optional
+                about.pop("required")  # the caller may omit it: the action has a default, or it is optional
                 about.setdefault("default", None)
                 about.pop("type", None) if about["default"] is None else None
         self.project.workflows[name] = _described(source) | made

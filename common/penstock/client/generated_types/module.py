@@ -87,7 +87,7 @@ def _signature(typed: TypedDicts, ref: str, definition: Mapping[str, Any]) -> tu
 
 
 def _parameters(typed: TypedDicts, schema: Mapping[str, Any], name: str) -> Iterator[str]:
-    """First those that are required. One whose name Python has no syntax for is given as `**{"its-name": ...}`."""
+    """Yield the required parameters first. A name that Python has no syntax for is passed as `**{"its-name": ...}`."""
     types = typed.schema(schema, name)
     declared: Mapping[str, Any] = schema.get("properties") or {}
     required = schema.get("required", ())

@@ -106,7 +106,7 @@ class SchemaTypes:
         if not isinstance(schema, Mapping):
             return ANY
         kinds = _kinds(schema)
-        if is_secret(schema):  # what it may be is not shown to those who look at definitions
+        if is_secret(schema):  # readers of definitions do not see its possible values
             return tuple(SIMPLE.get(kind, "Any") for kind in kinds) or ("str",)
         if "$ref" in schema:
             return self._reference(schema["$ref"])

@@ -68,7 +68,7 @@ def _place(name: str) -> Path | None:
 
 
 def _apart(path: Path, name: str) -> ModuleType:
-    """The module of a file whose name is taken, or is none: under a name that nothing else has."""
+    """Return the module of a file under a name that nothing else has: its own name is taken, or is no name of a module."""
     word = "".join(letter if letter.isalnum() else "_" for letter in name)
     name = f"{word}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     if name in sys.modules:

@@ -124,7 +124,7 @@ def program_action(
     pack: str | None = None,
     folder: Path | None = None,
 ) -> Action[..., Any]:
-    """An action of a command, a URL, an image, or whatever an executor of somebody else's runs. `given` holds the
+    """Return an action of a command, a URL, an image, or what a foreign executor runs. `values` holds the
     options of the action, `parameters`, `result` and `description`. Raises DefinitionError."""
     given = dict(given)
     whole = qualified(ref, pack)

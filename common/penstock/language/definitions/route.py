@@ -14,7 +14,7 @@ from penstock.language.routing import RoutingRule
 
 
 class Route(Declaration):
-    """`Route("*::ml::*", "gpu")`: executions whose namespace fits the pattern go to the queue `work.gpu`. The first
+    """`Route("*::ml::*", "gpu")`: executions with a namespace that fits the pattern go to the queue `work.gpu`. The first
     route that fits wins, in the order of `position` and then of the pattern; `penstock.language.routing` says what patterns
     mean. Raises DefinitionError."""
 

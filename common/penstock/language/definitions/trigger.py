@@ -29,7 +29,7 @@ class Trigger(Declaration):
     """A kind of event, with the shape of its payload.
 
     `schema` is a pydantic model, a dataclass or another type, a JSON Schema, or the short form of YAML; events
-    whose payload does not fit are refused at the door. Without it any payload is taken."""
+    with a payload that does not fit are refused at the door. Without it any payload is taken."""
 
     kind: ClassVar[str] = "trigger"
 

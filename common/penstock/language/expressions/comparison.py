@@ -47,8 +47,8 @@ def look_up(path: str, data: Any) -> Any:
 
 def holds(operator: str, actual: Any, expected: Any = None) -> bool:
     """Return true if `actual` (a value, or ABSENT) is in this relation to `expected`. Raises DefinitionError for an
-    operator that is not in OPERATORS, ExpressionError for values that cannot be compared, such as a text with a
-    number by `>`."""
+    operator that is not in OPERATORS. Raises ExpressionError for values that cannot be compared, such as a text with
+    a number by `>`."""
     if operator not in OPERATORS:
         near = get_close_matches(operator, OPERATORS, n=1)
         meant = f"Did you mean `{near[0]}`? " if near else ""

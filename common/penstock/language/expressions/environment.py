@@ -35,7 +35,7 @@ class Position(int):
 
 
 class PositionedLexer(Lexer):
-    """Jinja's lexer, whose tokens and errors say where they are to the character."""
+    """Jinja's lexer, with tokens and errors that have their place to the character."""
 
     def tokeniter(
         self, source: str, name: str | None, filename: str | None = None, state: str | None = None

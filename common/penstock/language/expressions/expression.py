@@ -62,7 +62,7 @@ class Expression:
 
 
 class Condition:
-    """An expression whose truth is wanted, with or without `{{ }}` around it: `parameters.amount > 100`.
+    """An expression that is true or false, with or without `{{ }}` around it: `parameters.amount > 100`.
 
     True and false as in Python: what is empty, zero or none is false, any other text is true.
     """

@@ -2,7 +2,7 @@
 
 Jinja's own where they are harmless, called only after paying for their arguments; and always a list where
 Jinja would give an iterator. Left out are those that format by a pattern (`format`, `%`), reach attributes
-(`attr`, `xmlattr`), make HTML, or draw at random, as the same expression must give the same value again.
+(`attr`, `xmlattr`), or make HTML. Random ones are left out, as the same expression must give the same value again.
 Regular expressions are left out too: Python's engine can take exponential time, and `startswith`, `endswith`,
 `in`, `split` and `replace` do for what a parameter or a condition needs.
 """
@@ -32,7 +32,7 @@ FREE, ITEMS, DEEP, DEEP_ITEMS = "free", "items", "deep", "deep items"
 
 
 def _paid(function: Callable[..., Any], cost: str) -> Callable[..., Any]:
-    """`function`, called when its cost is paid, and whose answer is never an iterator or too long."""
+    """Return `function` wrapped: a call first pays its cost, and never returns an iterator or a value that is too long."""
     first = 1 if hasattr(function, "jinja_pass_arg") else 0  # Jinja passes its context or environment first
 
     @wraps(function)

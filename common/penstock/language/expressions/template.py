@@ -93,7 +93,7 @@ def _or_constant(template: Any, path: tuple[str, ...]) -> Render:
 
 
 def _copier(constant: Any) -> Render:
-    """Gives `constant`, with new dicts and lists each time: who gets them may change them."""
+    """Return `constant`, with new dicts and lists each time: the caller may change them."""
     if isinstance(constant, Mapping):
         if any(isinstance(value, (Mapping, list, tuple)) for value in constant.values()):
             parts = [(key, _copier(value)) for key, value in constant.items()]

@@ -102,9 +102,9 @@ class Definitions:
         return referred(self)
 
     def check(self, known: KnownRefs | None = None) -> None:
-        """Raise DefinitionError, naming every place, if something refers to a trigger or an action that is neither
-        here nor `known` to exist elsewhere, gives it parameters that it does not take, or uses a name in an
-        expression that will not be there."""
+        """Raise DefinitionError that names every wrong reference. A definition may refer to triggers and actions that
+        are here or among `known_refs`, with parameters that they take. Its expressions may use names that will
+        exist."""
         check_references(list(self), known or {})
 
     def __add__(self, other: Definitions) -> Definitions:

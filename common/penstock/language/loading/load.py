@@ -30,8 +30,8 @@ Found = tuple[list[Any], list[Pack]]
 
 
 def load(source: str | Path | ModuleType) -> Definitions:
-    """The definitions of a module (or the name of one), a Python file, a package, a YAML file, a pack's folder, or a
-    folder that holds any of these. Importing Python runs it.
+    """Load definitions from a module (or its name), a Python file, a package, a YAML file, a pack's folder, or a
+    folder of these. Importing Python runs it.
 
     Raises DefinitionError that says where and what to do."""
     if isinstance(source, ModuleType):

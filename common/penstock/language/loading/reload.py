@@ -53,7 +53,7 @@ def _is_inside(file: str | None, folders: Sequence[Path]) -> bool:
     if file is None:
         return False
     path = Path(file)
-    ours = Path(__file__).parents[2]  # of those who work on Penstock itself
+    ours = Path(__file__).parents[2]  # of contributors to Penstock itself
     return (
         "site-packages" not in path.parts
         and not path.is_relative_to(ours)

@@ -1,4 +1,4 @@
-"""The statuses of an enforcement, and its legal moves. One whose rule is looked at again and matches no more is deleted."""
+"""The statuses of an enforcement, and its legal moves. It is deleted if its rule, tried again, no longer matches."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def parse_cron(text: str, zone: ZoneInfo) -> Callable[[datetime], Iterator[Due]]
 
 
 def _times(expression: str, after: datetime) -> Iterator[datetime]:
-    """The times after `after` that fit, on a clock that never changes. Ends if there is none in 50 years."""
+    """Return the times after `since` that fit, on a clock that never changes. Ends if there is none in 50 years."""
     return CronSim(expression, after)
 
 

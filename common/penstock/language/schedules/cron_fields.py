@@ -158,7 +158,7 @@ def _step(field: Field, text: str, offset: int) -> int:
         raise _Wrong(f"the step {text!r} is not a number from 1 on", offset)
     size = field.highest - field.lowest + 1
     if int(text[:9]) > size:
-        # It would fire at the first value only, which nobody who writes `*/90` for minutes means.
+        # It would fire at the first value only, which is not what `*/90` for minutes is meant to do.
         unit = {"second": "s", "minute": "m", "hour": "h"}.get(field.name)
         hint = f"By elapsed time it is `@every {text}{unit}`." if unit else None
         raise _Wrong(f"a step of {text} is more than the {size} values that there are", offset, hint)

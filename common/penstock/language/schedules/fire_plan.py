@@ -1,7 +1,7 @@
 """The plan for due fires, in time or missed: which to create, when each runs, and which is next.
 
-Pure: the caller gives the instant of the last fire and of now (the database's clock), and writes down the plan
-in the transaction that creates the executions.
+Pure: the caller passes the instant of the last fire and of now (the database's clock). It writes the plan in the
+transaction that creates the executions.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _TICK = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class FirePolicy:
-    """The policy for late fires. Lengths of time are in seconds. Lengths of time in seconds.
+    """The policy for late fires. Lengths of time are in seconds.
 
     A fire that is at most `grace` late is in time. Of those that were **missed**:
     `execute` runs them at once, `delay` runs them `delay` later, `skip` drops them. With `catch_up` `one` the
-    latest stands for all of them, with `all` the latest `at_most`. They start evenly over `spread`, from a point of it
-    on that is always the same for the same schedule, so that those of many schedules do not start together.
+    latest stands for all of them, with `all` the latest `at_most`. They start evenly over `spread`. The first
+    starts at a point that is always the same for the same schedule, so that many schedules do not start together.
     `jitter` starts each fire up to so much later, always as much for the same schedule and fire.
     Nothing fires before `starts_at` or after `ends_at`. The defaults are those of the field: five minutes' grace.
     """

@@ -2,8 +2,8 @@
 
     DTSTART:20300107T090000 RRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,WE
 
-Times are local to the schedule's zone, and follow the rule for fixed times where the clocks change (the RFC
-would leave out a time that falls into a gap: a daily job must run each day).
+Times are local to the schedule's zone, and follow the rule for fixed times where the clocks change. The RFC
+would leave out a time that falls into a gap, but a daily job must run each day.
 """
 
 from __future__ import annotations

@@ -71,11 +71,11 @@ class Spec:
         return next(self._instants(instant), None)
 
     def between(self, after: datetime, until: datetime, cap: int | None) -> list[datetime]:
-        """The fires after `after`, up to and including `until`; the first `cap` of them."""
+        """Return the fires after `since`, up to and including `until`; the first `cap` of them."""
         return list(islice(takewhile(lambda instant: instant <= until, self._instants(after)), cap))
 
     def latest(self, after: datetime, until: datetime, count: int) -> list[datetime]:
-        """The last `count` fires after `after`, up to and including `until`, in order.
+        """Return the last `count` fires after `since`, up to and including `until`, in order.
 
         Costs what some times `count` fires cost, however long the stretch: it looks at ever longer ends of it.
         """

@@ -78,7 +78,7 @@ def _change_within(low: datetime, high: datetime, zone: ZoneInfo) -> datetime:
 
 
 def first_instant(shown: datetime, zone: ZoneInfo) -> datetime:
-    """Return the first instant at which clocks show `shown`; where clocks skip it, the instant at which the gap ends."""
+    """Return the first instant at which clocks show `local_time`; where clocks skip it, the instant at which the gap ends."""
     instant = shown.replace(tzinfo=zone, fold=0).astimezone(UTC)
     if wall(instant, zone) == shown:
         return instant

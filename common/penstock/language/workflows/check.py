@@ -35,7 +35,7 @@ def require(workflow: Workflow, source: Source) -> Workflow:
 
 
 def refusal(ref: str, found: Sequence[Problem], source: Source, names: Sequence[object]) -> DefinitionError:
-    """One error for everything that was found in a workflow whose tasks have these names. Of several problems
+    """Return one error for all problems of a workflow with tasks of these names. Of several problems
     each line has its own hint."""
 
     def said(problem: Problem) -> str:
@@ -110,7 +110,7 @@ _KIND = {"action": "action", "workflow": "workflow", "event": "trigger"}
 
 
 def unknown_refs(workflow: Workflow, known: Mapping[str, KnownDefinition]) -> Iterator[Problem]:
-    """Actions, workflows and triggers (`known`, by ref) that a workflow names and that are not there, and
+    """Yield problems of the refs in a workflow (`definitions`: the known ones by ref): refs that are unknown, and
     inputs that they do not take."""
     known = {workflow.ref: KnownDefinition("workflow", workflow.parameters), **known}
     for path, step in steps(workflow):

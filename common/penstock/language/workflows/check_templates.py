@@ -81,8 +81,7 @@ class _Reader:
                 yield Problem(path, f"it uses `{used}`, which does not come before it", hint)
 
     def variables_of(self, path: Location, names: NamesUsed, node: Node | None) -> Iterator[Problem]:
-        # Of `context.x` nobody can tell here whether it is a variable; of an unpublished `vars.x` everybody
-        # can.
+        # It cannot be seen here whether `context.x` is a variable. Of an unpublished `vars.x` it can.
         publishers = self.graph.publishers
         for name in sorted(str(name) for name in names.under("vars")):
             if name in self.graph.workflow.vars or publishers.of(name, None if node is None else node.index):

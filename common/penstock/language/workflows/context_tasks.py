@@ -9,8 +9,8 @@
 
     etl = workflow("etl", tasks=[extract, load])
 
-A function finds in the context the parameters of the run and what the tasks before it have put there, and
-what it puts there is there for those after it. Of two values of one name the later one in the workflow's
+A function finds in the context the parameters of the run and the values of the tasks before it. The tasks
+after it see the values that it puts there. Of two values of one name the later one in the workflow's
 order is seen. The workflow's output is the whole context.
 """
 

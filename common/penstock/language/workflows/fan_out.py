@@ -1,4 +1,4 @@
-"""`each(...)`: a list whose items a task runs for, one execution each."""
+"""`each(...)`: a list for which a task runs, with one execution for each item."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The graph of a workflow, compiled: both notations, `needs` and `next`, become the same edges.
 
 Tasks are numbered in the workflow's order: as declared, except that a task never stands before one that it
-waits for. Wherever two things would be equally right, this order decides, so a run never depends on who was
+waits for. Wherever two things would be equally right, this order decides, so a run never depends on which was
 faster.
 """
 

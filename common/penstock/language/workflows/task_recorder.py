@@ -180,7 +180,7 @@ def _way(way: Any) -> Any:
 
 
 def _used(options: Mapping[str, Any]) -> set[str]:
-    """The tasks whose results a task uses before it ends."""
+    """Return the tasks that a task uses results of before it ends."""
     used = NamesUsed()
     try:
         for field in ("input", "with_items", "concurrency", "delay", "route", "inquiry", "when", "publish"):

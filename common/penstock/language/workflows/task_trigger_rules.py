@@ -152,7 +152,7 @@ def parts(rule: Any) -> tuple[Any, ...]:
 
 
 def tasks_named(rule: Any) -> set[str]:
-    """The tasks whose end the rule looks at one by one."""
+    """Return the tasks that the rule names one by one."""
     named = set()
     for _, part in walk(rule):
         if isinstance(part, Success | Failed | Skipped):

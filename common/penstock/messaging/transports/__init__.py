@@ -97,7 +97,7 @@ class Transport(Protocol):
         False: returned as unroutable, refused, or not confirmed in time; publish it again later."""
 
     def wake(self, names: Collection[str]) -> None:
-        """There is something in the outbox for these queues: where it is the queue, who consumes them looks at once."""
+        """Announce rows in the outbox for these queues. Where the outbox is the queue, their consumers look at once."""
 
     async def subscribe(self, queue: str, prefetch: int) -> Subscription:
         """Consume `queue`, declaring it if need be, with at most `prefetch` unsettled deliveries."""

@@ -164,7 +164,7 @@ async def _routes(session: Session, settings: Settings) -> list[Finding]:
 
 
 async def _unlike(session: Session, settings: Settings) -> list[Finding]:
-    """Routes whose workers do not all have the same actions and labels: a part of the work is offered in vain first."""
+    """Find routes with workers of unlike actions and labels: a part of their work is offered in vain first."""
     by_route: dict[str, list[presence.RouteWorkers]] = {}
     for row in await presence.workers_by_route(session, settings.stale_threshold):
         by_route.setdefault(row.route, []).append(row)

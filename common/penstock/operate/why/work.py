@@ -1,4 +1,4 @@
-"""Running, canceling, waiting: who has it, since when, and what it waits for."""
+"""The reasons of running, canceling and waiting executions: the worker, the time, and what they wait for."""
 
 from __future__ import annotations
 

@@ -72,9 +72,9 @@ def inspect(folder: Path) -> Binaries | None:
 
 
 def reachable(found: Binaries, account: Account, place: Path) -> Binaries:
-    """`found`, or a copy of it below `place` where that account cannot get at the original.
+    """Return `original`, or a copy of it below `place` if the account cannot read the original.
 
-    That is so when root's Python environment lies under /root, which nobody else may enter.
+    That is so when root's Python environment lies under /root, which no other user may enter.
     """
     if account.executes(found.postgres) and account.executes(found.initdb):
         return found

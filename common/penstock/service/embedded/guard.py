@@ -2,7 +2,7 @@
 
 Started as a file by `server.py`, which writes its task, a JSON object, to its standard input: the server's environment is
 in it, which no other user of the machine may read, as they may any command line. It imports nothing but the standard
-library, so that it stays small, and nobody waits for it: it outlives the process that started it.
+library, so that it stays small, and no process waits for it: it outlives the process that started it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WAYS_TO_STOP = ((signal.SIGINT, 30.0), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 
 
 
 def halt(pid: int, ended: Callable[[float], bool]) -> None:
-    """Stop a postmaster, ever less gently. `ended(seconds)` waits that long and says whether it is gone."""
+    """Stop a postmaster, ever less gently. `has_ended(seconds)` waits at most that long, and returns true if it is gone."""
     for number, seconds in WAYS_TO_STOP:
         try:
             os.kill(pid, number)
@@ -45,7 +45,7 @@ def main() -> None:
         pid = child.pid
         watch = threading.Thread(target=_watch_child, args=(child, gone), daemon=True)
     else:
-        # A server whose first guard was killed: not our child, so it can only be looked at.
+        # The first guard of this server was killed: it is not our child, so we can only look at it.
         pid = task["pid"]
         watch = threading.Thread(target=_watch_other, args=(pid, gone), daemon=True)
     watch.start()

@@ -62,8 +62,8 @@ class Place:
 def find(folder: Path) -> Place:
     """Make `folder` if need be and say where its server lives.
 
-    Run by root, the server has an unprivileged account. Where that cannot enter `folder`, because a folder
-    above is closed (such as /root), the files go below FOR_ROOT, and a link in `folder` leads there.
+    Run by root, the server has an unprivileged account. If that account cannot enter `folder`, because a folder
+    above is closed (such as /root), the files go below FOR_ROOT. A link in `folder` leads there.
     Raises ConfigurationError where the folder cannot be used at all.
     """
     folder = Path(os.path.abspath(folder))

@@ -61,7 +61,7 @@ def is_postmaster(pid: int, data: Path) -> bool:
 def lives(pid: int, data: Path) -> bool:
     """Return true if `pid`, which has just been started as the server of `data`, has not ended.
 
-    Whoever started it may hear of it before its exec is through: until then its command line is empty.
+    The parent may know its pid before its exec is through: until then its command line is empty.
     """
     command = _command_of(pid)
     return command is not None and (not command or _serves(command, data))
@@ -70,8 +70,8 @@ def lives(pid: int, data: Path) -> bool:
 def clear_remains(data: Path, name: str) -> None:
     """After a kill -9: end the processes that a server of this cluster name left, and remove its pid file.
 
-    PostgreSQL refuses to start beside a busy backend of the dead server, and trusts a pid file whose
-    pid was meanwhile given to some other process. Call only when `pid_of` found none, under a lock.
+    PostgreSQL refuses to start beside a busy backend of the dead server. It trusts a pid file even if the pid
+    was meanwhile given to some other process. Call only when `pid_of` found none, under a lock.
     """
     title = f"postgres: {name}: "
 
@@ -120,7 +120,7 @@ def _serves(command: list[str], data: Path) -> bool:
 
 
 def _command_of(pid: int) -> list[str] | None:
-    """The command line of a live process. A zombie, which nobody has reaped yet, is dead."""
+    """Return the command line of a live process. A zombie, which no parent has reaped yet, is dead."""
     try:
         process = psutil.Process(pid)
         return None if process.status() == psutil.STATUS_ZOMBIE else process.cmdline()

@@ -34,7 +34,7 @@ class Server:
         self._once = threading.Lock()
 
     def release(self) -> None:
-        """Let go of the server, and stop it if nobody else uses it. A second call does nothing."""
+        """Release the server, and stop it if no other process uses it. A second call does nothing."""
         with self._once:
             user, self._user = self._user, None
         if user is None:
@@ -49,7 +49,7 @@ def start(folder: Path, *, fresh: bool = False) -> Server:
     """Join the server of this folder, or start it. Blocks until it accepts connections: half a second,
     two for a new folder, longer when it has to recover from a crash.
 
-    `fresh` throws the folder's data away first. Raises Conflict if the server is then in use,
+    `fresh` throws the folder's data away first. Raises Conflict if the server is then in use. Raises
     ConnectionFailed with the end of the server's log if it does not start, and ConfigurationError if
     the folder or this machine cannot run one.
     """

@@ -1,8 +1,8 @@
 """The processes that use a server, counted by the kernel.
 
 Every user keeps a named pipe open for writing, and the server's guard has it open for reading. Nothing
-is ever written: what counts is that the kernel closes a user's end when its process dies, however it dies,
-and that the guard's read returns when the last one is closed. Look and change only under the server's lock.
+is ever written. The kernel closes a user's end when its process dies, however it dies. The guard's read
+returns when the last end is closed. Look and change only under the server's lock.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def make(path: Path) -> None:
 
 
 def join(path: Path) -> int | None:
-    """Become a user; None if no guard reads the pipe, and so nobody would notice our end."""
+    """Become a user; None if no guard reads the pipe, and so no guard would notice our end."""
     try:
         return _keep(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
     except OSError as error:

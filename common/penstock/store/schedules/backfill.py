@@ -1,4 +1,4 @@
-"""Fires that somebody asks for: one at this instant, or those of a past range."""
+"""Fires by hand: one at this instant, or those of a past range."""
 
 from __future__ import annotations
 

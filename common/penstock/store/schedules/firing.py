@@ -1,4 +1,4 @@
-"""From due instants to fires with executions. What cannot be rendered becomes a failed fire: somebody must see it."""
+"""From due instants to fires with executions. What cannot be rendered becomes a failed fire, so that an operator sees it."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _planned(builder: FireBuilder, row: DueSchedule, now: datetime) -> tuple[Fir
 
 
 class FireBuilder:
-    """Makes the rows of fires, for schedules whose definitions and actions it has looked up."""
+    """A builder of rows of fires, for schedules of which it has looked up the definitions and actions."""
 
     def __init__(
         self, cache: dict[Any, Any], actions: Mapping[str, int], schemas: Mapping[int, Schema], now: datetime

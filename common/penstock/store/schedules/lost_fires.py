@@ -1,4 +1,4 @@
-"""Fires whose executions ended, which is written down; and those whose execution is gone without a trace, which are
+"""Fires with ended executions, which it records; and fires with an execution that is gone without a trace, which are
 started again, a bounded number of times."""
 
 from __future__ import annotations

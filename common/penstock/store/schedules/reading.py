@@ -50,10 +50,10 @@ async def listed(db: Session | Transaction, ref: str | None = None) -> list[Sche
 
 @dataclass(frozen=True, slots=True)
 class Fire:
-    """A due instant of a schedule, and what came of it: `kind` (due, missed, manual, backfill), `status` (created,
-    queued, skipped, failed), `outcome` (how its execution is, or ended), who made it and when, how often its execution
-    was lost (`recoveries`), when that began to run (`started_at`) and ended; and in seconds how late
-    it was made (`lag`) and how long its execution `took`."""
+    """A due instant of a schedule, and its fire: `kind` (due, missed, manual, backfill), `status` (created,
+    queued, skipped, failed), `outcome` (the status of its execution), and its author and instant. `recoveries` is how
+    often its execution was lost. `started_at` is when that began to run, before its end. In seconds, `lag` is how late
+    the fire was created, and `took` how long its execution ran."""
 
     due_at: datetime
     kind: str

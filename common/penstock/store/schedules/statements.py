@@ -162,7 +162,7 @@ async def cancel_replaced(tx: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LostFire:
-    """A fire whose execution is gone, at the database's instant `now`. Without a `namespace_id` its schedule is gone too."""
+    """A fire with a lost execution, at the database's instant `now`. Without a `namespace_id` its schedule is gone too."""
 
     ref: str
     due_at: datetime
@@ -178,7 +178,7 @@ SETTLE = "select settled, lost from settle_fires($1)"
 
 
 async def settle(tx: Transaction, limit: int) -> tuple[int, list[LostFire]]:
-    """Write down how executions of fires ended: how many did, and those fires whose execution was lost."""
+    """Write down how executions of fires ended: how many did, and the fires with a lost execution."""
     [row] = await tx.fetch(SETTLE, limit)
     return row["settled"], columns_as(LostFire, row["lost"])
 
@@ -191,7 +191,7 @@ from recover_fires($1::text[], $2::timestamptz[], $3::uuid[], $4::uuid[], $5::in
 
 
 async def recover(tx: Transaction, old: Sequence[UUID], fires: Sequence[NewFire]) -> int:
-    """Give fires, whose executions `old` were lost, others, or end those that have an error. Returns how many got one."""
+    """Replace the lost executions `old` of fires, or end fires that have an error. Returns how many got one."""
     [row] = await tx.stage(
         RECOVER,
         [f.schedule for f in fires],

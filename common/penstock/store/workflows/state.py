@@ -41,7 +41,7 @@ class StoredWorkflow:
 @dataclass(slots=True)
 class EndedExecution:
     """An execution that has ended. `parent`, `task` and `item` are of a workflow's task (`item` is None but for those of
-    a fan-out). `followed`: actions follow its end, and nobody was told of it before."""
+    a fan-out). `followed`: actions follow its end, and no process has followed it before."""
 
     id: UUID
     status: str

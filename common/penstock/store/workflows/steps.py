@@ -83,8 +83,8 @@ def _tasks(row: Row) -> dict[int, TaskState]:
 
 @dataclass(slots=True)
 class Step:
-    """The step that follows the ends of tasks: the `versions` of their workflows and the numbers of `stops` on which
-    it was decided, the new states of the workflows, their starts, and their ends."""
+    """The step that follows the ends of tasks. It was decided on the `versions` of their workflows and the numbers of
+    `stops`. It has the new states of the workflows, their starts, and their ends."""
 
     versions: dict[UUID, tuple[int, int]]
     new: NewState

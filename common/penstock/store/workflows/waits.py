@@ -14,7 +14,7 @@ from penstock.store.database import Transaction
 
 
 class WaitKind(NamedTuple):
-    """Waits for events of one trigger in one tenant; with `path` and `key`, only those whose filter asks that what is at
+    """Waits for events of one trigger in one tenant; with `path` and `key`, only waits with a filter that asks that what is at
     this path of the event (as JSON) equals this key."""
 
     trigger: str

@@ -3,7 +3,7 @@
 A delivery is a lease on a row (`due_at` in the future), taken with SKIP LOCKED; an ack has the row deleted, with others that
 are acked at about that time. Both are relaxed commits: losing one in a crash delivers again, which every handler stands. So
 each step of an execution still costs one durable commit. The process that committed a message wakes the consumers with NOTIFY
-in a transaction of its own (inside the deciding ones it would serialise their commits); polling is the fallback.
+in a transaction of its own. In a deciding transaction, NOTIFY would serialise the commits. Polling is the fallback.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class PostgresTransport:
         hears: Sequence[str] = (BROADCASTS, OF_WORK, OF_QUEUES),
     ) -> None:
         """`process`: the one that the messages it takes come back from when it has ended. `hears`: the channels of what it
-        consumes. Who only publishes needs none, and no connection for them."""
+        consumes. A process that only publishes needs none, and no connection for them."""
         self._settings = database.settings
         self._supervisor = supervisor or Supervisor()
         self._process = process

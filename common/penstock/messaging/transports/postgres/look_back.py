@@ -1,6 +1,6 @@
 """The range of a consumer's scan in its queue.
 
-Rows that were taken stay in PostgreSQL's indexes while any transaction has an older snapshot, and a scan from the beginning
+Rows that were taken stay in PostgreSQL's indexes while any transaction has an older snapshot. A scan from the beginning
 goes over all of them each time. So a look begins a little before the instant up to which the last one saw everything. A
 transaction that was long under way shows late what it staged early: so now and then a look goes further back, and rarely to
 the beginning.

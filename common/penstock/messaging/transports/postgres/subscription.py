@@ -71,7 +71,7 @@ class Subscription:
                 most = self._settings.prefetch_bytes - sum(self._unsettled.values())
                 self.wake.clear()
                 self._taking = asyncio.create_task(self._take_rows(free, most), name=f"take {self.queue}")
-            # It goes on when whoever waits for it is cancelled: rows that it has leased would be seen by nobody until the
+            # It goes on when its caller is cancelled: no process would see the rows that it has leased until the
             # lease is over. The next to receive has them, or `close` gives them back.
             rows = await self._taken(self._taking)
             if rows:

@@ -195,7 +195,7 @@ class RabbitMQTransport:
         try:
             await listener.open(self._deadline)
         except ConfigurationError as error:
-            # Broadcasts only make things faster: a user who may not declare a queue does without.
+            # Broadcasts only make things faster: a user without the right to declare a queue does without them.
             log.warning("rabbitmq.broadcasts_not_received", reason=error.message, hint=error.hint)
         self._listeners.append(listener)
         return listener

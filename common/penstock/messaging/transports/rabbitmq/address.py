@@ -19,7 +19,7 @@ def parse(url: str | Sequence[str], *, heartbeat: int, client: str) -> tuple[URL
     """The addresses in `url`, each with a heartbeat in seconds and the connection's name filled in.
 
     Options of an address stay in its query: `heartbeat`, `name`, and for TLS `cafile`, `capath`, `certfile`,
-    `keyfile`, `no_verify_ssl`. Raises ConfigurationError, in whose message no part of the address appears
+    `keyfile`, `no_verify_ssl`. Raises ConfigurationError with a message in which no part of the address appears
     that could hold a password.
     """
     texts = re.split(r",\s*(?=amqps?://)", url.strip()) if isinstance(url, str) else list(url)

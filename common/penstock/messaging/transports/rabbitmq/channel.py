@@ -100,7 +100,7 @@ class KeptChannel:
                 )
         except ConnectionFailed as error:
             if isinstance(error.__cause__, TimeoutError) and not connection.is_closed:
-                # Something in between may have forgotten this connection: nobody will ever answer on it.
+                # A proxy in between may have forgotten this connection: no answer will ever come on it.
                 self._link.renew(f"a channel to {self._purpose} was not opened: {error.message}")
             raise
         try:

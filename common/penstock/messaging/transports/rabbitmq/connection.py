@@ -101,7 +101,7 @@ class Link:
                 await self._until_lost(self._raw)
             await self._drop()
             await asyncio.sleep(pause())
-            # Wrong arguments or permissions do not end the loop: somebody may be putting them right.
+            # Wrong arguments or permissions do not end the loop: an operator may be correcting them.
             await persistently("reconnect to RabbitMQ", self._connect, also=ConfigurationError)
             log.info("rabbitmq.connection_restored", purpose=self._purpose)
 

@@ -181,7 +181,7 @@ class Consumer:
         self._granted_from = 1
 
     def _realign(self) -> None:
-        """Have the broker grant more. Nobody waits for it: its answer comes after the messages that are on their way, and these
+        """Ask the broker for more. No caller waits for it: its answer comes after the messages that are on their way, and these
         may wait until others are settled."""
         if sum(self._grants.values()) < self._prefetch and not self._aligning.locked():
             self._aligner = asyncio.create_task(self._align(at_once=False), name=f"align {self.queue}")

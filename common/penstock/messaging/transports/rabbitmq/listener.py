@@ -62,7 +62,7 @@ class Listener:
         self._wake.set()
 
     async def bind(self) -> None:
-        """Hear again, should somebody have taken the binding away. Raises ConnectionFailed."""
+        """Bind again, in case the binding was removed. Raises ConnectionFailed."""
         channel, name = self._kept.current, self._name
         if channel is not None and name is not None:
             async with answered():

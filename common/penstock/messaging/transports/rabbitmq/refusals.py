@@ -1,10 +1,9 @@
 """The rule by which refusals count against the channel on which they came, and not against the queue.
 
-A channel that was opened between the death of a queue's leader and the election of the next one refuses every message for that
-queue as long as it lives, though the queue is well (seen with 3.10.8, of 40 channels opened around a kill: three). Other
+A channel may be opened between the death of a queue's leader and the election of the next one. It refuses every message for
+that queue as long as it lives, though the queue is well. With 3.10.8, three of 40 channels opened around a kill did so. Other
 channels are not concerned, so a publisher that is refused opens another one. But a queue may be full, or without a leader for
-long, and a channel that is given up takes down with it what other queues have not confirmed yet: that is done again later and
-later.
+long, and closing a channel loses the pending confirmations of other queues. So each next replacement comes later.
 """
 
 from __future__ import annotations

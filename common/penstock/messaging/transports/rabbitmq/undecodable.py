@@ -1,10 +1,10 @@
-"""A message whose properties cannot be decoded must not end the connection that it arrives on.
+"""A message with properties that cannot be decoded, which must not end the connection that it arrives on.
 
 Any AMQP client may publish an event, with a timestamp in nanoseconds or a text that is not UTF-8, say. The
 AMQP library then closes the whole connection, and does so again when the message is redelivered, for ever.
-So once that has happened, further connections read through `SparingReader`: it blanks what cannot be decoded,
-and the message arrives with its body and the content type `UNDECODABLE`, to be dead-lettered like any other
-bad input.
+So once that has happened, further connections read through `SparingReader`, which blanks what cannot be decoded.
+The message arrives with its body and the content type `UNDECODABLE`, and is dead-lettered like any other bad
+input.
 """
 
 from __future__ import annotations

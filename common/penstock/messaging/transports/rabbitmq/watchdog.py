@@ -26,7 +26,7 @@ async def watch(consumers: Collection[Consumer], interval: float) -> None:
 
 
 async def look(consumer: Consumer, before: int | None) -> int:
-    """One look. `before`: what `delivered` was at the look before; gives what it is now."""
+    """Look at a consumer once. `last_count` is `delivered` at the last look. Return its value now."""
     if not consumer.hungry or consumer.delivered != before:
         if consumer.delivered != before:
             consumer.stuck = 0

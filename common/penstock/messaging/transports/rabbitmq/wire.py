@@ -91,7 +91,7 @@ def dead_letter(delivery: Delivery, reason: str, names: Names) -> Outgoing:
         headers[USER_HEADER] = delivery.user_id
     return Outgoing(
         exchange=names.dead_exchange,
-        routing_key=DEAD,  # never the message's own, which whoever sent it has chosen
+        routing_key=DEAD,  # never the message's own, which its sender has chosen
         body=delivery.body,
         properties=Basic.Properties(
             content_type=delivery.content_type,
@@ -159,10 +159,10 @@ class _Origin:
 
 
 def _origin(key: str, headers: Mapping[str, Any]) -> _Origin:
-    """Told by the routing key with which it came to the dead letters. Only we and the broker can write to their exchange;
-    and the broker takes the key from the arguments of the queue on which the message died, whatever was in the message. So
-    headers are believed where we have written them all (`dead`), and of those of a message that the broker dead-lettered
-    (`died.<queue>`) the newest death, which is the broker's own. Anything else was put there by somebody else."""
+    """Return the origin of a dead letter, by its routing key there. Only we and the broker can write to that exchange. The
+    broker takes the key from the arguments of the queue on which the message died, not from the message. So headers are
+    trusted where we have written them all (`dead`). Of a message that the broker dead-lettered (`died.<queue>`), only the
+    newest death is trusted, which is the broker's own. Anything else was put there by a foreign program."""
     if key == DEAD:
         said = {name: str(headers.get(name) or "unknown") for name in (QUEUE_HEADER, REASON_HEADER)}
         original = headers.get(KEY_HEADER)
