@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import os
 import sys
-import tomllib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -70,16 +69,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     if test.get_closest_marker("either_transport") is not None:
         test.add_marker(pytest.mark.parametrize("transport", [proofs.transport_of(test.name)]))
-
-
-OPEN_FAILURES: dict[str, str] = tomllib.loads(Path(__file__).with_name("open_failures.toml").read_text())
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark a test that is listed in open_failures.toml as an expected failure."""
-    if reason := OPEN_FAILURES.get(item.nodeid.partition("[")[0]):
-        item.add_marker(pytest.mark.xfail(reason=reason, strict=False))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
