@@ -26,11 +26,13 @@ TRANSPORTS = tuple(dict.fromkeys(system.transport for system in SYSTEMS))
 NAMES = tuple(dict.fromkeys(system.name for system in SYSTEMS))
 
 
-def chosen(given: str, known: tuple[str, ...], what: str) -> tuple[str, ...]:
+def chosen(selection: str, available: tuple[str, ...], kind: str) -> tuple[str, ...]:
     """Return the names in `selection`, separated by commas; all of them when it is empty."""
-    names = tuple(name.strip() for name in given.split(",") if name.strip()) or known
-    if unknown := [name for name in names if name not in known]:
-        raise CannotMeasure(f"No such {what}: {', '.join(unknown)}.", hint=f"There are {', '.join(known)}.")
+    names = tuple(name.strip() for name in selection.split(",") if name.strip()) or available
+    if unknown := [name for name in names if name not in available]:
+        raise CannotMeasure(
+            f"No such {kind}: {', '.join(unknown)}.", hint=f"There are {', '.join(available)}."
+        )
     return names
 
 

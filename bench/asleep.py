@@ -45,14 +45,14 @@ class Look:
 
 async def look(session: Session) -> Look:
     await asyncio.sleep(SETTLED)
-    sizes = {group: sum(found) for group, found in meters.memory(session.groups).items()}
-    before, began = await pages(session), time.monotonic()
+    sizes = {group: sum(process_sizes) for group, process_sizes in meters.memory(session.groups).items()}
+    pages_before, began = await pages(session), time.monotonic()
     await asyncio.sleep(STILL)
-    still = (await pages(session) - before) / (time.monotonic() - began)
-    before = await pages(session)
+    still = (await pages(session) - pages_before) / (time.monotonic() - began)
+    pages_before = await pages(session)
     _, measured = await run(session, "send_many", NOOPS)
     await asyncio.sleep(SETTLED)
-    worked = await pages(session) - before - still * SETTLED
+    worked = await pages(session) - pages_before - still * SETTLED
     [cpu, _] = measured["cpu_per_1000_total"]
     return Look(sizes["worker"], sizes["executor"], sizes["postgres"], still, cpu, 1000 * worked / NOOPS)
 
@@ -74,10 +74,10 @@ async def fall_asleep(session: Session, count: int, since: float, seconds: float
             seconds=seconds * some / count,
         )
     deadline = time.monotonic() + 60 + count / A_SECOND
-    while (found := await session.records.fetchval(ASLEEP) - already) < count:
+    while (asleep := await session.records.fetchval(ASLEEP) - already) < count:
         session.check()
         if time.monotonic() > deadline:
-            raise session.stalled(f"{found} of {count} fell asleep")
+            raise session.stalled(f"{asleep} of {count} fell asleep")
         await asyncio.sleep(0.5)
     return first
 
@@ -89,8 +89,8 @@ async def wake(session: Session, count: int) -> list[float]:
     if time.time() > since:
         raise Stalled(f"{count} did not fall asleep before they were due")
     await asyncio.sleep(since - time.time())
-    ended = await session.ended(first, count)
-    return [at - (since + n / count) for n, at in enumerate(ended)]
+    end_times = await session.ended(first, count)
+    return [at - (since + n / count) for n, at in enumerate(end_times)]
 
 
 async def main() -> None:
@@ -107,7 +107,7 @@ async def main() -> None:
         looks = {0: await look(session)}
         began = time.monotonic()
         await fall_asleep(session, options.asleep, time.time() + 86_400, 0.0)
-        took = time.monotonic() - began
+        seconds = time.monotonic() - began
         looks[options.asleep] = await look(session)
         late = await wake(session, options.waking)
     print("asleep    worker MiB  executor MiB  postgres MiB  pages/s idle  CPU-s/1,000  pages/1,000")
@@ -115,9 +115,9 @@ async def main() -> None:
         print(
             f"{count:>7,}{it.worker:>13.0f}{it.executor:>14.0f}{it.postgres:>14.0f}{it.still:>14.0f}{it.cpu:>13.3f}{it.pages:>13,.0f}"
         )
-    print(f"{options.asleep:,} fell asleep in {took:.0f} s")
-    p50, p99, most = (percentile(late, share) for share in (0.5, 0.99, 1))
-    print(f"{options.waking:,} woke within a second: late p50 {p50:.2f} s, p99 {p99:.2f}, most {most:.2f}")
+    print(f"{options.asleep:,} fell asleep in {seconds:.0f} s")
+    p50, p99, longest = (percentile(late, share) for share in (0.5, 0.99, 1))
+    print(f"{options.waking:,} woke within a second: late p50 {p50:.2f} s, p99 {p99:.2f}, most {longest:.2f}")
 
 
 if __name__ == "__main__":

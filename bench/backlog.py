@@ -116,15 +116,17 @@ async def measure(server: Postgres, sizes: list[int], customers: int | None) -> 
     limits = (HOT, EACH) if customers else (HOT,)
     name = "backlog_control" if customers is None else f"backlog_{customers}"
     home, connection = await prepared(server, name)
-    meter, desk, there = Meter(connection), Desk(home), 0
+    meter, desk, waiting_count = Meter(connection), Desk(home), 0
     await desk.open(*limits)
-    what = {None: "rows that wait for nothing, as a control", 0: "behind a limit of 100"}.get(
+    heading = {None: "rows that wait for nothing, as a control", 0: "behind a limit of 100"}.get(
         customers, f"behind a limit of 100 and one of 5 for each of {customers} customers"
     )
-    print(f"\n{what}\n{'waiting':>8}  {'per 1,000 of unrelated work':>34}  {'to end one and let one in':>30}")
+    print(
+        f"\n{heading}\n{'waiting':>8}  {'per 1,000 of unrelated work':>34}  {'to end one and let one in':>30}"
+    )
     for size in sizes:
-        await waiting(desk, size + (100 + TURN * 3 if there == 0 else 0) - there, customers)
-        there = size
+        await waiting(desk, size + (100 + TURN * 3 if waiting_count == 0 else 0) - waiting_count, customers)
+        waiting_count = size
         await connection.execute("analyze")
         # Plans are made, caches are warm, and tables have grown out of their first pages.
         for _ in range(1 if size else 5):

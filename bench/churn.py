@@ -106,12 +106,12 @@ async def churn(
     pages took. How far they are is read off the marks: to count rows would cost more than the work, beside a reader."""
     pages: list[float] = []
     done, end = first, first + count
-    for begun in range(first, end, 1000):
-        submitted = min(begun + 1000, end)
+    for chunk_first in range(first, end, 1000):
+        submitted = min(chunk_first + 1000, end)
         await asyncio.gather(
             *(
                 client.start_many("bench.noop", [{"index": n} for n in range(start, min(start + 100, end))])
-                for start in range(begun, submitted, 100)
+                for start in range(chunk_first, submitted, 100)
             )
         )
         while True:
@@ -122,19 +122,19 @@ async def churn(
             if gone := [name for name, process in processes.items() if process.poll() is not None]:
                 raise RuntimeError(f"{', '.join(gone)} ended; its log says why")
             await asyncio.sleep(0.02)
-        if (begun - first) % 5000 == 0:
+        if (chunk_first - first) % 5000 == 0:
             began = time.perf_counter()
             await execution_list.page(client.session)
             pages.append(time.perf_counter() - began)
     return pages
 
 
-async def look(watch: asyncpg.Connection, most: dict[str, int]) -> None:
+async def look(watch: asyncpg.Connection, peaks: dict[str, int]) -> None:
     """Count the rows of the small tables now and then, for ever."""
     while True:
-        [seen] = await watch.fetch(WATCHED)
+        [counts] = await watch.fetch(WATCHED)
         for table in SMALL:
-            most[table] = max(most.get(table, 0), seen[table])
+            peaks[table] = max(peaks.get(table, 0), counts[table])
         await asyncio.sleep(LOOK_EVERY)
 
 
@@ -154,23 +154,23 @@ async def measured(
                 everything["rabbitmq"] = [servers.rabbitmq.pid]
             await churn(client, board, processes, 0, warm)
             await asyncio.sleep(HANDED_IN)
-            before, buffers, began = (
+            reading, buffers, began = (
                 await meters.read(everything, meter),
                 await watch.fetchval(BUFFERS),
                 time.monotonic(),
             )
-            most: dict[str, int] = {}
-            looking = asyncio.create_task(look(await asyncpg.connect(url), most))
+            peaks: dict[str, int] = {}
+            looking = asyncio.create_task(look(await asyncpg.connect(url), peaks))
             pages = await churn(client, board, processes, warm, count)
             seconds = time.monotonic() - began
             looking.cancel()
             await asyncio.sleep(HANDED_IN)
-            cost = meters.between(before, await meters.read(everything, meter))
+            cost = meters.between(reading, await meters.read(everything, meter))
             touched = await watch.fetchval(BUFFERS) - buffers
             [sizes] = await watch.fetch(SIZES)
     await meter.close()
     await watch.close()
-    return Phase(count, seconds, touched, cost, most, dict(sizes), pages)
+    return Phase(count, seconds, touched, cost, peaks, dict(sizes), pages)
 
 
 async def anew(servers: Servers, settings: Settings) -> None:
@@ -185,16 +185,16 @@ async def anew(servers: Servers, settings: Settings) -> None:
 
 def show(empty: Phase, full: Phase, dropped: dict[str, float]) -> None:
     print(f"\n{'for 1,000 executions':24} {'empty':>12} {'full':>12} {'full/empty':>11}")
-    before, after = empty.per_1000(), full.per_1000()
-    for name, value in before.items():
-        ratio = f"{after[name] / value:11.3f}" if value else ""
-        print(f"{name:24} {value:12,.3f} {after[name]:12,.3f} {ratio}")
-    for phase, what in ((empty, "empty"), (full, "full, beside the reader")):
+    empty_costs, full_costs = empty.per_1000(), full.per_1000()
+    for name, value in empty_costs.items():
+        ratio = f"{full_costs[name] / value:11.3f}" if value else ""
+        print(f"{name:24} {value:12,.3f} {full_costs[name]:12,.3f} {ratio}")
+    for phase, label in ((empty, "empty"), (full, "full, beside the reader")):
         rows = ", ".join(f"{table} {count:,}" for table, count in phase.most.items())
         sizes = ", ".join(f"{table} {size / 2**20:.1f} MB" for table, size in phase.sizes.items())
         slow = sorted(phase.pages)
         print(
-            f"{what}: {phase.count / phase.seconds:,.0f} executions/s; most rows: {rows}; at the end: {sizes}"
+            f"{label}: {phase.count / phase.seconds:,.0f} executions/s; most rows: {rows}; at the end: {sizes}"
         )
         print(
             f"    a page of executions: median {statistics.median(slow) * 1000:.1f} ms, most {slow[-1] * 1000:.1f} ms; "

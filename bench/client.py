@@ -68,16 +68,16 @@ class SystemModule(Protocol):
 
 async def crowd(call: Order, first: int, count: int) -> list[float]:
     """100 callers at once, each of which makes one call after the other. Gives the seconds that each call took."""
-    indexes, took = iter(range(first, first + count)), [0.0] * count
+    indexes, latencies = iter(range(first, first + count)), [0.0] * count
 
     async def caller() -> None:
         for index in indexes:
             began = time.monotonic()
             await call(index)
-            took[index - first] = time.monotonic() - began
+            latencies[index - first] = time.monotonic() - began
 
     await asyncio.gather(*(caller() for _ in range(CALLERS)))
-    return took
+    return latencies
 
 
 async def pace(call: Order, firsts: Iterable[int], rate: float) -> dict[str, list[float]]:
@@ -112,12 +112,12 @@ def orders_of(system: SystemModule) -> dict[str, Order]:
         order = partial(own[call], count=steps) if steps else own[call]
         return await pace(order, range(first, first + count * (steps or 1), steps or 1), rate)
 
-    made: dict[str, Order] = {"pace": paced}
+    derived: dict[str, Order] = {"pace": paced}
     if "send" in own:
-        made["callers"] = partial(crowd, own["send"])
+        derived["callers"] = partial(crowd, own["send"])
     if "result" in own:
-        made["results"] = partial(crowd, own["result"])
-    return own | made
+        derived["results"] = partial(crowd, own["result"])
+    return own | derived
 
 
 async def obey(system: SystemModule, order: str, arguments: dict[str, Any]) -> object:
@@ -143,8 +143,8 @@ async def serve(name: str) -> None:
     while line := await asyncio.to_thread(sys.stdin.readline):
         order: dict[str, Any] = json.loads(line)
         began = time.time()
-        given = await obey(system, order.pop("order"), order)
-        print(json.dumps({"began": began, "given": given}), file=answers, flush=True)
+        result = await obey(system, order.pop("order"), order)
+        print(json.dumps({"began": began, "given": result}), file=answers, flush=True)
 
 
 if __name__ == "__main__":

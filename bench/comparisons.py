@@ -22,8 +22,8 @@ class Comparison:
     more: bool = False
     """Whether more is better."""
 
-    def better(self, one: float, other: float) -> bool:
-        return one > other if self.more else one < other
+    def better(self, value: float, other: float) -> bool:
+        return value > other if self.more else value < other
 
 
 COMPARISONS = (

@@ -116,26 +116,26 @@ async def installed(transport: str) -> AsyncIterator[Installation]:
         )
         await migrate.upgrade(settings)
         outside = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-        given = {"PENSTOCK_DATABASE_URL": database, "PENSTOCK_LOG_LEVEL": "warning"}
+        variables = {"PENSTOCK_DATABASE_URL": database, "PENSTOCK_LOG_LEVEL": "warning"}
         if broker:
-            given["PENSTOCK_BROKER_URL"] = broker
-        fleet = Fleet({**outside, **given}, servers.folder / "services.log", "bench/connections.py")
+            variables["PENSTOCK_BROKER_URL"] = broker
+        fleet = Fleet({**outside, **variables}, servers.folder / "services.log", "bench/connections.py")
         try:
             yield Installation(servers, fleet, settings)
         finally:
             fleet.close()
 
 
-async def watch(home: Installation, seen: Seen) -> None:
+async def watch(home: Installation, record: Seen) -> None:
     """On a session of the superuser, which has three of its own, and is not counted."""
     connection = await asyncpg.connect(home.servers.postgres.url(DATABASE))
     try:
         while True:
             rows = await connection.fetch(SESSIONS, USER)
-            seen.most = max(seen.most, sum(row["count"] for row in rows))
-            if seen.all_there:
+            record.most = max(record.most, sum(row["count"] for row in rows))
+            if record.all_there:
                 for row in rows:
-                    seen.of_one[row["role"]] = max(seen.of_one[row["role"]], row["count"])
+                    record.of_one[row["role"]] = max(record.of_one[row["role"]], row["count"])
             await asyncio.sleep(LOOK)
     finally:
         await connection.close()
@@ -151,26 +151,26 @@ async def work(client: Client, enough: asyncio.Event) -> int:
     return count
 
 
-async def ask(home: Installation, seen: Seen) -> None:
+async def ask(home: Installation, record: Seen) -> None:
     """What an operator asks, each time in a process of its own."""
     while True:
         for command in COMMANDS:
-            asked = await asyncio.create_subprocess_exec(
+            process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "penstock", *command),
                 env=home.fleet.environment,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
             )
-            out, err = await asked.communicate()
-            seen.asked[command[0]] += 1
-            said = out.decode() + err.decode()
-            if "TooManyConnections" in said or "connection slots" in said:
-                seen.refused[command[0]] += 1
+            out, err = await process.communicate()
+            record.asked[command[0]] += 1
+            output = out.decode() + err.decode()
+            if "TooManyConnections" in output or "connection slots" in output:
+                record.refused[command[0]] += 1
             if command[0] == "doctor":
                 for line in out.decode().splitlines():
                     finding = json.loads(line)
                     if finding["what"] == "connections":
-                        seen.said[f"{finding['state']}: {finding['says']}"] += 1
+                        record.said[f"{finding['state']}: {finding['says']}"] += 1
         await asyncio.sleep(ASK)
 
 
@@ -184,31 +184,31 @@ def is_ready(port: int) -> bool:
 
 async def all_ready(home: Installation) -> None:
     """Wait until every one of them says so. Raises TimeoutError."""
-    left = dict(home.ports)
+    waiting = dict(home.ports)
     try:
         async with asyncio.timeout(PATIENCE):
-            while left:
-                for name, port in list(left.items()):
+            while waiting:
+                for name, port in list(waiting.items()):
                     if await asyncio.to_thread(is_ready, port):
-                        del left[name]
+                        del waiting[name]
                 await asyncio.sleep(LOOK)
     except TimeoutError:
-        gone = {name: home.fleet.alive[name].poll() for name in left}
+        gone = {name: home.fleet.alive[name].poll() for name in waiting}
         log = home.fleet.log.read_text(errors="replace")
         raise TimeoutError(f"not ready, with their exit codes: {gone}\n{log[-4000:]}") from None
 
 
-async def stays_ready(home: Installation, seen: Seen) -> None:
+async def stays_ready(home: Installation, record: Seen) -> None:
     while True:
         for name, port in home.ports.items():
             if not await asyncio.to_thread(is_ready, port):
-                seen.unready[role_of(name)] += 1
+                record.unready[role_of(name)] += 1
         await asyncio.sleep(1)
 
 
 async def run(transport: str, of_each: int, seconds: float) -> bool:
     """Prints what was seen; says whether all was well."""
-    seen, enough = Seen(), asyncio.Event()
+    record, enough = Seen(), asyncio.Event()
     first = max(1, of_each // 4)
     async with installed(transport) as home:
         async with Client.connect(home.settings) as client:
@@ -216,8 +216,8 @@ async def run(transport: str, of_each: int, seconds: float) -> bool:
         async with Client.connect(home.settings) as client, asyncio.TaskGroup() as group:
             beside: list[asyncio.Task[None]] = []
 
-            def keep(one: Callable[[Installation, Seen], Coroutine[Any, Any, None]]) -> None:
-                beside.append(group.create_task(one(home, seen)))
+            def keep(activity: Callable[[Installation, Seen], Coroutine[Any, Any, None]]) -> None:
+                beside.append(group.create_task(activity(home, record)))
 
             keep(watch)
             home.start(("executor", "worker") * first)
@@ -225,13 +225,13 @@ async def run(transport: str, of_each: int, seconds: float) -> bool:
             working = group.create_task(work(client, enough))
             keep(ask)
             await asyncio.sleep(seconds / 2)
-            print(f"{transport}: {2 * first} at work have up to {seen.most} sessions", flush=True)
+            print(f"{transport}: {2 * first} at work have up to {record.most} sessions", flush=True)
             began = time.monotonic()
             home.start(("executor", "worker") * (of_each - first))
             await all_ready(home)
-            took = time.monotonic() - began
+            ready_seconds = time.monotonic() - began
             await asyncio.sleep(12)  # until each of them has beaten, and given back what is above its share
-            seen.all_there = True
+            record.all_there = True
             keep(stays_ready)
             await asyncio.sleep(seconds)
             enough.set()
@@ -243,15 +243,15 @@ async def run(transport: str, of_each: int, seconds: float) -> bool:
         log = home.fleet.log.read_text(errors="replace")
     print(
         f"{transport}: {of_each} executors and {of_each} workers on 100 connections (97 for users): "
-        f"the other {2 * (of_each - first)} were ready {took:.0f} s after they were started, {len(gone)} ended\n"
-        f"  sessions: {seen.most} at the most; once all were there, of one {dict(seen.of_one)}\n"
+        f"the other {2 * (of_each - first)} were ready {ready_seconds:.0f} s after they were started, {len(gone)} ended\n"
+        f"  sessions: {record.most} at the most; once all were there, of one {dict(record.of_one)}\n"
         f"  work: {count} started, {dict(statuses)}\n"
-        f"  operator: {dict(seen.asked)} asked, {dict(seen.refused)} got no session; not ready: {dict(seen.unready)}\n"
+        f"  operator: {dict(record.asked)} asked, {dict(record.refused)} got no session; not ready: {dict(record.unready)}\n"
         f"  waited for a connection to begin, or to beat: {log.count('service.waits')}, {log.count('heartbeat.waits')}\n"
-        f"  doctor: {list(seen.said)[-1]}",
+        f"  doctor: {list(record.said)[-1]}",
         flush=True,
     )
-    return not gone and not seen.refused and not seen.unready and statuses == {"completed": count}
+    return not gone and not record.refused and not record.unready and statuses == {"completed": count}
 
 
 async def ended(home: Installation, count: int) -> Counter[str]:
@@ -277,7 +277,7 @@ async def main() -> bool:
         "--transport", nargs="+", choices=["rabbitmq", "postgres"], default=["rabbitmq", "postgres"]
     )
     options = parser.parse_args()
-    well = [await run(one, options.of_each, options.seconds) for one in options.transport]
+    well = [await run(transport, options.of_each, options.seconds) for transport in options.transport]
     return all(well)
 
 

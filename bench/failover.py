@@ -131,13 +131,13 @@ async def running() -> AsyncIterator[Bench]:
     postgres = await asyncio.to_thread(ReplicatedPostgres, ROOM)
     rabbitmq = await asyncio.to_thread(choose.rabbitmq_cluster)
     broker = await asyncio.to_thread(rabbitmq.add_vhost, "failover")
-    given = {
+    variables = {
         "PENSTOCK_DATABASE_URL": postgres.dsn(),
         "PENSTOCK_BROKER_URL": broker,
         "PENSTOCK_LOG_LEVEL": "warning",
     }
     outside = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-    fleet = Fleet({**outside, **given}, folder / "services.log", "bench/failover.py")
+    fleet = Fleet({**outside, **variables}, folder / "services.log", "bench/failover.py")
     settings = Settings(database_url=SecretStr(postgres.dsn()), broker_url=SecretStr(broker))
     try:
         await migrate.upgrade(settings)
@@ -148,8 +148,10 @@ async def running() -> AsyncIterator[Bench]:
             await fleet.all_there(client)
             yield Bench(Clusters(postgres, rabbitmq), client, settings)
     finally:
-        said = Path(fleet.log).read_text(errors="replace")
-        print(f"{said.count('[error')} errors and {said.count('[warning')} warnings in the services' log")
+        log_text = Path(fleet.log).read_text(errors="replace")
+        print(
+            f"{log_text.count('[error')} errors and {log_text.count('[warning')} warnings in the services' log"
+        )
         fleet.close()
         await asyncio.to_thread(rabbitmq.close)
         await asyncio.to_thread(postgres.close)
@@ -158,24 +160,26 @@ async def running() -> AsyncIterator[Bench]:
 
 async def through(bench: Bench, load: Load, name: str) -> str:
     """A line on one fault."""
-    before, refused = len(load.acknowledged), load.refused
+    acknowledged_before, refused = len(load.acknowledged), load.refused
     loading = asyncio.create_task(load.run())
     await asyncio.sleep(LEAD)
     at = time.time()
     served = await FAULTS[name](bench.clusters)
     await asyncio.sleep(AFTER)
-    ended = time.time()
+    end = time.time()
     load.stop.set()
     async with asyncio.timeout(PATIENCE):
         await loading
-    acknowledged = min((one for one in load.acknowledged.values() if one > served), default=ended) - served
+    acknowledged = (
+        min((instant for instant in load.acknowledged.values() if instant > served), default=end) - served
+    )
     async with asyncio.timeout(PATIENCE):
         while await bench.rows(OPEN):
             await asyncio.sleep(0.2)
-    [[first, rest, gap]] = await bench.rows(MOVING, at, served, ended)
+    [[first, remainder, gap]] = await bench.rows(MOVING, at, served, end)
     return (
-        f"{name:18} {len(load.acknowledged) - before:8,} {load.refused - refused:8,} {served - at:7.1f} "
-        f"{acknowledged:7.1f} {first:7.1f} {rest:7.1f} {gap:7.1f}"
+        f"{name:18} {len(load.acknowledged) - acknowledged_before:8,} {load.refused - refused:8,} {served - at:7.1f} "
+        f"{acknowledged:7.1f} {first:7.1f} {remainder:7.1f} {gap:7.1f}"
     )
 
 
@@ -189,17 +193,21 @@ async def measure(rate: int, times: int, faults: list[str]) -> bool:
         )
         for name in faults * times:
             print(await through(bench, load, name), flush=True)
-        there = {row["key"] for row in await bench.rows(KEYS)}
+        stored_keys = {row["key"] for row in await bench.rows(KEYS)}
         statuses = {row["status"]: row["count"] for row in await bench.rows(STATUSES)}
         [[again]] = await bench.rows(BEGUN_AGAIN)
         violated = {
-            one.name: len(one.violations) for one in await check(bench.client.session) if one.violations
+            invariant.name: len(invariant.violations)
+            for invariant in await check(bench.client.session)
+            if invariant.violations
         }
-    lost = len(load.acknowledged.keys() - there)
-    print(f"{len(load.acknowledged):,} acknowledged, lost {lost}; ended as {statuses}; begun again {again}")
+    lost_count = len(load.acknowledged.keys() - stored_keys)
+    print(
+        f"{len(load.acknowledged):,} acknowledged, lost {lost_count}; ended as {statuses}; begun again {again}"
+    )
     print(f"invariants violated: {violated or 'none'}")
     whole = sum(statuses.values()) == len(load.acknowledged)
-    return not lost and whole and set(statuses) == {"completed"} and not violated
+    return not lost_count and whole and set(statuses) == {"completed"} and not violated
 
 
 if __name__ == "__main__":

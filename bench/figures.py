@@ -76,4 +76,4 @@ def medians(figures: Iterable[Figure]) -> list[Figure]:
     for figure in figures:
         values.setdefault(figure.key, []).append(figure.value)
         units[figure.key] = figure.unit
-    return [Figure(*key, statistics.median(found), units[key]) for key, found in values.items()]
+    return [Figure(*key, statistics.median(group_values), units[key]) for key, group_values in values.items()]

@@ -57,13 +57,13 @@ async def fill(url: str, archived: int) -> None:
     today = await connection.fetchval("select date_trunc('day', now() at time zone 'utc')")
     began = time.monotonic()
     for back in range(DAYS, 0, -1):
-        [[name, after]] = await connection.fetch(
+        [[name, next_day]] = await connection.fetch(
             "select $1::timestamp - make_interval(days => $2), $1::timestamp - make_interval(days => $2 - 1)",
             today,
             back,
         )
         for parent in ("archive", "history"):
-            await connection.execute(PARTITION.format(parent=parent, name=name, next=after))
+            await connection.execute(PARTITION.format(parent=parent, name=name, next=next_day))
         at = await connection.fetchval("select $1::timestamp at time zone 'utc'", name)
         await connection.execute(ARCHIVE, at, archived // DAYS)
         await connection.execute(HISTORY, at, archived // DAYS)
@@ -94,11 +94,11 @@ async def reading(url: str) -> AsyncIterator[None]:
 async def drop_a_day(url: str) -> dict[str, float]:
     """Seconds that dropping the oldest day takes, as retention does it."""
     connection = await asyncpg.connect(url)
-    took = {}
+    seconds = {}
     for parent in ("history", "archive"):
         name = await connection.fetchval("select min(n) from old_partitions($1, interval '1 day') n", parent)
         began = time.perf_counter()
         await connection.execute(f"begin; set local lock_timeout = '200ms'; drop table {name}; commit")
-        took[parent] = time.perf_counter() - began
+        seconds[parent] = time.perf_counter() - began
     await connection.close()
-    return took
+    return seconds

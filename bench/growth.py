@@ -93,12 +93,12 @@ class Bench:
     async def work(self) -> None:
         """Events are stored and matched, and what they start is claimed and ends."""
         for first in range(0, EVENTS, BATCH):
-            given = [
+            new_events = [
                 events.NewEvent("bench.happened", "public", f'{{"n": {n}}}', "bench")
                 for n in range(first, first + BATCH)
             ]
             async with self.desk.session.transaction() as tx:
-                answer = await events.store(tx, given, matched=True)
+                answer = await events.store(tx, new_events, matched=True)
                 await rule_matching.match(tx, await events.read(tx, answer.stored))
             ids = [id for message in tx.staged if message.queue.startswith("work.") for id in message.ids]
             assert len(ids) == BATCH, tx.staged
@@ -108,9 +108,9 @@ class Bench:
     async def spent(self) -> Spent:
         meter = Meter(self.connection)
         await meter.reset()
-        before = await self._log()
+        log_before = await self._log()
         await self.work()
-        cost, log = await meter.read(), await self._log() - before
+        cost, log = await meter.read(), await self._log() - log_before
         return Spent(cost.statements / EVENTS, cost.buffers / EVENTS, log / EVENTS)
 
     async def _log(self) -> int:
@@ -136,9 +136,9 @@ def rows(sql: str) -> Grow:
 
 async def rules(bench: Bench, count: int) -> None:
     for first in range(0, count, 1000):
-        others = [Trigger(f"other.t{n}") for n in range(first, min(first + 1000, count))]
+        triggers = [Trigger(f"other.t{n}") for n in range(first, min(first + 1000, count))]
         await bench.desk.apply(
-            *others, send, *(Rule(f"other.r{t.ref[7:]}", trigger=t, action=send) for t in others)
+            *triggers, send, *(Rule(f"other.r{t.ref[7:]}", trigger=t, action=send) for t in triggers)
         )
 
 
@@ -207,12 +207,12 @@ async def main() -> None:
     )
     print("| what there is | how many | statements | buffers | bytes of log |\n|---|---|---|---|---|")
     try:
-        for number, (what, (grow, sizes)) in enumerate(GROWN.items()):
-            for size in sizes if options.only in what else ():
+        for number, (subject, (grow, sizes)) in enumerate(GROWN.items()):
+            for size in sizes if options.only in subject else ():
                 count = round(size * options.scale)
                 spent = await measure(server, number, grow, count)
                 print(
-                    f"| {what} | {count:,} | {spent.statements:.1f} | {spent.buffers:.0f} | {spent.wal:,.0f} |",
+                    f"| {subject} | {count:,} | {spent.statements:.1f} | {spent.buffers:.0f} | {spent.wal:,.0f} |",
                     flush=True,
                 )
     finally:

@@ -89,8 +89,8 @@ class Caller(asyncio.Protocol):
         self._answered = asyncio.get_running_loop().create_future()
         assert self._transport is not None
         self._transport.write(head.encode() + body)
-        if not (said := await self._answered).startswith(b"HTTP/1.1 201"):
-            raise RuntimeError(said.decode())
+        if not (response := await self._answered).startswith(b"HTTP/1.1 201"):
+            raise RuntimeError(response.decode())
 
 
 def cpu_of(pid: int) -> tuple[float, float]:
@@ -117,19 +117,19 @@ async def api(tree: Path, settings: dict[str, str], token: str, rate: float | No
             free.put_nowait(caller)
 
         async def asked(count: int) -> Figures:
-            made = [
+            connections = [
                 await loop.create_connection(lambda: Caller(token), "127.0.0.1", port) for _ in range(needed)
             ]
-            for _, caller in made:
+            for _, caller in connections:
                 free.put_nowait(caller)
-            before, began = cpu_of(pid), time.monotonic()
-            took = await callers(order, count, rate)
-            seconds, after = time.monotonic() - began, cpu_of(pid)
-            for transport, _ in made:
+            cpu_before, began = cpu_of(pid), time.monotonic()
+            latencies = await callers(order, count, rate)
+            seconds, cpu_after = time.monotonic() - began, cpu_of(pid)
+            for transport, _ in connections:
                 transport.close()
                 free.get_nowait()
-            user, system = ((b - a) * 1000 / count for a, b in zip(before, after, strict=True))
-            return Figures(count / seconds, statistics.median(took) * 1000, user, system)
+            user, system = ((b - a) * 1000 / count for a, b in zip(cpu_before, cpu_after, strict=True))
+            return Figures(count / seconds, statistics.median(latencies) * 1000, user, system)
 
         await asked(WARM)
         yield asked
@@ -152,14 +152,14 @@ async def python_client(settings: Settings, rate: float | None) -> AsyncIterator
 
         async def asked(count: int) -> Figures:
             began = time.monotonic()
-            took = await callers(order, count, rate)
-            return Figures(count / (time.monotonic() - began), statistics.median(took) * 1000)
+            latencies = await callers(order, count, rate)
+            return Figures(count / (time.monotonic() - began), statistics.median(latencies) * 1000)
 
         await asked(WARM)
         yield asked
 
 
-async def measure(given: argparse.Namespace, url: str) -> None:
+async def measure(options: argparse.Namespace, url: str) -> None:
     settings = Settings(database_url=SecretStr(url))
     await migrate.upgrade(settings)
     async with Client.connect(settings) as client:
@@ -167,20 +167,23 @@ async def measure(given: argparse.Namespace, url: str) -> None:
         _, token = await create_token(client.session, "bench", ["operate"], by="bench")
     environment = {"PENSTOCK_DATABASE_URL": url, "PENSTOCK_PORT": "0", "PENSTOCK_LOG_LEVEL": "error"}
     with ExitStack() as stack:
-        if given.worker:
-            here = Path(__file__).parents[1]
+        if options.worker:
+            checkout = Path(__file__).parents[1]
             for words in (["executor"], ["worker", "--module", str(Path(__file__))]):
-                stack.enter_context(service(here, words, environment))
-        for tree in given.trees:
+                stack.enter_context(service(checkout, words, environment))
+        for tree in options.trees:
             async with (
-                api(tree.resolve(), environment, token, given.rate) as over_http,
-                python_client(settings, given.rate) as by_client,
+                api(tree.resolve(), environment, token, options.rate) as over_http,
+                python_client(settings, options.rate) as by_client,
             ):
                 pairs = [
-                    (await over_http(given.count), await by_client(given.count)) for _ in range(given.rounds)
+                    (await over_http(options.count), await by_client(options.count))
+                    for _ in range(options.rounds)
                 ]
-            for what, several in zip((str(tree), "the Python client"), zip(*pairs, strict=True), strict=True):
-                print(f"{what:24} " + "   ".join(_said(several)), flush=True)
+            for label, several in zip(
+                (str(tree), "the Python client"), zip(*pairs, strict=True), strict=True
+            ):
+                print(f"{label:24} " + "   ".join(_said(several)), flush=True)
             times = [http.p50 / client.p50 for http, client in pairs]
             print(
                 f"{'':24} its p50 is {statistics.median(times):.2f} x the client's ({_range(times, '.2f')})",
@@ -189,14 +192,14 @@ async def measure(given: argparse.Namespace, url: str) -> None:
 
 
 def _said(several: Sequence[Figures]) -> Iterator[str]:
-    shown: list[tuple[str, Callable[[Figures], float], str]] = [
-        ("starts/s", lambda one: one.rate, ".0f"),
-        ("p50 ms", lambda one: one.p50, ".2f"),
-        ("user s per 1,000", lambda one: one.user, ".3f"),
-        ("system s per 1,000", lambda one: one.system, ".3f"),
+    columns: list[tuple[str, Callable[[Figures], float], str]] = [
+        ("starts/s", lambda figures: figures.rate, ".0f"),
+        ("p50 ms", lambda figures: figures.p50, ".2f"),
+        ("user s per 1,000", lambda figures: figures.user, ".3f"),
+        ("system s per 1,000", lambda figures: figures.system, ".3f"),
     ]
-    for name, value, form in shown:
-        values = [value(one) for one in several]
+    for name, value, form in columns:
+        values = [value(figures) for figures in several]
         yield f"{name} {statistics.median(values):{form}} ({_range(values, form)})"
 
 
@@ -218,12 +221,12 @@ def main() -> None:
         "--rate", type=float, help="starts that begin each second (else as many as 100 callers do)"
     )
     parser.add_argument("--cpus", default="", help="the cores that all of it shares, such as 0,1")
-    given = parser.parse_args()
-    if given.cpus:
-        os.sched_setaffinity(0, {int(cpu) for cpu in given.cpus.split(",")})
+    options = parser.parse_args()
+    if options.cpus:
+        os.sched_setaffinity(0, {int(cpu) for cpu in options.cpus.split(",")})
     server = Postgres()
     try:
-        asyncio.run(measure(given, server.url()))
+        asyncio.run(measure(options, server.url()))
     finally:
         server.close()
 

@@ -54,9 +54,9 @@ async def worker_killed(client: Client, fleet: Fleet) -> float:
     await asyncio.sleep(random.uniform(0, 1))
     at = time.monotonic()
     fleet.kill(holder)
-    took = await seconds_until(client, at, RUNNING, id, 2)
+    seconds = await seconds_until(client, at, RUNNING, id, 2)
     await client.cancel(id)
-    return took
+    return seconds
 
 
 async def executor_killed(client: Client, fleet: Fleet) -> float:
@@ -80,20 +80,20 @@ async def executor_killed(client: Client, fleet: Fleet) -> float:
 
 async def measure(count: int, only: str | None) -> None:
     async with installation("bench/kills.py", [hold, moment], OF_EACH) as (client, fleet):
-        for what, kill in (("worker", worker_killed), ("executor", executor_killed)):
-            if only not in (None, what):
+        for role, kill in (("worker", worker_killed), ("executor", executor_killed)):
+            if only not in (None, role):
                 continue
-            took = []
+            times = []
             for _ in range(count):
                 await fleet.all_there(client)
-                took.append(await kill(client, fleet))
-            print(line(what, took), flush=True)
+                times.append(await kill(client, fleet))
+            print(line(role, times), flush=True)
 
 
-def line(what: str, took: Sequence[float]) -> str:
-    took = sorted(took)
-    p50, p99 = (took[min(len(took) - 1, int(part * len(took)))] for part in (0.5, 0.99))
-    return f"{what:9} {len(took)} kills: p50 {p50:.1f} s, p99 {p99:.1f} s, least {took[0]:.1f}, most {took[-1]:.1f}"
+def line(role: str, times: Sequence[float]) -> str:
+    times = sorted(times)
+    p50, p99 = (times[min(len(times) - 1, int(part * len(times)))] for part in (0.5, 0.99))
+    return f"{role:9} {len(times)} kills: p50 {p50:.1f} s, p99 {p99:.1f} s, least {times[0]:.1f}, most {times[-1]:.1f}"
 
 
 if __name__ == "__main__":

@@ -17,5 +17,5 @@ def write(ran: Ran, figures: Iterable[Figure], path: Path) -> None:
 
 
 def read(path: Path) -> tuple[Ran, list[Figure]]:
-    first, *rest = (json.loads(line) for line in path.read_text().splitlines())
-    return Ran(**first["run"]), [Figure(**line) for line in rest]
+    first, *figures = (json.loads(line) for line in path.read_text().splitlines())
+    return Ran(**first["run"]), [Figure(**line) for line in figures]

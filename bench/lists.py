@@ -62,26 +62,26 @@ class Cost:
     p95: float
 
 
-async def cost(session: Session, meter: Meter, chosen: ExecutionFilter) -> Cost:
-    took: list[float] = []
+async def cost(session: Session, meter: Meter, filters: ExecutionFilter) -> Cost:
+    milliseconds: list[float] = []
     try:
         for _ in range(TIMES):
-            if len(took) == 1:
+            if len(milliseconds) == 1:
                 await meter.reset()  # the first one brought pages and plans into memory
             began = time.perf_counter()
-            await asyncio.wait_for(execution_list.page(session, chosen), LONGEST)
-            took.append(1000 * (time.perf_counter() - began))
-            if sum(took) > 1000 * LONGEST and len(took) > 1:
+            await asyncio.wait_for(execution_list.page(session, filters), LONGEST)
+            milliseconds.append(1000 * (time.perf_counter() - began))
+            if sum(milliseconds) > 1000 * LONGEST and len(milliseconds) > 1:
                 break
     except TimeoutError:
         return Cost(None, 1000 * LONGEST, 1000 * LONGEST)
-    pages = (await meter.read()).buffers / (len(took) - 1)
-    return Cost(pages, percentile(took[1:], 0.5), percentile(took[1:], 0.95))
+    pages = (await meter.read()).buffers / (len(milliseconds) - 1)
+    return Cost(pages, percentile(milliseconds[1:], 0.5), percentile(milliseconds[1:], 0.95))
 
 
 async def measured(home: Database, connection: asyncpg.Connection) -> dict[str, Cost]:
     session, meter = home.session(), Meter(connection)
-    return {what: await cost(session, meter, chosen) for what, chosen in LISTS.items()}
+    return {name: await cost(session, meter, filters) for name, filters in LISTS.items()}
 
 
 async def filled(server: Postgres, archived: int) -> dict[str, Cost]:
@@ -89,10 +89,10 @@ async def filled(server: Postgres, archived: int) -> dict[str, Cost]:
     home, connection = await prepared(server, name)
     await fill(server.url(name), archived)
     await connection.execute("vacuum analyze")
-    found = await measured(home, connection)
+    costs = await measured(home, connection)
     await connection.close()
     await home.close()
-    return found
+    return costs
 
 
 def shown(value: Cost) -> str:
@@ -126,8 +126,8 @@ async def main() -> None:
     print(
         f"| list | pages, {SMALL:,} finished | p50 ms | p95 | full: pages | p50 ms | p95 |\n|---|---|---|---|---|---|---|"
     )
-    for what in LISTS:
-        print(f"| {what} | {shown(small[what])} | {shown(full[what])} |")
+    for name in LISTS:
+        print(f"| {name} | {shown(small[name])} | {shown(full[name])} |")
 
 
 if __name__ == "__main__":

@@ -90,10 +90,10 @@ def _set_size(pid: int) -> float:
 
 def machine_seconds() -> float:
     """CPU seconds that the whole machine has been busy."""
-    user, nice, system, _idle, _wait, *rest = (
+    user, nice, system, _idle, _wait, *interrupts = (
         int(ticks) for ticks in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
     )
-    return (user + nice + system + sum(rest)) / TICKS
+    return (user + nice + system + sum(interrupts)) / TICKS
 
 
 async def read(groups: Groups, postgres: asyncpg.Connection | None) -> Reading:
@@ -105,22 +105,22 @@ async def read(groups: Groups, postgres: asyncpg.Connection | None) -> Reading:
     return Reading(time.time(), cpu_seconds(groups), machine_seconds(), wal, commits)
 
 
-def between(before: Reading, after: Reading) -> Cost:
+def between(earlier: Reading, later: Reading) -> Cost:
     """The cost from one reading to a later one."""
-    seconds = after.seconds - before.seconds
-    cpu = {name: after.cpu[name] - before.cpu[name] for name in after.cpu}
-    foreign = after.machine - before.machine - sum(cpu.values())
+    seconds = later.seconds - earlier.seconds
+    cpu = {name: later.cpu[name] - earlier.cpu[name] for name in later.cpu}
+    foreign = later.machine - earlier.machine - sum(cpu.values())
     return Cost(
         seconds=seconds,
         cpu=cpu,
         foreign=max(0.0, foreign) / (seconds * (os.cpu_count() or 1)),
-        wal=_grown(before.wal, after.wal),
-        commits=_grown(before.commits, after.commits),
+        wal=_grown(earlier.wal, later.wal),
+        commits=_grown(earlier.commits, later.commits),
     )
 
 
-def _grown(before: int | None, after: int | None) -> int | None:
-    return None if before is None or after is None else after - before
+def _grown(earlier: int | None, later: int | None) -> int | None:
+    return None if earlier is None or later is None else later - earlier
 
 
 async def transactions(database: str, postgres: asyncpg.Connection) -> int:

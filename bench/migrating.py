@@ -30,30 +30,30 @@ MOST = 1.0
 """Seconds."""
 
 
-async def longest(url: str, statement: str, over: asyncio.Event) -> float:
+async def longest(url: str, statement: str, finished: asyncio.Event) -> float:
     """Seconds that the slowest took."""
-    connection, most = await asyncpg.connect(url), 0.0
-    while not over.is_set():
+    connection, slowest = await asyncpg.connect(url), 0.0
+    while not finished.is_set():
         began = time.perf_counter()
         await connection.execute(statement)
-        most = max(most, time.perf_counter() - began)
+        slowest = max(slowest, time.perf_counter() - began)
         await asyncio.sleep(0.002)
     await connection.close()
-    return most
+    return slowest
 
 
 async def held_up(url: str) -> tuple[float, float, float]:
     """Seconds that migrating took, that the slowest reader and that the slowest writer took meanwhile."""
-    over = asyncio.Event()
-    waiting = [asyncio.create_task(longest(url, statement, over)) for statement in (READ, WRITE)]
+    finished = asyncio.Event()
+    waiting = [asyncio.create_task(longest(url, statement, finished)) for statement in (READ, WRITE)]
     with tempfile.TemporaryDirectory() as folder:
         release = next_release(Path(folder) / "next", schema.newest())
         began = time.perf_counter()
         await asyncio.to_thread(migrate, release, {**os.environ, "PENSTOCK_DATABASE_URL": url})
-        took = time.perf_counter() - began
-    over.set()
+        seconds = time.perf_counter() - began
+    finished.set()
     read, written = await asyncio.gather(*waiting)
-    return took, read, written
+    return seconds, read, written
 
 
 async def main() -> None:
@@ -68,10 +68,12 @@ async def main() -> None:
         url = options.database
         if url is None:
             url = await new_full_database(server, "migrating", options.archived)
-        took, read, written = await held_up(url)
+        seconds, read, written = await held_up(url)
     finally:
         await asyncio.to_thread(server.close)
-    print(f"migrating took {took:.1f} s; the slowest reader {read:.2f} s, the slowest writer {written:.2f} s")
+    print(
+        f"migrating took {seconds:.1f} s; the slowest reader {read:.2f} s, the slowest writer {written:.2f} s"
+    )
     if max(read, written) > MOST:
         raise SystemExit(f"more than {MOST:.0f} s")
 

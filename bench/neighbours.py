@@ -36,13 +36,13 @@ async def of_one(index: int) -> int:
 
 async def latency(client: Client, name: str, samples: int) -> list[float]:
     """Milliseconds of each."""
-    took = []
+    latencies = []
     for index in range(samples):
-        begun = time.perf_counter()
+        began = time.perf_counter()
         assert await client.run(name, {"index": index}, timeout=30) == index
-        took.append(1000 * (time.perf_counter() - begun))
-        await asyncio.sleep(max(0.0, PACE - took[-1] / 1000))
-    return took
+        latencies.append(1000 * (time.perf_counter() - began))
+        await asyncio.sleep(max(0.0, PACE - latencies[-1] / 1000))
+    return latencies
 
 
 async def routes(client: Client, fleet: Fleet, samples: int) -> None:
@@ -52,21 +52,26 @@ async def routes(client: Client, fleet: Fleet, samples: int) -> None:
         fleet.start("worker")
     await fleet.all_there(client)
     for name in ("neighbours.of_all", "neighbours.of_one") * 2:  # the first turns make the plans
-        took = await latency(client, name, samples)
-        print(f"{name}: p50 {percentile(took, 0.5):.1f} ms, p99 {percentile(took, 0.99):.1f} ms")
+        latencies = await latency(client, name, samples)
+        print(f"{name}: p50 {percentile(latencies, 0.5):.1f} ms, p99 {percentile(latencies, 0.99):.1f} ms")
 
 
 async def letters(client: Client, fleet: Fleet, count: int) -> None:
     """By the commands that an operator types, with the start of each."""
     for first in range(0, count, BATCH):
         async with client.session.transaction() as tx:
-            await keep(tx, sorted(map(letter, range(first, first + BATCH)), key=lambda one: one.fingerprint))
-    begun = time.perf_counter()
+            await keep(
+                tx,
+                sorted(
+                    map(letter, range(first, first + BATCH)), key=lambda dead_letter: dead_letter.fingerprint
+                ),
+            )
+    began = time.perf_counter()
     reasons = await fleet.command("dead-letters", "counts", "--json")
-    print(f"{count:,} letters, {len(reasons)} reasons: counted in {time.perf_counter() - begun:.2f} s")
-    begun = time.perf_counter()
+    print(f"{count:,} letters, {len(reasons)} reasons: counted in {time.perf_counter() - began:.2f} s")
+    began = time.perf_counter()
     await fleet.command("dead-letters", "replay", "--all")
-    rate = count / (time.perf_counter() - begun)
+    rate = count / (time.perf_counter() - began)
     [events] = await client.session.fetch(EVENTS)
     print(f"put back, {rate:,.0f} a second; {events['stored']:,} events, {events['different']:,} different")
 

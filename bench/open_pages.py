@@ -46,28 +46,28 @@ LEFT = "select exists (select from live) as some"
 SESSIONS = "select pid from pg_stat_activity where application_name ^@ 'api:'"
 
 
-async def view(port: int, path: str, shown: list[int]) -> None:
+async def view(port: int, path: str, counter: list[int]) -> None:
     """One open page. Counts how often it is shown."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    asked = f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: text/event-stream\r\n\r\n"
-    writer.write(asked.encode())
-    while said := await reader.read(1 << 18):
-        shown[0] += said.count(PAGE)
+    request = f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: text/event-stream\r\n\r\n"
+    writer.write(request.encode())
+    while chunk := await reader.read(1 << 18):
+        counter[0] += chunk.count(PAGE)
     raise RuntimeError(f"{path} has ended")
 
 
-def viewers(port: int, count: int, different: bool, seen: Synchronized[int], over: Event) -> None:
+def viewers(port: int, count: int, different: bool, total: Synchronized[int], stop: Event) -> None:
     """All of them, in a process of their own."""
 
     async def run() -> None:
-        shown = [0]
+        counter = [0]
         paths = [PAGES[n % len(PAGES)] for n in range(count)]
         if different:  # to the API each address is a page of its own
             paths = [f"{path}{'&' if '?' in path else '?'}viewer={n}" for n, path in enumerate(paths)]
-        pages = [asyncio.create_task(view(port, path, shown)) for path in paths]
-        while not over.is_set():
+        pages = [asyncio.create_task(view(port, path, counter)) for path in paths]
+        while not stop.is_set():
             await asyncio.sleep(0.1)
-            seen.value = shown[0]
+            total.value = counter[0]
             for page in pages:
                 if page.done():
                     page.result()
@@ -79,87 +79,91 @@ def viewers(port: int, count: int, different: bool, seen: Synchronized[int], ove
 
 
 @contextmanager
-def opened(port: int, given: argparse.Namespace) -> Iterator[tuple[int, Synchronized[int]]]:
+def opened(port: int, options: argparse.Namespace) -> Iterator[tuple[int, Synchronized[int]]]:
     """The id of the process that looks, and how often all of them were shown."""
     spawn = multiprocessing.get_context("spawn")
-    seen, over = spawn.Value("i", 0), spawn.Event()
-    looking = spawn.Process(target=viewers, args=(port, given.open, given.different, seen, over), daemon=True)
+    shown_total, stop = spawn.Value("i", 0), spawn.Event()
+    looking = spawn.Process(
+        target=viewers, args=(port, options.open, options.different, shown_total, stop), daemon=True
+    )
     looking.start()
     assert looking.pid is not None
     try:
-        yield looking.pid, seen
+        yield looking.pid, shown_total
     finally:
-        over.set()
+        stop.set()
         looking.join(10)
 
 
-async def of_tree(tree: Path, settings: dict[str, str], client: Client, given: argparse.Namespace) -> None:
+async def of_tree(tree: Path, settings: dict[str, str], client: Client, options: argparse.Namespace) -> None:
     port = free_port()
     with service(
         tree, ["api"], {**settings, "PENSTOCK_API_PORT": str(port), "PENSTOCK_API_ACCESS": "open"}
     ) as pid:
         await until_it_listens(port)
         stop = asyncio.Event()
-        loading = asyncio.create_task(load(client, given.rate, stop))
-        with opened(port, given) as (_, seen):
+        loading = asyncio.create_task(load(client, options.rate, stop))
+        with opened(port, options) as (_, shown_total):
             await asyncio.sleep(WARM)
-            shown, cpu, began = seen.value, sum(cpu_of(pid)), time.monotonic()
+            shown_count, cpu, began = shown_total.value, sum(cpu_of(pid)), time.monotonic()
             print(f"{tree}: ", end="", flush=True)
             await on_screen(f"http://127.0.0.1:{port}", client)
             seconds, cpu = time.monotonic() - began, sum(cpu_of(pid)) - cpu
-            shown = seen.value - shown
+            shown_count = shown_total.value - shown_count
         stop.set()
         await loading
         print(
-            f"    {shown / seconds:.0f} pages shown a second; the API takes {cpu / seconds:.1%} of a core, "
-            f"{cpu / max(1, shown) * 1000:.2f} ms for each",
+            f"    {shown_count / seconds:.0f} pages shown a second; the API takes {cpu / seconds:.1%} of a core, "
+            f"{cpu / max(1, shown_count) * 1000:.2f} ms for each",
             flush=True,
         )
-        await shares(port, pid, client, given)
+        await shares(port, pid, client, options)
 
 
-async def shares(port: int, pid: int, client: Client, given: argparse.Namespace) -> None:
+async def shares(port: int, pid: int, client: Client, options: argparse.Namespace) -> None:
     """What open pages take of the throughput of everything else. What comes second has a larger database: each in turn does."""
-    await saturate(client, given.count)
-    left: list[float] = []
-    taken: list[float] = []
-    for pair in range(given.pairs):
+    await saturate(client, options.count)
+    throughput_ratios: list[float] = []
+    cpu_shares: list[float] = []
+    for pair in range(options.pairs):
         if pair % 2:
-            beside, share, said = await beside_pages(port, pid, client, given)
-            alone = await saturate(client, given.count)
+            beside, share, summary = await beside_pages(port, pid, client, options)
+            alone = await saturate(client, options.count)
         else:
-            alone = await saturate(client, given.count)
-            beside, share, said = await beside_pages(port, pid, client, given)
-        left.append(alone / beside)
-        taken.append(share)
+            alone = await saturate(client, options.count)
+            beside, share, summary = await beside_pages(port, pid, client, options)
+        throughput_ratios.append(alone / beside)
+        cpu_shares.append(share)
         print(
-            f"    {given.count / alone:,.0f}/s without pages, {given.count / beside:,.0f}/s with them; {said}",
+            f"    {options.count / alone:,.0f}/s without pages, {options.count / beside:,.0f}/s with them; {summary}",
             flush=True,
         )
     print(
-        f"    medians: {statistics.median(left):.1%} of the throughput are left; the pages take "
-        f"{statistics.median(taken):.1%} of the machine",
+        f"    medians: {statistics.median(throughput_ratios):.1%} of the throughput are left; the pages take "
+        f"{statistics.median(cpu_shares):.1%} of the machine",
         flush=True,
     )
 
 
 async def beside_pages(
-    port: int, pid: int, client: Client, given: argparse.Namespace
+    port: int, pid: int, client: Client, options: argparse.Namespace
 ) -> tuple[float, float, str]:
     """Seconds that it takes while they are open, which share of the machine they take meanwhile, and that in words."""
-    with opened(port, given) as (looking, seen):
+    with opened(port, options) as (looking, shown_total):
         await asyncio.sleep(WARM)
-        shown, of_pages, of_looking = seen.value, sum(cpu_of(pid)), sum(cpu_of(looking))
+        shown_count, of_pages, of_looking = shown_total.value, sum(cpu_of(pid)), sum(cpu_of(looking))
         of_sessions = await sessions_cpu(client)
-        seconds = await saturate(client, given.count)
-        asked = sum(now - of_sessions.get(one, now) for one, now in (await sessions_cpu(client)).items())
+        seconds = await saturate(client, options.count)
+        of_database = sum(
+            now - of_sessions.get(backend, now) for backend, now in (await sessions_cpu(client)).items()
+        )
         of_pages, of_looking = sum(cpu_of(pid)) - of_pages, sum(cpu_of(looking)) - of_looking
-        shown = seen.value - shown
-    said = (
-        f"{shown / seconds:.0f} pages shown a second, for {of_pages / seconds:.1%} of a core, "
-        f"{asked / seconds:.1%} in PostgreSQL, and {of_looking / seconds:.1%} for who looks"
+        shown_count = shown_total.value - shown_count
+    summary = (
+        f"{shown_count / seconds:.0f} pages shown a second, for {of_pages / seconds:.1%} of a core, "
+        f"{of_database / seconds:.1%} in PostgreSQL, and {of_looking / seconds:.1%} for who looks"
     )
-    return seconds, (of_pages + asked) / seconds / (os.cpu_count() or 1), said
+    return seconds, (of_pages + of_database) / seconds / (os.cpu_count() or 1), summary
 
 
 async def sessions_cpu(client: Client) -> dict[int, float]:
@@ -183,10 +187,10 @@ async def saturate(client: Client, count: int) -> float:
     return time.monotonic() - began
 
 
-async def measure(given: argparse.Namespace, url: str) -> None:
+async def measure(options: argparse.Namespace, url: str) -> None:
     settings = Settings(database_url=SecretStr(url))
     await migrate.upgrade(settings)
-    await fill(url, given.stored)
+    await fill(url, options.stored)
     defined = Path(__file__).parent / "pages.py"
     environment = {"PENSTOCK_DATABASE_URL": url, "PENSTOCK_PORT": "0", "PENSTOCK_LOG_LEVEL": "error"}
     async with Client.connect(settings) as client:
@@ -194,9 +198,9 @@ async def measure(given: argparse.Namespace, url: str) -> None:
         with ExitStack() as stack:
             for words in (["executor"], ["worker", "--module", str(defined)]):
                 stack.enter_context(service(Path(__file__).parents[1], words, environment))
-            for _ in range(given.rounds):
-                for tree in given.trees:
-                    await of_tree(tree.resolve(), environment, client, given)
+            for _ in range(options.rounds):
+                for tree in options.trees:
+                    await of_tree(tree.resolve(), environment, client, options)
 
 
 def main() -> None:
@@ -217,10 +221,10 @@ def main() -> None:
     parser.add_argument(
         "--trees", type=Path, nargs="+", default=[Path()], help="checkouts whose API is asked"
     )
-    given = parser.parse_args()
+    options = parser.parse_args()
     server = Postgres()
     try:
-        asyncio.run(measure(given, server.url()))
+        asyncio.run(measure(options, server.url()))
     finally:
         server.close()
 

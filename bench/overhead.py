@@ -66,18 +66,18 @@ async def half(servers: Servers, options: argparse.Namespace, ratio: float | Non
 
 
 async def measure(servers: Servers, options: argparse.Namespace, console: Console) -> None:
-    more: list[float] = []
+    overheads: list[float] = []
     for number in range(options.pairs):
         turns = [None, options.ratio] if number % 2 == 0 else [options.ratio, None]
-        found = {ratio: await half(servers, options, ratio) for ratio in turns}
-        off, on = found[None], found[options.ratio]
-        more.append(100 * (on.cpu / off.cpu - 1))
+        halves = {ratio: await half(servers, options, ratio) for ratio in turns}
+        off, on = halves[None], halves[options.ratio]
+        overheads.append(100 * (on.cpu / off.cpu - 1))
         console.print(
-            f"pair {number + 1}: off {off.cpu:.4f} s, on {on.cpu:.4f} s, {more[-1]:+.1f} %; "
+            f"pair {number + 1}: off {off.cpu:.4f} s, on {on.cpu:.4f} s, {overheads[-1]:+.1f} %; "
             f"{on.spans} spans; others {off.others:.0%} and {on.others:.0%}"
         )
     console.print(
-        f"median {median(more):+.1f} % of {options.pairs} pairs, from {min(more):+.1f} to {max(more):+.1f}"
+        f"median {median(overheads):+.1f} % of {options.pairs} pairs, from {min(overheads):+.1f} to {max(overheads):+.1f}"
     )
 
 

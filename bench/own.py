@@ -28,19 +28,19 @@ def _read(port: int) -> str:
         return str(answer.read().decode())
 
 
-def between(before: Counter[str], after: Counter[str]) -> Measured:
+def between(earlier: Counter[str], later: Counter[str]) -> Measured:
     """How many items a handler's transaction had, what it took, and how long work waited for a worker, on average."""
 
     def mean(histogram: str) -> float | None:
-        count = after[f"{PREFIX}{histogram}_count"] - before[f"{PREFIX}{histogram}_count"]
-        total = after[f"{PREFIX}{histogram}_sum"] - before[f"{PREFIX}{histogram}_sum"]
+        count = later[f"{PREFIX}{histogram}_count"] - earlier[f"{PREFIX}{histogram}_count"]
+        total = later[f"{PREFIX}{histogram}_sum"] - earlier[f"{PREFIX}{histogram}_sum"]
         return total / count if count else None
 
-    found = {
+    averages = {
         "items_per_batch": (mean("batch_items"), 1, "1"),
         "batch_ms": (mean("batch_seconds"), 1000, "ms"),
         "waited_ms": (mean("start_seconds"), 1000, "ms"),
     }
     return {
-        name: (value * factor, unit) for name, (value, factor, unit) in found.items() if value is not None
+        name: (value * factor, unit) for name, (value, factor, unit) in averages.items() if value is not None
     }

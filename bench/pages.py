@@ -56,7 +56,7 @@ async def serving(url: str) -> AsyncIterator[str]:
     port = free_port()
     settings = {"DATABASE_URL": url, "API_ACCESS": "open", "API_PORT": str(port), "PORT": "0"}
     with service(
-        Path(__file__).parents[1], ["api"], {f"PENSTOCK_{name}": said for name, said in settings.items()}
+        Path(__file__).parents[1], ["api"], {f"PENSTOCK_{name}": value for name, value in settings.items()}
     ):
         await until_it_listens(port)
         yield f"http://127.0.0.1:{port}"
@@ -78,13 +78,13 @@ async def look(address: str, pages: dict[str, str]) -> None:
     """Prints half, and 19 of 20, of the milliseconds that each page takes."""
     async with httpx.AsyncClient(base_url=address, timeout=60) as http:
         for name, path in pages.items():
-            took = []
+            milliseconds = []
             for _ in range(LOOKS):
                 began = time.perf_counter()
                 answer = await http.get(path, headers={"accept": "text/html"})
-                took.append((time.perf_counter() - began) * 1000)
+                milliseconds.append((time.perf_counter() - began) * 1000)
                 answer.raise_for_status()
-            cuts = statistics.quantiles(took, n=20)
+            cuts = statistics.quantiles(milliseconds, n=20)
             print(
                 f"{name:24} p50 {cuts[9]:7.1f} ms   p95 {cuts[18]:7.1f} ms   {len(answer.content):>8,} bytes",
                 flush=True,
@@ -112,30 +112,30 @@ async def on_screen(address: str, client: Client) -> None:
 async def _changes_on_screen(page: Page, address: str, client: Client) -> None:
     await page.goto(f"{address}/executions?find=bench.flow")
     await expect(page.locator("[data-pulse]")).to_have_text("live")
-    took = []
+    milliseconds = []
     for _ in range(CHANGES):
         id = await client.start("bench.flow")
         began = time.perf_counter()
         await page.locator(f'a[href="/executions/{id}"]').wait_for()
-        took.append((time.perf_counter() - began) * 1000)
+        milliseconds.append((time.perf_counter() - began) * 1000)
         await asyncio.sleep(0.7)
-    cuts = statistics.quantiles(took, n=20)
+    cuts = statistics.quantiles(milliseconds, n=20)
     print(
-        f"from commit to the screen: p50 {cuts[9]:.0f} ms, p95 {cuts[18]:.0f} ms, most {max(took):.0f} ms",
+        f"from commit to the screen: p50 {cuts[9]:.0f} ms, p95 {cuts[18]:.0f} ms, most {max(milliseconds):.0f} ms",
         flush=True,
     )
 
 
-async def measure(given: argparse.Namespace, url: str) -> None:
+async def measure(options: argparse.Namespace, url: str) -> None:
     settings = Settings(database_url=SecretStr(url))
     await migrate.upgrade(settings)
-    await fill(url, given.stored)
-    more: dict[str, Any] = {"api_access": "open", "heartbeat_interval": 3.0, "stale_threshold": 15.0}
-    async with Installation(url, None, **more) as house:
+    await fill(url, options.stored)
+    overrides: dict[str, Any] = {"api_access": "open", "heartbeat_interval": 3.0, "stale_threshold": 15.0}
+    async with Installation(url, None, **overrides) as house:
         await house.start(noop, FLOW)
         stop = asyncio.Event()
-        loading = asyncio.create_task(load(house.client, given.rate, stop)) if given.rate else None
-        await asyncio.sleep(given.seconds)
+        loading = asyncio.create_task(load(house.client, options.rate, stop)) if options.rate else None
+        await asyncio.sleep(options.seconds)
         run = await house.client.start("bench.flow")
         await house.client.result(run, timeout=30)
         async with Client.connect(settings) as client, serving(url) as address:
@@ -167,10 +167,10 @@ def main() -> None:
     )
     parser.add_argument("--rate", type=int, default=0, help="starts a second meanwhile")
     parser.add_argument("--seconds", type=float, default=10, help="of that before anybody looks")
-    given = parser.parse_args()
+    options = parser.parse_args()
     server = Postgres()
     try:
-        asyncio.run(measure(given, server.url()))
+        asyncio.run(measure(options, server.url()))
     finally:
         server.close()
 

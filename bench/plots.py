@@ -51,7 +51,7 @@ def drawn(title: str, rows: Sequence[Row]) -> str:
 def _row(row: Row, y: float, across: Callable[[float], float]) -> list[str]:
     colour, low = OURS if row.ours else OTHERS, across(row.low)
     high = across(row.high) if row.high else low
-    shown = number(row.low) + (f" - {number(row.high)}" if row.high else "")
+    text = number(row.low) + (f" - {number(row.high)}" if row.high else "")
     parts = [_text(LEFT - 10, y + 4, row.label, anchor="end", weight="bold" if row.ours else "normal")]
     if row.high:
         parts.append(
@@ -61,7 +61,7 @@ def _row(row: Row, y: float, across: Callable[[float], float]) -> list[str]:
             f'<circle cx="{high:.1f}" cy="{y}" r="4" fill="white" stroke="{colour}" stroke-width="2"/>'
         )
     parts.append(f'<circle cx="{low:.1f}" cy="{y}" r="5" fill="{colour}"/>')
-    parts.append(_text(max(low, high) + 10, y + 4, shown))
+    parts.append(_text(max(low, high) + 10, y + 4, text))
     return parts
 
 

@@ -46,7 +46,7 @@ class Fleet:
     alive: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
-    def start(self, role: str, **more: str) -> str:
+    def start(self, role: str, **variables: str) -> str:
         """Start a process, and return its name. `variables`: of its environment."""
         name = f"{role}-{next(self._numbers)}"
         arguments = ("--module", self.module) if role == "worker" else ()
@@ -58,7 +58,7 @@ class Fleet:
         with self.log.open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "penstock", role, *arguments],
-                env={**self.environment, **code, **more, "PENSTOCK_NAME": name},
+                env={**self.environment, **code, **variables, "PENSTOCK_NAME": name},
                 stdout=log,
                 stderr=log,
             )
@@ -117,13 +117,13 @@ async def installation(
         settings = Settings(database_url=SecretStr(database), broker_url=SecretStr(broker))
         await migrate.upgrade(settings)
         outside = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-        given = {
+        variables = {
             "PENSTOCK_DATABASE_URL": database,
             "PENSTOCK_BROKER_URL": broker,
             "PENSTOCK_LOG_LEVEL": "warning",
         }
         roots = {"postgres": servers.postgres.pid, "rabbitmq": servers.rabbitmq.pid}
-        fleet = Fleet({**outside, **given}, servers.folder / "services.log", module, servers=roots)
+        fleet = Fleet({**outside, **variables}, servers.folder / "services.log", module, servers=roots)
         try:
             async with Client.connect(settings) as client:
                 await register(client.session, Definitions(list(definitions)))

@@ -77,35 +77,37 @@ def label(figure: Figure) -> str:
     return f"{figure.system} ({figure.transport})"
 
 
-def ahead(comparison: Comparison, found: Sequence[Figure]) -> str:
+def ahead(comparison: Comparison, figures: Sequence[Figure]) -> str:
     """Who does better than Penstock on one of its transports, and why."""
-    ours = {figure.transport: figure.value for figure in found if figure.system == OURS}
-    said = []
-    for figure in found:
+    ours = {figure.transport: figure.value for figure in figures if figure.system == OURS}
+    sentences = []
+    for figure in figures:
         behind = [t for t, value in ours.items() if comparison.better(figure.value, value)]
         if figure.system in (OURS, "probe") or not behind:
             continue
         where = "" if len(behind) == len(ours) else f" of Penstock on {' and '.join(behind)}"
         why = WHY.get((comparison.subject, figure.system), "Why is not known yet.")
-        said.append(f"* **{label(figure)}** is ahead{where}. {why}")
-    return "\n".join(said or ["No peer is ahead."]) if ours else ""
+        sentences.append(f"* **{label(figure)}** is ahead{where}. {why}")
+    return "\n".join(sentences or ["No peer is ahead."]) if ours else ""
 
 
 def section(comparison: Comparison, figures: Sequence[Figure], folder: Path) -> str:
     """Its drawing, which is written to the folder, and what is to be said of it. Empty without figures."""
-    found = [f for f in figures if (f.work, f.metric) == (comparison.work, comparison.low)]
-    found.sort(key=lambda figure: figure.value, reverse=comparison.more)
-    if not found:
+    selected = [f for f in figures if (f.work, f.metric) == (comparison.work, comparison.low)]
+    selected.sort(key=lambda figure: figure.value, reverse=comparison.more)
+    if not selected:
         return ""
     highs = {
         (f.system, f.transport): f.value
         for f in figures
         if (f.work, f.metric) == (comparison.work, comparison.high)
     }
-    rows = [plots.Row(label(f), f.value, highs.get((f.system, f.transport)), f.system == OURS) for f in found]
+    rows = [
+        plots.Row(label(f), f.value, highs.get((f.system, f.transport)), f.system == OURS) for f in selected
+    ]
     (folder / f"{comparison.name}.svg").write_text(plots.drawn(comparison.axis, rows))
     picture = f"![{comparison.axis}]({folder.name}/{comparison.name}.svg)"
-    return f"## {comparison.title}\n\n{comparison.text}\n\n{picture}\n\n{ahead(comparison, found)}\n"
+    return f"## {comparison.title}\n\n{comparison.text}\n\n{picture}\n\n{ahead(comparison, selected)}\n"
 
 
 def page(ran: Ran, figures: Sequence[Figure], folder: Path) -> str:

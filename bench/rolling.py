@@ -111,17 +111,23 @@ async def measure(rate: int, seconds: float, upgrade: bool) -> bool:
             await settled(client)
         statuses = Counter({row["status"]: row["count"] for row in await client.session.fetch(STATUSES)})
         [[again]] = await client.session.fetch(AGAIN)
-        [[(p50, p99, most)]] = await client.session.fetch(TO_START)
-        violated = {one.name: len(one.violations) for one in await check(client.session) if one.violations}
-    lost = load.submitted - statuses.total()
+        [[(p50, p99, longest)]] = await client.session.fetch(TO_START)
+        violated = {
+            invariant.name: len(invariant.violations)
+            for invariant in await check(client.session)
+            if invariant.violations
+        }
+    lost_count = load.submitted - statuses.total()
     print(
         f"{replaced} replicas replaced while {load.submitted:,} were started; at most {load.behind:.1f} s late"
     )
     print(
-        f"ended as {dict(statuses)}; lost {lost}; begun again {again}; invariants violated: {violated or 'none'}"
+        f"ended as {dict(statuses)}; lost {lost_count}; begun again {again}; invariants violated: {violated or 'none'}"
     )
-    print(f"from scheduled to running: p50 {1000 * p50:.1f} ms, p99 {1000 * p99:.0f} ms, most {most:.1f} s")
-    return not lost and set(statuses) == {"completed"} and not again and not violated
+    print(
+        f"from scheduled to running: p50 {1000 * p50:.1f} ms, p99 {1000 * p99:.0f} ms, most {longest:.1f} s"
+    )
+    return not lost_count and set(statuses) == {"completed"} and not again and not violated
 
 
 if __name__ == "__main__":

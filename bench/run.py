@@ -29,13 +29,13 @@ class Outcome:
     failures: list[str] = field(default_factory=list)
     """What failed, in a line each: the system, the work, and why."""
 
-    def add(self, system: System, work: str, found: Measured) -> None:
-        for metric, (value, unit) in found.items():
+    def add(self, system: System, work: str, measured: Measured) -> None:
+        for metric, (value, unit) in measured.items():
             self.figures.append(Figure(system.name, system.transport, work, metric, value, unit))
 
-    def fail(self, what: str, console: Console) -> None:
-        console.print(what, style="red", markup=False)
-        self.failures.append(what.split("\n")[0])
+    def fail(self, message: str, console: Console) -> None:
+        console.print(message, style="red", markup=False)
+        self.failures.append(message.split("\n")[0])
 
 
 async def run(
@@ -97,21 +97,21 @@ async def _round(
     console: Console,
 ) -> None:
     """All works on one system, once. After one that fails the system is brought up anew for those that follow."""
-    left = [name for name in works if system.takes_part(name)]
-    while left:
+    remaining = [name for name in works if system.takes_part(name)]
+    while remaining:
         name = "start"
         try:
             async with session.opened(system, servers) as running:
                 outcome.versions[system.name] = running.about["version"]
-                while left:
-                    name = left.pop(0)
+                while remaining:
+                    name = remaining.pop(0)
                     if running.can(WORKS[name].needs):
-                        found = await WORKS[name].run(running, effort)
-                        outcome.add(system, name, found)
+                        measured = await WORKS[name].run(running, effort)
+                        outcome.add(system, name, measured)
                 name = "stop"
         except Exception as error:
             # Whatever it was, it is this system's: it is named at the end, and the others go on.
-            what = str(error) or type(error).__name__
-            outcome.fail(f"{system.name} on {system.transport}, {name}: {what}", console)
+            message = str(error) or type(error).__name__
+            outcome.fail(f"{system.name} on {system.transport}, {name}: {message}", console)
             if name == "start":
                 return

@@ -58,8 +58,8 @@ class Seen:
 
     def share(self, kind: str) -> float:
         """Of the backends that were in a statement, those that waited for such a thing."""
-        found = sum(count for name, count in self.busy.items() if name.startswith(f"{kind}:"))
-        return found / max(1, self.busy.total())
+        matching = sum(count for name, count in self.busy.items() if name.startswith(f"{kind}:"))
+        return matching / max(1, self.busy.total())
 
     async def watch(self, connection: asyncpg.Connection) -> None:
         while True:
@@ -97,10 +97,10 @@ async def run(client: Client, count: int) -> None:
 @asynccontextmanager
 async def watched(url: str) -> AsyncIterator[Seen]:
     """What backends do inside of the block."""
-    seen, connection = Seen(), await asyncpg.connect(url)
-    looking = asyncio.create_task(seen.watch(connection))
+    observed, connection = Seen(), await asyncpg.connect(url)
+    looking = asyncio.create_task(observed.watch(connection))
     try:
-        yield seen
+        yield observed
     finally:
         looking.cancel()
         await asyncio.wait([looking])
@@ -117,21 +117,21 @@ async def measured(client: Client, fleet: Fleet, of_each: int, count: int) -> Fi
     }
     connection = await asyncpg.connect(url)
     trouble = (await connection.fetch(TROUBLE))[0]
-    async with watched(url) as seen:
-        before = await meters.read(groups, connection)
+    async with watched(url) as observed:
+        reading = await meters.read(groups, connection)
         await run(client, count)
-        cost = meters.between(before, await meters.read(groups, connection))
+        cost = meters.between(reading, await meters.read(groups, connection))
     await asyncio.sleep(1.1)  # until sessions have handed in their counters
-    after = (await connection.fetch(TROUBLE))[0]
+    later_trouble = (await connection.fetch(TROUBLE))[0]
     await connection.close()
     return Figures(
         of_each,
         count / cost.seconds,
         {name: 1000 * spent / count for name, spent in cost.cpu.items()},
         cost.foreign,
-        after["deadlocks"] - trouble["deadlocks"],
-        after["rollbacks"] - trouble["rollbacks"],
-        seen,
+        later_trouble["deadlocks"] - trouble["deadlocks"],
+        later_trouble["rollbacks"] - trouble["rollbacks"],
+        observed,
     )
 
 
@@ -141,10 +141,10 @@ async def size(of_each: int, count: int, rounds: int) -> Figures:
         return middle([await measured(client, fleet, of_each, count) for _ in range(rounds)])
 
 
-def middle(found: Sequence[Figures]) -> Figures:
+def middle(candidates: Sequence[Figures]) -> Figures:
     """The one whose rate is the median."""
-    rate = median_low([one.rate for one in found])
-    return next(one for one in found if one.rate == rate)
+    rate = median_low([figures.rate for figures in candidates])
+    return next(figures for figures in candidates if figures.rate == rate)
 
 
 async def main() -> None:
@@ -161,25 +161,27 @@ async def main() -> None:
         for of_each, figures in sizes.items():
             figures.append(await size(of_each, options.count, options.rounds))
             print(figures[-1], flush=True)
-    found = [middle(figures) for figures in sizes.values()]
-    best = max(one.rate for one in found)
+    results = [middle(figures) for figures in sizes.values()]
+    best = max(result.rate for result in results)
     groups = ("executor", "worker", "postgres", "rabbitmq")
     print(
         f"| of each | 1/s | of the best | {' | '.join(groups)} | all | connections | waits for rows | for inner locks"
         " | deadlocks | rolled back | foreign load |\n|" + "---|" * 13
     )
-    for one in found:
+    for result in results:
         cpu = " | ".join(
-            f"{spent:.3f}" for spent in (*(one.cpu[name] for name in groups), sum(one.cpu.values()))
+            f"{spent:.3f}" for spent in (*(result.cpu[name] for name in groups), sum(result.cpu.values()))
         )
-        seen = one.seen
+        observed = result.seen
         print(
-            f"| {one.of_each} | {one.rate:,.0f} | {one.rate / best:.0%} | {cpu} | {seen.connections}"
-            f" | {seen.share('Lock'):.1%} | {seen.share('LWLock'):.1%} | {one.deadlocks} | {one.rollbacks}"
-            f" | {one.foreign:.2f} |"
+            f"| {result.of_each} | {result.rate:,.0f} | {result.rate / best:.0%} | {cpu} | {observed.connections}"
+            f" | {observed.share('Lock'):.1%} | {observed.share('LWLock'):.1%} | {result.deadlocks} | {result.rollbacks}"
+            f" | {result.foreign:.2f} |"
         )
-    for one in found:
-        print(f"{one.of_each} of each: {dict(one.seen.busy.most_common(6))} in {one.seen.looks} looks")
+    for result in results:
+        print(
+            f"{result.of_each} of each: {dict(result.seen.busy.most_common(6))} in {result.seen.looks} looks"
+        )
 
 
 if __name__ == "__main__":

@@ -177,30 +177,32 @@ async def _set_up(settings: Settings, declared: Sequence[Schedule]) -> float:
     documents = Definitions([tick, *declared]).documents()
     began = time.monotonic()
     await apply(database.session(), documents)
-    took = time.monotonic() - began
+    seconds = time.monotonic() - began
     await database.close()
-    return took
+    return seconds
 
 
 async def firing(servers: Servers, *, broker: bool, count: int, minutes: int) -> Outcome:
     """Let schedules fire for `minutes` whole minutes, and kill and start executors meanwhile."""
-    async with place(servers, schedules(count), broker=broker) as there:
-        with there.replicas.running(worker=True):
+    async with place(servers, schedules(count), broker=broker) as installation:
+        with installation.replicas.running(worker=True):
             await asyncio.sleep(STARTED)
-            now = await there.connection.fetchval("select extract(epoch from clock_timestamp())::float8")
+            now = await installation.connection.fetchval(
+                "select extract(epoch from clock_timestamp())::float8"
+            )
             first = (now // 60 + 1) * 60
-            await _killing(there.replicas, time.monotonic() + first - now, minutes)
+            await _killing(installation.replicas, time.monotonic() + first - now, minutes)
             await asyncio.sleep(SETTLED)
         spans = [(first + 60 * n, first + 60 * (n + 1) - 0.5) for n in range(minutes)]
-        found = [await _fired(there.connection, *span) for span in spans]
-        whole = await _fired(there.connection, first, spans[-1][1])
-        [wrong] = await there.connection.fetch(WRONG, first, spans[-1][1])
+        fired = [await _fired(installation.connection, *span) for span in spans]
+        whole = await _fired(installation.connection, first, spans[-1][1])
+        [wrong] = await installation.connection.fetch(WRONG, first, spans[-1][1])
     return Outcome(
-        there.applying,
-        found,
+        installation.applying,
+        fired,
         whole,
         abs(wrong["surplus"]) + wrong["doubled"] + whole.fires - whole.different,
-        there.replicas.kills,
+        installation.replicas.kills,
         os.getloadavg()[0],
     )
 
@@ -224,12 +226,12 @@ async def _fired(connection: asyncpg.Connection, since: float, until: float) -> 
 
 async def idle(servers: Servers, *, broker: bool, count: int, seconds: float) -> float:
     """Transactions a second of three executors while `count` daily schedules wait for their hour."""
-    async with place(servers, schedules(count, daily=True), broker=broker) as there:
+    async with place(servers, schedules(count, daily=True), broker=broker) as installation:
         outside = await asyncpg.connect(servers.postgres.url())
-        with there.replicas.running(worker=False):
+        with installation.replicas.running(worker=False):
             await asyncio.sleep(STARTED + SETTLED)
-            before, began = await transactions(DATABASE, outside), time.monotonic()
+            count_before, began = await transactions(DATABASE, outside), time.monotonic()
             await asyncio.sleep(seconds)
-            rate = (await transactions(DATABASE, outside) - before) / (time.monotonic() - began)
+            rate = (await transactions(DATABASE, outside) - count_before) / (time.monotonic() - began)
         await outside.close()
         return rate

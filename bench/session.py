@@ -70,7 +70,7 @@ class Session:
         broker = {"rabbitmq": [self.servers.rabbitmq.pid]} if self.servers.rabbitmq else {}
         return {
             "client": [self.client.pid],
-            **{name: [process.pid for process in found] for name, found in self.processes.items()},
+            **{name: [process.pid for process in processes] for name, processes in self.processes.items()},
             **({"postgres": [self.servers.postgres.pid]} if self.system.postgres else {}),
             **(broker if self.system.broker else {}),
         }
@@ -134,15 +134,15 @@ class Session:
 
     def check(self) -> None:
         """Raises Stalled if a process has ended."""
-        for group, found in self.processes.items():
-            for process in found:
+        for group, processes in self.processes.items():
+            for process in processes:
                 if process.returncode is not None:
                     raise self.stalled(f"a process of {group} ended with {process.returncode}")
 
-    def stalled(self, what: str) -> Stalled:
+    def stalled(self, message: str) -> Stalled:
         """Return an error with `message` and the last lines that its processes wrote."""
         lines = self.log.read_text(errors="replace").splitlines()[-8:]
-        return Stalled("\n  ".join([what, *(line[:300] for line in lines)]))
+        return Stalled("\n  ".join([message, *(line[:300] for line in lines)]))
 
     async def counted(self) -> Counter[str]:
         return await own.counted(self.ports)
@@ -248,7 +248,7 @@ async def opened(system: systems.System, servers: Servers) -> AsyncIterator[Sess
         yield session
         await session.order("close")
     finally:
-        await stop([*(process for found in session.processes.values() for process in found), client])
+        await stop([*(process for processes in session.processes.values() for process in processes), client])
         await postgres.close()
         await records.close()
         shutil.rmtree(folder, ignore_errors=True)

@@ -38,7 +38,7 @@ FLOWS = (Column("s", "seconds"), Column("tasks/s", "tasks_per_second", 0), *COST
 
 
 def _percentiles(*times: str) -> tuple[Column, ...]:
-    return tuple(Column(f"{what} p{p}", f"{what}_p{p}_ms", 1) for what in times for p in (50, 95, 99))
+    return tuple(Column(f"{name} p{p}", f"{name}_p{p}_ms", 1) for name in times for p in (50, 95, 99))
 
 
 LATENCY = _percentiles("start", "recorded")
@@ -168,14 +168,16 @@ def filled(figures: Sequence[Figure]) -> Iterator[Cells]:
     systems = dict.fromkeys((figure.system, figure.transport) for figure in figures)
     for work, title, columns in TABLES:
         rows = [s for s in systems if any((*s, work, column.metric) in values for column in columns)]
-        found = {c: [values.get((*row, c.work or work, c.metric)) for row in rows] for c in columns}
-        kept = [column for column, cells in found.items() if any(value is not None for value in cells)]
+        cells_by_column = {c: [values.get((*row, c.work or work, c.metric)) for row in rows] for c in columns}
+        nonempty = [
+            column for column, cells in cells_by_column.items() if any(value is not None for value in cells)
+        ]
         if rows:
             cells = [
-                [*row, *(_cell(found[column][number], column) for column in kept)]
+                [*row, *(_cell(cells_by_column[column][number], column) for column in nonempty)]
                 for number, row in enumerate(rows)
             ]
-            yield title, ["system", "transport", *(column.title for column in kept)], cells
+            yield title, ["system", "transport", *(column.title for column in nonempty)], cells
 
 
 def show(figures: Sequence[Figure], console: Console) -> None:

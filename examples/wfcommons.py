@@ -109,20 +109,20 @@ def document(jobs: Iterable[Job], ref: str, title: str, scale: float) -> dict[st
     """The workflow as it would be written in YAML."""
     jobs = list(jobs)
     names = _names(jobs)
-    known = {job.name: job.id for job in jobs} | {job.id: job.id for job in jobs}
+    id_of = {job.name: job.id for job in jobs} | {job.id: job.id for job in jobs}
     needs: dict[str, dict[str, None]] = {
-        job.id: {known[parent]: None for parent in job.parents if parent in known} for job in jobs
+        job.id: {id_of[parent]: None for parent in job.parents if parent in id_of} for job in jobs
     }
     for job in jobs:
         for child in job.children:
-            if child in known:
-                needs[known[child]][job.id] = None
+            if child in id_of:
+                needs[id_of[child]][job.id] = None
     writers = {file: job.id for job in reversed(jobs) for file in job.writes}
     for job in jobs:
         if not needs[job.id]:
-            found = {writers[file] for file in job.reads if file in writers}
+            producers = {writers[file] for file in job.reads if file in writers}
             # A file that is changed in place has writers after its first readers.
-            needs[job.id] = dict.fromkeys(sorted(found - _after(job.id, needs)) if found else ())
+            needs[job.id] = dict.fromkeys(sorted(producers - _after(job.id, needs)) if producers else ())
     followed = {parent for before in needs.values() for parent in before}
     last = [job.id for job in jobs if job.id not in followed][-LAST:]
     return {
@@ -151,13 +151,13 @@ def document(jobs: Iterable[Job], ref: str, title: str, scale: float) -> dict[st
 def _names(jobs: Iterable[Job]) -> dict[str, str]:
     """A name for each task, which has to be a word."""
     names: dict[str, str] = {}
-    taken: Counter[str] = Counter()
+    uses: Counter[str] = Counter()
     for job in jobs:
         name = word = _word(job.name)
-        while name in taken:
-            taken[word] += 1
-            name = f"{word}_{taken[word]}"
-        taken[name] = 1
+        while name in uses:
+            uses[word] += 1
+            name = f"{word}_{uses[word]}"
+        uses[name] = 1
         names[job.id] = name
     return names
 
@@ -168,13 +168,13 @@ def _after(id: str, needs: Mapping[str, Iterable[str]]) -> set[str]:
     for child, parents in needs.items():
         for parent in parents:
             children.setdefault(parent, []).append(child)
-    found, left = {id}, [id]
-    while left:
-        for child in children.get(left.pop(), ()):
-            if child not in found:
-                found.add(child)
-                left.append(child)
-    return found
+    later, pending = {id}, [id]
+    while pending:
+        for child in children.get(pending.pop(), ()):
+            if child not in later:
+                later.add(child)
+                pending.append(child)
+    return later
 
 
 def _word(text: str) -> str:

@@ -268,9 +268,9 @@ def make_house(database: str, broker: str | None) -> Callable[..., Installation]
 @pytest.fixture(scope="session")
 def zygotes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygotes]:
     """Fork processes that are to be killed at a point of theirs."""
-    made = Zygotes(tmp_path_factory.mktemp("points"))
-    yield made
-    made.close()
+    zygote_pool = Zygotes(tmp_path_factory.mktemp("points"))
+    yield zygote_pool
+    zygote_pool.close()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -105,11 +105,11 @@ def versions_lock_briefly(path: PurePosixPath, text: str) -> Iterator[tuple[int,
     """After the baseline, tables may have any size, and replicas are at work on them, but for those that the file makes."""
     if not path.is_relative_to("migrations/versions") or path.parts[2].startswith("0001"):
         return
-    made = set(CREATED_TABLE.findall(text))
-    for pattern, what in LONG_LOCKS.items():
-        for found in re.finditer(pattern, text, re.IGNORECASE):
-            if found[1] not in made:
-                yield _line(text, found), f"{found[1]}: {what}"
+    tables = set(CREATED_TABLE.findall(text))
+    for pattern, fault in LONG_LOCKS.items():
+        for match in re.finditer(pattern, text, re.IGNORECASE):
+            if match[1] not in tables:
+                yield _line(text, match), f"{match[1]}: {fault}"
 
 
 def files_stay_small(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
@@ -131,11 +131,11 @@ def no_package_index(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]
 def functions_have_one_home(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
     """One function a file, of the same name, and none anywhere else in the migrations."""
     if path.is_relative_to("migrations/versions") and path.suffix in (".py", ".sql"):
-        for made in MADE.finditer(text):
-            yield _line(text, made), f"a {made[1]} in a migration: it belongs below {FUNCTIONS}"
+        for match in MADE.finditer(text):
+            yield _line(text, match), f"a {match[1]} in a migration: it belongs below {FUNCTIONS}"
     if not _is_function(path):
         return
-    names = [made[1] for made in CREATED.finditer(text)]
+    names = [match[1] for match in CREATED.finditer(text)]
     if names != [path.stem]:
         yield 1, f"makes {', '.join(names) or 'no function'}, where one of the file's name should be"
     elif not text.startswith("-- "):
@@ -143,12 +143,12 @@ def functions_have_one_home(path: PurePosixPath, text: str) -> Iterator[tuple[in
 
 
 def functions_stay_small(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
-    made = CREATED.search(text) if _is_function(path) else None
-    if made is None:
+    match = CREATED.search(text) if _is_function(path) else None
+    if match is None:
         return
-    lines = text[made.start() :].rstrip().count("\n") + 1
+    lines = text[match.start() :].rstrip().count("\n") + 1
     if lines > LONGEST_FUNCTION:
-        yield _line(text, made), f"{lines} lines; more than {LONGEST_FUNCTION} want to be several functions"
+        yield _line(text, match), f"{lines} lines; more than {LONGEST_FUNCTION} want to be several functions"
 
 
 def plans_are_chosen_by_profile(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
@@ -190,8 +190,8 @@ def sql_stands_in_the_store(path: PurePosixPath, text: str) -> Iterator[tuple[in
         if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or id(node) in docstrings:
             continue
         if SQL.match(node.value):
-            said = " ".join(node.value.split())[:50]
-            yield node.lineno, f"SQL outside of the store (it belongs in {SQL_ROOMS[0]}): {said}"
+            start = " ".join(node.value.split())[:50]
+            yield node.lineno, f"SQL outside of the store (it belongs in {SQL_ROOMS[0]}): {start}"
 
 
 def decisions_have_heads(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
@@ -225,8 +225,8 @@ def broken(root: Path, paths: list[str], rules: tuple[Rule, ...] = RULES) -> Ite
         except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
             continue  # a picture, a file just removed, a link to a folder
         for rule in rules:
-            for line, what in rule(PurePosixPath(name), text):
-                yield f"{name}:{line}: {what}"
+            for line, fault in rule(PurePosixPath(name), text):
+                yield f"{name}:{line}: {fault}"
 
 
 def tracked(root: Path) -> list[str]:
@@ -262,9 +262,9 @@ def _imported(text: str) -> Iterator[tuple[int, str]]:
 
 def _matches(pattern: re.Pattern[str], text: str, what: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(text.splitlines(), start=1):
-        found = pattern.search(line)
-        if found:
-            yield number, f"{what}: {found[0]}"
+        match = pattern.search(line)
+        if match:
+            yield number, f"{what}: {match[0]}"
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ def test_files_that_a_page_names_are_there(page: str) -> None:
     assert [name for name in sorted(named) if not any(ROOT.glob(name.rstrip("/")))] == []
 
 
-def test_each_room_says_in_its_first_sentence_what_it_is_for_and_what_is_not_there() -> None:
+def test_each_room_states_its_content_and_its_exclusions() -> None:
     rooms = [path for path in (ROOT / "common/penstock").iterdir() if (path / "__init__.py").exists()]
     assert rooms
     silent = [room.name for room in rooms if "Not here:" not in (room / "__init__.py").read_text()]

@@ -20,7 +20,7 @@ async def charge(order: int, amount: float) -> str:
     return f"{order}: {amount:g}"
 
 
-async def test_the_calls_of_the_page_start_what_they_say(
+async def test_the_calls_of_the_page_start_the_named_work(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PENSTOCK_DATABASE_URL", database)

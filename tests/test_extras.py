@@ -164,12 +164,12 @@ def test_a_client_with_a_broker_names_its_extra(lean: Path) -> None:
         "import penstock.store.migrate, penstock.client.http_client, penstock.cli; penstock.cli.build()",
     ],
 )
-def test_what_servers_run_is_there(servers: Path, script: str) -> None:
+def test_modules_that_servers_run_are_installed(servers: Path, script: str) -> None:
     ran = _run(servers, "-c", script)
     assert ran.returncode == 0, ran.stderr
 
 
-def test_the_command_line_says_what_to_install(lean: Path) -> None:
+def test_the_command_line_names_the_packages_to_install(lean: Path) -> None:
     ran = _run(lean, "-m", "penstock", "executions")
     expected = "error: this needs what is not installed: pip install 'penstock[cli]'\n"
     assert (ran.returncode, ran.stderr) == (2, expected)
@@ -185,7 +185,7 @@ def test_the_command_line_says_what_to_install(lean: Path) -> None:
         ("executions", "embedded"),
     ],
 )
-def test_a_part_that_is_not_there_says_what_to_install(
+def test_a_missing_part_names_the_package_to_install(
     servers: Path, command: str, extras: str, tmp_path: Path
 ) -> None:
     ran = _run(servers, "-m", "penstock", *command.split(), PENSTOCK_HOME=str(tmp_path))

@@ -172,7 +172,7 @@ def test_a_long_file_is_advice_and_breaks_no_rule(
         ("common/penstock/cli/a.py", 'def drop():\n    """Drop table after table."""\n    """Select a b."""'),
     ],
 )
-def test_what_keeps_the_rules_is_not_found(tmp_path: Path, path: str, text: str) -> None:
+def test_code_that_keeps_the_rules_is_not_reported(tmp_path: Path, path: str, text: str) -> None:
     assert _broken(tmp_path, path, text) == []
 
 

@@ -53,7 +53,7 @@ MADE = {
 
 
 @pytest.mark.parametrize("what", MADE)
-def test_what_it_does_to_a_function(what: str) -> None:
+def test_the_effects_on_a_function(what: str) -> None:
     made = {mutant.what: mutant for mutant in mutants("sample", SAMPLE)}
     changed = made[what].applied(SAMPLE)
     assert MADE[what] in changed

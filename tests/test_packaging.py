@@ -66,7 +66,7 @@ ALLOWED = re.compile(
 )
 
 
-def test_what_is_installed_may_be_passed_on() -> None:
+def test_installed_packages_may_be_passed_on() -> None:
     for name in _locked("requirements.txt"):
         about = metadata(name)
         said = [about["License-Expression"] or "", *about.get_all("Classifier", []), about["License"] or ""]
@@ -87,7 +87,7 @@ def test_the_wheel_has_every_module_and_nothing_else_at_its_top(wheel: set[str])
 
 
 @pytest.mark.parametrize("folder", ["migrations/", "examples/"])
-def test_the_wheel_has_every_migration_and_what_the_demo_runs(wheel: set[str], folder: str) -> None:
+def test_the_wheel_has_every_migration_and_the_files_of_the_demo(wheel: set[str], folder: str) -> None:
     wanted = {name for name in _tracked() if name.startswith(folder)}
     assert wanted
     data = {name.partition("/data/share/penstock/")[2] for name in wheel}
@@ -131,7 +131,7 @@ def test_tests_run_on_the_versions_that_are_installed_elsewhere() -> None:
     assert {name: compute[name] for name in dev.keys() & compute.keys()}.items() <= dev.items()
 
 
-def test_what_tests_and_services_load_brings_no_grammar_of_addresses() -> None:
+def test_packages_of_tests_and_services_bring_no_address_grammar() -> None:
     """`jsonschema` loads it where it is installed: more than a second, and a hundred thousand objects, for each process."""
     assert not {"rfc3987-syntax", "lark"} & (
         _locked("requirements.txt").keys() | _locked("requirements-dev.txt").keys()

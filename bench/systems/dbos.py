@@ -55,9 +55,9 @@ NOOP, STEP = DBOS.workflow(name="noop")(run), DBOS.step(name="step")(noop)
 CHAIN, FANOUT = DBOS.workflow(name="chain")(run_chain), DBOS.workflow(name="fanout")(run_fanout)
 
 
-def enqueue(workflow: str, queue: str, index: int, *more: int) -> WorkflowHandle[Any]:
+def enqueue(workflow: str, queue: str, index: int, *arguments: int) -> WorkflowHandle[Any]:
     options = {"queue_name": queue, "workflow_name": workflow, "workflow_id": f"t{index}", "app_version": "1"}
-    return _client.enqueue(options, index, *more)
+    return _client.enqueue(options, index, *arguments)
 
 
 def publish(index: int) -> WorkflowHandle[Any]:

@@ -156,8 +156,8 @@ async def recorded(first: int, count: int) -> list[tuple[int, float]]:
     ) as answer:
         answer.raise_for_status()
         rows = (await answer.json())["rows"]
-    found = [(_sent.get(row["id"], -1), row["ms"] / 1000) for row in rows]
-    return [(index, at) for index, at in found if first <= index < first + count]
+    times = [(_sent.get(row["id"], -1), row["ms"] / 1000) for row in rows]
+    return [(index, at) for index, at in times if first <= index < first + count]
 
 
 async def close() -> None:

@@ -122,8 +122,8 @@ async def fanout(first: int, count: int) -> None:
 async def recorded(first: int, count: int) -> list[tuple[int, float]]:
     """Close times, as the server's list of workflows has them."""
     listed = _client.list_workflows('WorkflowType="Noop" AND ExecutionStatus="Completed"', page_size=1000)
-    found = [(int(run.id[1:]), run.close_time.timestamp()) async for run in listed if run.close_time]
-    return [(index, at) for index, at in found if first <= index < first + count]
+    times = [(int(run.id[1:]), run.close_time.timestamp()) async for run in listed if run.close_time]
+    return [(index, at) for index, at in times if first <= index < first + count]
 
 
 async def close() -> None:

@@ -25,14 +25,14 @@ async def seconds(session: Session, order: str, tasks: int, count: int = SIZE) -
 
 async def chain(session: Session, effort: Effort) -> Measured:
     """100 steps, each after the one before."""
-    took = statistics.median([await seconds(session, "chain", SIZE) for _ in range(effort.flows)])
-    return {"seconds": (took, "s"), "ms_per_step": (1000 * took / SIZE, "ms")}
+    median = statistics.median([await seconds(session, "chain", SIZE) for _ in range(effort.flows)])
+    return {"seconds": (median, "s"), "ms_per_step": (1000 * median / SIZE, "ms")}
 
 
 async def durable(session: Session, effort: Effort) -> Measured:
     """100 steps of one durable function, each recorded before the next one begins."""
-    took = statistics.median([await seconds(session, "durable", SIZE) for _ in range(effort.flows)])
-    return {"seconds": (took, "s"), "ms_per_step": (1000 * took / SIZE, "ms")}
+    median = statistics.median([await seconds(session, "durable", SIZE) for _ in range(effort.flows)])
+    return {"seconds": (median, "s"), "ms_per_step": (1000 * median / SIZE, "ms")}
 
 
 async def durables(session: Session, effort: Effort) -> Measured:
@@ -43,19 +43,19 @@ async def durables(session: Session, effort: Effort) -> Measured:
 async def fanout(session: Session, effort: Effort) -> Measured:
     """One step, 100 at once, and one when all of these are done."""
     tasks = SIZE + 2
-    took = statistics.median([await seconds(session, "fanout", tasks) for _ in range(effort.flows)])
-    return {"seconds": (took, "s"), "tasks_per_second": (tasks / took, "1/s")}
+    median = statistics.median([await seconds(session, "fanout", tasks) for _ in range(effort.flows)])
+    return {"seconds": (median, "s"), "tasks_per_second": (tasks / median, "1/s")}
 
 
 async def with_costs(session: Session, order: str, count: int, tasks: int) -> Measured:
     """Once, with what it costs for each 1,000 of its tasks."""
     first = session.take(tasks)
-    before = await session.read()
+    reading = await session.read()
     began: float = (await session.order(order, first=first, count=count))["began"]
-    took = max(await session.ended(first, tasks)) - began
+    duration = max(await session.ended(first, tasks)) - began
     await asyncio.sleep(SETTLE)
-    cost = between(before, await session.read())
-    figures: Measured = {"seconds": (took, "s"), "tasks_per_second": (tasks / took, "1/s")}
+    cost = between(reading, await session.read())
+    figures: Measured = {"seconds": (duration, "s"), "tasks_per_second": (tasks / duration, "1/s")}
     return figures | cost_per_1000(cost, tasks)
 
 
@@ -67,13 +67,13 @@ async def wide(session: Session, effort: Effort) -> Measured:
 async def linear(session: Session, effort: Effort) -> Measured:
     """The same with 1,000, 10,000 and 50,000 at once, thrice: what each task takes, and how much more it is among
     10,000."""
-    each = {}
+    per_task = {}
     for count in SIZES:
         tasks = count + 2
-        took = [await seconds(session, "wide", tasks, count) for _ in range(3)]
-        each[count] = 1e6 * statistics.median(took) / tasks
-    figures: Measured = {f"us_per_task_{count}": (value, "us") for count, value in each.items()}
-    return figures | {"ratio": (each[SIZES[1]] / each[SIZES[0]], "1")}
+        durations = [await seconds(session, "wide", tasks, count) for _ in range(3)]
+        per_task[count] = 1e6 * statistics.median(durations) / tasks
+    figures: Measured = {f"us_per_task_{count}": (value, "us") for count, value in per_task.items()}
+    return figures | {"ratio": (per_task[SIZES[1]] / per_task[SIZES[0]], "1")}
 
 
 async def workflows(session: Session, effort: Effort) -> Measured:

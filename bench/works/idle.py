@@ -31,10 +31,10 @@ async def idle(session: Session, effort: Effort) -> Measured:
     upkeep, which counts as transactions too, stays off meanwhile."""
     async with _no_upkeep(session):
         await asyncio.sleep(LATE if session.system.postgres else 1)
-        before, began = await session.read(), await transactions(session.database, session.postgres)
+        reading, began = await session.read(), await transactions(session.database, session.postgres)
         await asyncio.sleep(effort.window)
         committed = await transactions(session.database, session.postgres) - began
-    cost = between(before, await session.read())
+    cost = between(reading, await session.read())
     own = sum(seconds for name, seconds in cost.cpu.items() if name in session.processes)
     core: Measured = {"core_percent": (100 * own / cost.seconds, "%")}
     if session.system.postgres:

@@ -20,12 +20,12 @@ async def rss(session: Session, effort: Effort) -> Measured:
     MiB before any other work but 200 no-ops, and the most while saturated."""
     await asyncio.sleep(2)
     idle = meters.memory(session.groups)
-    most = {name: sum(sizes) for name, sizes in idle.items()}
+    peaks = {name: sum(sizes) for name, sizes in idle.items()}
 
     async def watch() -> None:
         while True:
             for name, sizes in (await asyncio.to_thread(meters.memory, session.groups)).items():
-                most[name] = max(most[name], sum(sizes))
+                peaks[name] = max(peaks[name], sum(sizes))
             await asyncio.sleep(EACH)
 
     watching = asyncio.create_task(watch())
@@ -36,8 +36,8 @@ async def rss(session: Session, effort: Effort) -> Measured:
         with suppress(asyncio.CancelledError):
             await watching
     measured: Measured = {f"processes_{name}": (len(sizes), "1") for name, sizes in idle.items()}
-    for kind, found in (("idle", {name: sum(sizes) for name, sizes in idle.items()}), ("saturated", most)):
-        measured |= {f"{kind}_mib_{name}": (size, "MiB") for name, size in found.items()}
+    for kind, totals in (("idle", {name: sum(sizes) for name, sizes in idle.items()}), ("saturated", peaks)):
+        measured |= {f"{kind}_mib_{name}": (size, "MiB") for name, size in totals.items()}
         # The client is the user's own program.
-        measured[f"{kind}_mib_total"] = (sum(found.values()) - found["client"], "MiB")
+        measured[f"{kind}_mib_total"] = (sum(totals.values()) - totals["client"], "MiB")
     return measured

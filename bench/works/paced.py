@@ -20,21 +20,21 @@ async def paced(session: Session, call: str, rate: float, count: int, steps: int
     await asyncio.sleep(1)  # what the work before this one left behind
     tasks = count * (steps or 1)
     first = session.take(tasks)
-    before, counted = await session.read(), await session.counted()
+    reading, counted = await session.read(), await session.counted()
     order = {"call": call, "first": first, "count": count, "rate": rate, "steps": steps}
-    given = (await session.order("pace", **order))["given"]
-    ended = await session.ended(first, tasks)
+    answer = (await session.order("pace", **order))["given"]
+    end_times = await session.ended(first, tasks)
     recorded = await session.recorded(first, count) if call == "send" else None
     await asyncio.sleep(SETTLE)
-    cost = between(before, await session.read())
+    cost = between(reading, await session.read())
 
     def since_sent(name: str, times: list[float]) -> Measured:
-        return latency(name, [at - sent for at, sent in zip(times, given["sent"], strict=True)])
+        return latency(name, [at - sent for at, sent in zip(times, answer["sent"], strict=True)])
 
     if call == "result":
-        measured = since_sent("result", given["done"])
+        measured = since_sent("result", answer["done"])
     elif steps:
-        measured = since_sent("workflow", [max(ended[n : n + steps]) for n in range(0, tasks, steps)])
+        measured = since_sent("workflow", [max(end_times[n : n + steps]) for n in range(0, tasks, steps)])
     else:
         measured = since_sent("start", session.marks.begun(first, count))
         measured |= since_sent("recorded", recorded) if recorded else {}

@@ -17,18 +17,18 @@ FIRST_GUESS = 100
 async def run(session: Session, order: str, count: int) -> tuple[float, Measured]:
     """Do `count` at once; gives the seconds that it took, and the figures."""
     first = session.take(count)
-    before, counted = await session.read(), await session.counted()
+    reading, counted = await session.read(), await session.counted()
     answer = await session.order(order, first=first, count=count)
-    told = time.time()
+    answered_at = time.time()
     ends = await session.ended(first, count)
     recorded = None if order == "results" else await session.recorded(first, count)
     await asyncio.sleep(SETTLE)
-    cost = between(before, await session.read())
-    seconds = (told if order == "results" else max(recorded or ends)) - answer["began"]
-    found = cost_per_1000(cost, count) | own.between(counted, await session.counted())
+    cost = between(reading, await session.read())
+    seconds = (answered_at if order == "results" else max(recorded or ends)) - answer["began"]
+    measured = cost_per_1000(cost, count) | own.between(counted, await session.counted())
     if order == "results":
-        found |= latency("result", answer["given"])
-    return seconds, {"throughput": (count / seconds, "1/s")} | found
+        measured |= latency("result", answer["given"])
+    return seconds, {"throughput": (count / seconds, "1/s")} | measured
 
 
 async def as_many(session: Session, effort: Effort, order: str) -> Measured:
@@ -36,10 +36,10 @@ async def as_many(session: Session, effort: Effort, order: str) -> Measured:
     count, seconds = FIRST_GUESS, 0.0
     while True:
         seconds, measured = await run(session, order, count)
-        wanted = min(effort.most, int(count / seconds * effort.seconds))
-        if wanted < 2 * count:  # what was just measured is near enough to what was wanted
+        target_count = min(effort.most, int(count / seconds * effort.seconds))
+        if target_count < 2 * count:  # what was just measured is near enough to what was wanted
             return measured
-        count = wanted if seconds > effort.seconds / 8 else min(wanted, 4 * count)
+        count = target_count if seconds > effort.seconds / 8 else min(target_count, 4 * count)
 
 
 async def noop(session: Session, effort: Effort) -> Measured:

@@ -50,12 +50,12 @@ class Found:
 
 def measure(text: str) -> dict[str, Any]:
     """Lines, functions, classes, and the most complex function; for what does not parse, why."""
-    found = Found()
+    counts = Found()
     try:
         with PARSING, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of old code: invalid escapes and the like
             tree = ast.parse(text)
-        _branches(tree, found)
+        _branches(tree, counts)
     except (SyntaxError, ValueError, RecursionError) as error:
         return {
             "lines": text.count("\n"),
@@ -66,31 +66,31 @@ def measure(text: str) -> dict[str, Any]:
         }
     return {
         "lines": text.count("\n"),
-        "functions": found.functions,
-        "classes": found.classes,
-        "complexity": found.complexity,
-        "most_complex": {"name": found.most_name, "complexity": found.most},
+        "functions": counts.functions,
+        "classes": counts.classes,
+        "complexity": counts.complexity,
+        "most_complex": {"name": counts.most_name, "complexity": counts.most},
     }
 
 
-def _branches(node: ast.AST, found: Found) -> int:
+def _branches(node: ast.AST, counts: Found) -> int:
     """The branches in a node. On the way each function gets McCabe's number: how many ways lead through it, those of
     functions inside it included."""
     branches = 0
     for value in vars(node).values():  # as ast.iter_child_nodes, in half the time
         for child in value if isinstance(value, list) else (value,):
             if isinstance(child, WORTH_A_LOOK):
-                branches += _branches(child, found)
+                branches += _branches(child, counts)
     kind = type(node)
     if kind in BRANCHES:
         return branches + 1
     if isinstance(node, ast.BoolOp):
         return branches + len(node.values) - 1
     if isinstance(node, ast.ClassDef):
-        found.classes += 1
+        counts.classes += 1
     elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        found.functions += 1
-        found.complexity += branches + 1
-        if branches + 1 > found.most:
-            found.most, found.most_name = branches + 1, node.name
+        counts.functions += 1
+        counts.complexity += branches + 1
+        if branches + 1 > counts.most:
+            counts.most, counts.most_name = branches + 1, node.name
     return branches

@@ -41,8 +41,8 @@ def of_history(
     """All commits (newest first), together. Of a function that several commits changed, the newest measure counts."""
     functions: dict[tuple[str, str], int] = {}
     for commit in commits:
-        for found in commit["most_complex"]:
-            functions.setdefault((found["path"], found["name"]), found["complexity"])
+        for measure in commit["most_complex"]:
+            functions.setdefault((measure["path"], measure["name"]), measure["complexity"])
     changes = Counter(path for commit in commits for path in commit["paths"])
     return {
         "commits_with_python": len(commits),
@@ -50,15 +50,15 @@ def of_history(
         "lines_read": sum(commit["lines"] for commit in commits),
         "functions_read": sum(commit["functions"] for commit in commits),
         "most_complex": [
-            {"path": path, "name": name, "complexity": found}
-            for (path, name), found in sorted(functions.items(), key=lambda item: -item[1])[:MOST]
+            {"path": path, "name": name, "complexity": measure}
+            for (path, name), measure in sorted(functions.items(), key=lambda item: -item[1])[:MOST]
         ],
         "most_changed": [{"path": path, "commits": count} for path, count in changes.most_common(MOST)],
         "largest": sorted(large, key=lambda commit: -commit["lines"])[:MOST],
-        "words_in_documents": sum(found["words"] for found in documents),
+        "words_in_documents": sum(measure["words"] for measure in documents),
     }
 
 
 def _complexity(file: dict[str, Any]) -> int:
-    found: int = file.get("most_complex", {}).get("complexity", 0)
-    return found
+    complexity: int = file.get("most_complex", {}).get("complexity", 0)
+    return complexity

@@ -28,36 +28,38 @@ def events(folder: Path, *, commits: int, files: int) -> tuple[str, list[dict[st
     """Return the history in words, and as payloads of git.commit, newest first: at most so many commits, and of them as many
     as have so many Python files."""
     top = _git(folder, "rev-parse", "--show-toplevel").strip()
-    found = list(_commits(Path(top), commits)) if top else []
-    if len(found) >= FEW:
-        taken = _until(found, files)
-        return f"the {len(taken)} newest commits of {Path(top).name}", taken
-    taken = _until(list(_files(folder)), files)
-    why = "hardly any history" if found else "no git history"
-    return f"the files of {folder.name}, there being {why} here", taken
+    history = list(_commits(Path(top), commits)) if top else []
+    if len(history) >= FEW:
+        payloads = _until(history, files)
+        return f"the {len(payloads)} newest commits of {Path(top).name}", payloads
+    payloads = _until(list(_files(folder)), files)
+    why = "hardly any history" if history else "no git history"
+    return f"the files of {folder.name}, there being {why} here", payloads
 
 
 def content(folder: Path, commit: str, path: str) -> str:
     """A file as it was in a commit, or as it is. Raises FileNotFoundError."""
     if commit == NO_COMMIT:
         return (folder / path).read_text(errors="replace")
-    shown = subprocess.run(["git", "show", f"{commit}:{path}"], cwd=folder, capture_output=True, check=False)
-    if shown.returncode != 0:
-        raise FileNotFoundError(shown.stderr.decode(errors="replace").strip())
-    return shown.stdout.decode(errors="replace")
+    process = subprocess.run(
+        ["git", "show", f"{commit}:{path}"], cwd=folder, capture_output=True, check=False
+    )
+    if process.returncode != 0:
+        raise FileNotFoundError(process.stderr.decode(errors="replace").strip())
+    return process.stdout.decode(errors="replace")
 
 
 def _commits(folder: Path, limit: int) -> Iterator[dict[str, Any]]:
     log = ["log", "-n", str(limit), "--no-merges", "--no-renames", "--no-ext-diff", f"--format={FIELDS}"]
     # What a commit deleted counts, but cannot be looked at.
-    there = {}
+    present = {}
     for entry in _git(folder, *log, "--name-only", "--diff-filter=d").split("\0")[1:]:
         head, _, names = entry.partition("\n")
-        there[head.split("\t")[0]] = names.split("\n")
+        present[head.split("\t")[0]] = names.split("\n")
     for entry in _git(folder, *log, "--numstat").split("\0")[1:]:
         head, _, lines = entry.partition("\n")
         sha, at, subject = head.split("\t", 2)
-        left = there.get(sha, [])  # git leaves out commits that only deleted
+        remaining = present.get(sha, [])  # git leaves out commits that only deleted
         counts = [line.split("\t", 2) for line in lines.split("\n") if line]
         yield {
             "folder": str(folder),
@@ -67,8 +69,8 @@ def _commits(folder: Path, limit: int) -> Iterator[dict[str, Any]]:
             "files": len(counts),
             "insertions": sum(int(added) for added, _, _ in counts if added != "-"),
             "deletions": sum(int(removed) for _, removed, _ in counts if removed != "-"),
-            "python": [path for path in left if path.endswith(".py")][:PER_COMMIT],
-            "documents": [path for path in left if path.endswith(DOCUMENTS)],
+            "python": [path for path in remaining if path.endswith(".py")][:PER_COMMIT],
+            "documents": [path for path in remaining if path.endswith(DOCUMENTS)],
         }
 
 
@@ -89,23 +91,23 @@ def _files(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def _texts(folder: Path) -> Iterator[str]:
-    for here, folders, names in os.walk(folder):
+    for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".") and name not in NOT_OURS]
         for name in names:
-            path = Path(here, name)
+            path = Path(parent, name)
             if name.endswith((".py", *DOCUMENTS)) and path.is_file() and path.stat().st_size < LARGEST:
                 yield path.relative_to(folder).as_posix()
 
 
-def _until(found: list[dict[str, Any]], files: int) -> list[dict[str, Any]]:
-    taken: list[dict[str, Any]] = []
+def _until(payloads: list[dict[str, Any]], files: int) -> list[dict[str, Any]]:
+    selected: list[dict[str, Any]] = []
     count = 0
-    for payload in found:
+    for payload in payloads:
         count += len(payload["python"])
-        if taken and count > files:
+        if selected and count > files:
             break
-        taken.append(payload)
-    return taken
+        selected.append(payload)
+    return selected
 
 
 def _git(folder: Path, *words: str) -> str:

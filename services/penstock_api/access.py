@@ -63,17 +63,17 @@ class Guard(HTTPBearer):
             )
         return caller
 
-    async def caller_with(self, here: Backend, token: str | None) -> Caller | None:
+    async def caller_with(self, backend: Backend, token: str | None) -> Caller | None:
         """Return the caller with this token, and the caller of every scope where the API is open. None where the token names
         no caller."""
-        if here.settings.api_access == "open":
+        if backend.settings.api_access == "open":
             return ANYBODY
-        return await here.caller(token) if token is not None and token.startswith(access.PREFIX) else None
+        return await backend.caller(token) if token is not None and token.startswith(access.PREFIX) else None
 
     async def find_caller(self, request: Request) -> Caller:
         """Return the caller, whatever its scopes. Raises NotAuthenticated."""
-        here = backend_of(request)
-        if here.settings.api_access == "open":
+        backend = backend_of(request)
+        if backend.settings.api_access == "open":
             return ANYBODY
         token = token_in(request.headers.get("authorization", ""))
         is_token = token is not None
@@ -88,7 +88,7 @@ class Guard(HTTPBearer):
             )
         request.state.has_secret = True
         fits = is_token == secret.startswith(access.PREFIX)  # neither is good in the other's place
-        caller = await here.caller(secret) if fits else None
+        caller = await backend.caller(secret) if fits else None
         if caller is None:
             raise NotAuthenticated(
                 "this token or session is unknown, or has expired",
@@ -115,8 +115,8 @@ def still_lets_in(request: Request, guard: Any) -> Callable[[], Awaitable[None]]
 
 def token_in(authorization: str) -> str | None:
     """The token of this header. Not by HTTPBearer's own means, which make a model of it each time."""
-    scheme, _, given = authorization.partition(" ")
-    return given.strip() if scheme.lower() == "bearer" and given else None
+    scheme, _, credentials = authorization.partition(" ")
+    return credentials.strip() if scheme.lower() == "bearer" and credentials else None
 
 
 def must_have(caller: Caller, scope: str) -> Caller:
@@ -150,7 +150,7 @@ class GuardedRoute(APIRoute):
     A refusal is noted, too."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
-        guards = [one for one in options["dependencies"] if isinstance(one.dependency, Guard)]
+        guards = [depends for depends in options["dependencies"] if isinstance(depends.dependency, Guard)]
         if len(guards) != 1:
             raise TypeError(f"{path} does not say who may call it: dependencies=[READ], or another")
         self.guard: Guard = guards[0].dependency
@@ -238,8 +238,8 @@ async def _describe(change: audit.Change, request: Request) -> None:
 
 
 async def _caller(request: Request) -> Caller:
-    found: Caller = request.state.caller
-    return found
+    caller: Caller = request.state.caller
+    return caller
 
 
 Asked = Annotated[Caller, Depends(_caller)]

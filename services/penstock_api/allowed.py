@@ -22,18 +22,18 @@ Guarded = tuple[frozenset[str], re.Pattern[str], Guard | None, str]
 
 def table(app: FastAPI) -> list[Guarded]:
     """The routes of this app, in the order in which they are tried."""
-    found: list[Guarded] = []
+    guarded: list[Guarded] = []
     for route in iter_route_contexts(app.routes):
-        one: Any = route
-        pattern, _, _ = compile_path(one.path)
+        context: Any = route
+        pattern, _, _ = compile_path(context.path)
         guards = [
             (depends.dependency, *depends.scopes)
-            for depends in getattr(one.original_route, "dependencies", ())
+            for depends in getattr(context.original_route, "dependencies", ())
             if isinstance(depends.dependency, Guard)
         ]
         guard, scope = guards[0] if guards else (None, "")
-        found.append((frozenset(one.methods), pattern, guard, scope))
-    return found
+        guarded.append((frozenset(context.methods), pattern, guard, scope))
+    return guarded
 
 
 def allowed_to(request: Request) -> Allowed:
@@ -43,8 +43,8 @@ def allowed_to(request: Request) -> Allowed:
     caller: Caller | None = getattr(request.state, "caller", None)
     routes: list[Guarded] = request.app.state.routes
 
-    def allowed(asked: str, tenant: str | None = None) -> bool:
-        method, address = asked.split()[:2]
+    def allowed(call: str, tenant: str | None = None) -> bool:
+        method, address = call.split()[:2]
         for methods, pattern, guard, scope in routes:
             if method in methods and pattern.match(address):
                 return guard is None or (caller is not None and _lets_in(guard, caller, scope, tenant))

@@ -90,31 +90,31 @@ class Backend:
     async def caller(self, secret: str) -> Caller | None:
         """Return the caller with this secret of a token or a session; None where it has no owner."""
         now = asyncio.get_running_loop().time()
-        known = self._known.get(secret)
-        if known is not None and now - known[1] < KNOWN_FOR:
-            return known[0]
+        cached = self._known.get(secret)
+        if cached is not None and now - cached[1] < KNOWN_FOR:
+            return cached[0]
         find = find_caller if secret.startswith(PREFIX) else find_session_caller
         async with self.pool.session() as session:
-            found = await find(session, secret)
-        if found is None:
+            caller = await find(session, secret)
+        if caller is None:
             self._known.pop(secret, None)
         else:
             if len(self._known) >= MOST_KNOWN:
                 self.forget_callers()
-            self._known[secret] = (found, now)
-        return found
+            self._known[secret] = (caller, now)
+        return caller
 
     async def until_ended(self, id: UUID, seconds: float) -> None:
         """Wait for an execution to end, for so long at the most, and until this process is asked to stop. Raises NotFound."""
-        ended = asyncio.ensure_future(self.ends.ended(id))
+        end = asyncio.ensure_future(self.ends.ended(id))
         stopping = asyncio.ensure_future(self.changes.closed.wait())
         try:
-            await asyncio.wait({ended, stopping}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            if ended.done():
-                ended.result()
+            await asyncio.wait({end, stopping}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if end.done():
+                end.result()
         finally:
             stopping.cancel()
-            await cancel(ended)
+            await cancel(end)
 
     async def look_at_activity(self) -> Activity:
         """Return the number of recent ends, and the waits. All requests within a second share one query."""
@@ -126,8 +126,8 @@ class Backend:
 
 
 def backend_of(request: Request) -> Backend:
-    found: Backend = request.app.state.backend
-    return found
+    backend: Backend = request.app.state.backend
+    return backend
 
 
 async def _backend(request: Request) -> Backend:
@@ -149,10 +149,10 @@ Db = Annotated[Session, Depends(_session, scope="function")]
 
 
 async def _reading(request: Request, response: Response) -> AsyncIterator[Session]:
-    here = backend_of(request)
-    if here.standby is not None and await here.standby.is_near():
-        response.headers[BEHIND] = f"{here.behind:.3f}"
-    async with here.reading.session() as session:
+    backend = backend_of(request)
+    if backend.standby is not None and await backend.standby.is_near():
+        response.headers[BEHIND] = f"{backend.behind:.3f}"
+    async with backend.reading.session() as session:
         yield session
 
 

@@ -123,10 +123,10 @@ class Changes:
 
     async def _look(self) -> None:
         """Look until no client watches any more."""
-        seen: set[Change] = set()
+        delivered: set[Change] = set()
         at: datetime | None = None
         missed = False
-        took: deque[float] = deque(maxlen=LATELY)
+        durations: deque[float] = deque(maxlen=LATELY)
         loop = asyncio.get_running_loop()
         while self._watching:
             began = loop.time()
@@ -137,25 +137,25 @@ class Changes:
                     self._begun.set()
                     if missed:  # moves before this are unknown by now
                         self._tell(None)
-                found = await changes.after(self._session, at, MOST + len(seen) + 1)
+                batch = await changes.after(self._session, at, MOST + len(delivered) + 1)
             except Exception as error:
                 if not is_transient(error):
                     log.error("changes.failed", exc_info=error)
                 missed = True
                 await asyncio.sleep(TURN)
                 continue
-            new = [change for change in found if change not in seen]
+            new = [change for change in batch if change not in delivered]
             at = max(at, settled)
-            seen = {change for change in (*seen, *new) if change.at > at}
+            delivered = {change for change in (*delivered, *new) if change.at > at}
             if new:
                 self._tell(_last(new))
-            took.append(loop.time() - began)
+            durations.append(loop.time() - began)
             if len(new) > MOST:
-                for _ in range(math.ceil(min(LONGEST, took[-1] / SHARE) / PAUSE)):
+                for _ in range(math.ceil(min(LONGEST, durations[-1] / SHARE) / PAUSE)):
                     await asyncio.sleep(PAUSE)
                     self._tell(None)
                 at, missed = None, True
-            await asyncio.sleep(max(TURN, min(took) / USUAL_SHARE))
+            await asyncio.sleep(max(TURN, min(durations) / USUAL_SHARE))
 
     def _tell(self, turn: Turn) -> None:
         for queue in self._watching:
@@ -167,11 +167,11 @@ class Changes:
             queue.put_nowait(None)
 
 
-def _last(found: list[Change]) -> Turn:
+def _last(batch: list[Change]) -> Turn:
     """The last of each execution, oldest first; None where there are too many."""
-    if len(found) > MOST:
+    if len(batch) > MOST:
         return None
-    return list({change.id: change for change in found}.values())
+    return list({change.id: change for change in batch}.values())
 
 
 def _only(turn: Turn, watched: Watched) -> Turn:

@@ -63,10 +63,10 @@ def document_of(app: FastAPI) -> Document:
     if base():
         document["servers"] = [{"url": base()}]
     for _, operation in _operations(document):
-        for status, said in operation["responses"].items():
+        for status, response in operation["responses"].items():
             if status[0] in "45":
-                [content] = said["content"].values()
-                said["content"] = {KIND: content}
+                [content] = response["content"].values()
+                response["content"] = {KIND: content}
     return document
 
 
@@ -135,7 +135,9 @@ def _operation(path: str, method: str, operation: Document) -> Operation:
     ]
     body = operation.get("requestBody")
     answers = [
-        (status, _content(said)) for status, said in operation["responses"].items() if status[0] == "2"
+        (status, _content(response))
+        for status, response in operation["responses"].items()
+        if status[0] == "2"
     ]
     scopes = [scope for need in operation.get("security", ()) for names in need.values() for scope in names]
     return Operation(
@@ -149,14 +151,14 @@ def _operation(path: str, method: str, operation: Document) -> Operation:
     )
 
 
-def _content(said: Mapping[str, Any]) -> str:
-    return next((_type(one.get("schema", {})) for one in said.get("content", {}).values()), "")
+def _content(response: Mapping[str, Any]) -> str:
+    return next((_type(media.get("schema", {})) for media in response.get("content", {}).values()), "")
 
 
 def _fields(schema: Mapping[str, Any]) -> Iterator[Field]:
     required = schema.get("required", ())
-    for name, one in schema["properties"].items():
-        yield Field(name, _type(one), one.get("description", ""), name in required)
+    for name, field in schema["properties"].items():
+        yield Field(name, _type(field), field.get("description", ""), name in required)
 
 
 def _type(schema: Mapping[str, Any]) -> str:
@@ -164,7 +166,7 @@ def _type(schema: Mapping[str, Any]) -> str:
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     if "anyOf" in schema:
-        return " or ".join(dict.fromkeys(_type(one) for one in schema["anyOf"]))
+        return " or ".join(dict.fromkeys(_type(part) for part in schema["anyOf"]))
     if schema.get("type") == "array":
         return f"list of {_type(schema.get('items', {}))}"
     if "enum" in schema:

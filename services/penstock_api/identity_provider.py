@@ -79,7 +79,7 @@ class IdentityProvider:
             roles=roles_mapped(settings.oidc_roles),
         )
 
-    async def address(self, asked: Asked) -> str:
+    async def address(self, auth_request: Asked) -> str:
         """Return the address to send a person to. Raises ConnectionFailed, ConfigurationError."""
         described = await self._description()
         uri: str = prepare_grant_uri(
@@ -88,34 +88,36 @@ class IdentityProvider:
             "code",
             redirect_uri=self.back,
             scope=self.scopes,
-            state=asked.state,
-            nonce=asked.nonce,
-            code_challenge=create_s256_code_challenge(asked.verifier),  # type: ignore[no-untyped-call]
+            state=auth_request.state,
+            nonce=auth_request.nonce,
+            code_challenge=create_s256_code_challenge(auth_request.verifier),  # type: ignore[no-untyped-call]
             code_challenge_method="S256",
         )
         return uri
 
-    async def identify(self, asked: Asked, given: Mapping[str, str]) -> Identity:
+    async def identify(self, auth_request: Asked, query: Mapping[str, str]) -> Identity:
         """Identify the person that came back with this query. Raises NotAuthenticated, ConnectionFailed, ConfigurationError."""
-        if not hmac.compare_digest(given.get("state", "").encode("utf-8", "replace"), asked.state.encode()):
+        if not hmac.compare_digest(
+            query.get("state", "").encode("utf-8", "replace"), auth_request.state.encode()
+        ):
             raise _refused("this is not the answer to what was asked (another `state`)")
-        if "error" in given:
-            said = given.get("error_description") or given["error"]
-            raise _refused(f"the provider did not let you in: {said[:200]}")
-        if given.get("iss", self.issuer) != self.issuer:
+        if "error" in query:
+            reason = query.get("error_description") or query["error"]
+            raise _refused(f"the provider did not let you in: {reason[:200]}")
+        if query.get("iss", self.issuer) != self.issuer:
             raise _refused("another provider has answered (another `iss`)")
-        if not given.get("code"):
+        if not query.get("code"):
             raise _refused("the provider sent no code")
-        token = await self._token(given["code"], asked)
-        claims = await self._claims(token, asked)
+        token = await self._token(query["code"], auth_request)
+        claims = await self._claims(token, auth_request)
         return Identity(self.issuer, str(claims["sub"]), self._name(claims), self._roles(claims))
 
-    async def _token(self, code: str, asked: Asked) -> Mapping[str, Any]:
+    async def _token(self, code: str, auth_request: Asked) -> Mapping[str, Any]:
         described = await self._description()
-        known = described.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
-        method = "client_secret_basic" if "client_secret_basic" in known else "client_secret_post"
+        methods = described.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
+        method = "client_secret_basic" if "client_secret_basic" in methods else "client_secret_post"
         body = prepare_token_request(
-            "authorization_code", redirect_uri=self.back, code=code, code_verifier=asked.verifier
+            "authorization_code", redirect_uri=self.back, code=code, code_verifier=auth_request.verifier
         )
         headers = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
         uri, headers, body = ClientAuth(self.client_id, self.client_secret, method).prepare(  # type: ignore[no-untyped-call]
@@ -123,8 +125,8 @@ class IdentityProvider:
         )
         answer = await self._send("POST", uri, headers=headers, data=_fields(body))
         if answer.status_code in (400, 401):
-            said = _document(answer).get("error", "")
-            if said in ("invalid_client", "unauthorized_client"):
+            error_code = _document(answer).get("error", "")
+            if error_code in ("invalid_client", "unauthorized_client"):
                 raise ConfigurationError(
                     "the provider does not know this client, or its secret is another",
                     hint="Compare PENSTOCK_OIDC_CLIENT_ID and PENSTOCK_OIDC_CLIENT_SECRET with what it says.",
@@ -132,7 +134,7 @@ class IdentityProvider:
             raise _refused("the provider did not take its own code: it may be over, or used already")
         return _document(_good(answer))
 
-    async def _claims(self, token: Mapping[str, Any], asked: Asked) -> Mapping[str, Any]:
+    async def _claims(self, token: Mapping[str, Any], auth_request: Asked) -> Mapping[str, Any]:
         if not isinstance(token.get("id_token"), str):
             raise _refused("the provider sent no ID token")
         try:
@@ -145,7 +147,7 @@ class IdentityProvider:
                     "aud": {"essential": True, "value": self.client_id},
                 },
                 {
-                    "nonce": asked.nonce,
+                    "nonce": auth_request.nonce,
                     "client_id": self.client_id,
                     "access_token": token.get("access_token"),
                 },
@@ -177,19 +179,19 @@ class IdentityProvider:
                 self._described = (self._sound(_document(_good(await self._send("GET", where)))), now)
             return self._described[0]
 
-    def _sound(self, found: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _sound(self, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
         """Raises ConfigurationError."""
-        if found.get("issuer") != self.issuer:
+        if metadata.get("issuer") != self.issuer:
             raise ConfigurationError(
-                f"the provider calls itself {str(found.get('issuer'))[:200]!r}",
+                f"the provider calls itself {str(metadata.get('issuer'))[:200]!r}",
                 hint="PENSTOCK_OIDC_ISSUER has to be the very same, to the last slash.",
             )
         for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
-            if not is_tls_or_local(str(found.get(name, ""))):
+            if not is_tls_or_local(str(metadata.get(name, ""))):
                 raise ConfigurationError(
                     f"the provider's {name} is no https address", hint="Ask whoever runs the provider."
                 )
-        return found
+        return metadata
 
     async def _send(self, method: str, uri: str, **options: Any) -> httpx.Response:
         try:
@@ -217,12 +219,12 @@ class IdentityProvider:
 
     def _roles(self, claims: Mapping[str, Any]) -> Roles:
         """Return the roles that are mapped from the values of the claim, and no others."""
-        found: Any = claims
+        claim: Any = claims
         for part in self.roles_claim.split("."):
-            found = found.get(part) if isinstance(found, Mapping) else None
-        values = [found] if isinstance(found, str) else found if isinstance(found, list) else []
+            claim = claim.get(part) if isinstance(claim, Mapping) else None
+        values = [claim] if isinstance(claim, str) else claim if isinstance(claim, list) else []
         return tuple(
-            sorted({pair for one in values if isinstance(one, str) for pair in self.roles.get(one, ())})
+            sorted({pair for value in values if isinstance(value, str) for pair in self.roles.get(value, ())})
         )
 
 
@@ -238,10 +240,10 @@ def _good(answer: httpx.Response) -> httpx.Response:
 
 def _document(answer: httpx.Response) -> Mapping[str, Any]:
     try:
-        found = answer.json()
+        document = answer.json()
     except ValueError as error:
         raise _down() from error
-    return found if isinstance(found, Mapping) else {}
+    return document if isinstance(document, Mapping) else {}
 
 
 def _down() -> ConnectionFailed:

@@ -26,32 +26,32 @@ LOG_IN = "users_log_in"
 
 
 @router.post("/session")
-async def log_in(given: models.LogIn, request: Request, response: Response, here: Here) -> models.LoggedIn:
+async def log_in(body: models.LogIn, request: Request, response: Response, backend: Here) -> models.LoggedIn:
     """Begin a session: a cookie, always a new one. The one that came with this ends."""
     address = address_of(request)
     caller = people.LogInCaller(address, session_cookie.secret_of(request), request.is_disconnected)
     change = audit.Change(None, LOG_IN, request.url.path, details={"address": address})
     try:
         # Not a session of the pool: log-ins that hash a password would hold all of them.
-        session = here.client.session
+        session = backend.client.session
         with audit.begun(change):
-            begun = await people.log_in(
-                session, given.name, given.password.get_secret_value(), line=here.log_ins, caller=caller
+            new_session = await people.log_in(
+                session, body.name, body.password.get_secret_value(), line=backend.log_ins, caller=caller
             )
     except (NotAuthenticated, TooManyAttempts) as refused:
-        here.refused_log_ins.note(given.name, address, refused.message)
-        await here.refused_calls.note(None, address, LOG_IN, f"user:{given.name[:100]}", refused.message)
+        backend.refused_log_ins.note(body.name, address, refused.message)
+        await backend.refused_calls.note(None, address, LOG_IN, f"user:{body.name[:100]}", refused.message)
         raise
-    session_cookie.put(request, response, begun.secret, begun.expires_at)
-    return models.LoggedIn(name=begun.name, expires_at=begun.expires_at)
+    session_cookie.put(request, response, new_session.secret, new_session.expires_at)
+    return models.LoggedIn(name=new_session.name, expires_at=new_session.expires_at)
 
 
 @router.delete("/session", status_code=204)
-async def log_out(request: Request, response: Response, here: Here) -> None:
+async def log_out(request: Request, response: Response, backend: Here) -> None:
     """End the session of the cookie that came with this, if there is one."""
     secret = session_cookie.secret_of(request)
     if secret is not None:
-        async with here.pool.session() as session:
+        async with backend.pool.session() as session:
             await people.log_out(session, secret)
-        here.forget_callers()
+        backend.forget_callers()
     session_cookie.take_back(request, response)

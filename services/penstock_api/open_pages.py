@@ -85,14 +85,14 @@ class OpenPages:
         """The stream of the page `at`: as it is now, and again whenever it has changed, while `guard` raises nothing. In place of
         that an answer, where it is no page that changes, or cannot be shown."""
         since = datetime.now(UTC)
-        known = self._open.get(at)
-        moved = known.moved if known is not None else None
-        shown = await self._looks.look(at, render)
-        if shown.status_code != 200:
-            return shown
-        if not isinstance(shown, Page) or shown.live is None:
+        open_page = self._open.get(at)
+        moved = open_page.moved if open_page is not None else None
+        rendered = await self._looks.look(at, render)
+        if rendered.status_code != 200:
+            return rendered
+        if not isinstance(rendered, Page) or rendered.live is None:
             return Response(status_code=204)  # with which a browser does not ask again
-        return self._follow(at, shown, shown.live, since, known, moved, guard, render)
+        return self._follow(at, rendered, rendered.live, since, open_page, moved, guard, render)
 
     def end(self) -> None:
         """End all streams."""
@@ -101,7 +101,9 @@ class OpenPages:
 
     def _pace(self, page: _OpenPage) -> float:
         """Seconds until this page is rendered again."""
-        return max(LEAST, TIMES * page.takes, TIMES_ALL * sum(one.takes for one in self._open.values()))
+        return max(
+            LEAST, TIMES * page.takes, TIMES_ALL * sum(open_page.takes for open_page in self._open.values())
+        )
 
     async def _follow(
         self,
@@ -109,7 +111,7 @@ class OpenPages:
         first: Page,
         live: Live,
         since: datetime,
-        known: _OpenPage | None,
+        open_page: _OpenPage | None,
         moved: asyncio.Future[None] | None,
         guard: Guard,
         render: Render,
@@ -119,11 +121,11 @@ class OpenPages:
         if (page := self._open.get(at)) is None:
             page = self._open[at] = _OpenPage(self._changes, live, since, self._pace)
             moved = page.moved
-        elif page is not known:
+        elif page is not open_page:
             moved = None  # another stream has opened it meanwhile: one more look
         page.viewers += 1
         loop = asyncio.get_running_loop()
-        until, shown = loop.time() + LONGEST, first
+        until, current = loop.time() + LONGEST, first
         try:
             yield first.event
             while loop.time() < until:
@@ -135,11 +137,15 @@ class OpenPages:
                 moved = page.moved  # before the look: whatever that does not show any more leads to another
                 await guard()
                 began = loop.time()
-                found = await self._looks.look(at, render)
+                rendered = await self._looks.look(at, render)
                 page.took.append(loop.time() - began)
-                if isinstance(found, Page) and found.status_code == 200 and found.body != shown.body:
-                    shown, page.live = found, found.live or page.live
-                    yield shown.event
+                if (
+                    isinstance(rendered, Page)
+                    and rendered.status_code == 200
+                    and rendered.body != current.body
+                ):
+                    current, page.live = rendered, rendered.live or page.live
+                    yield current.event
         except (NotAuthenticated, NotAllowed):
             yield GONE
         finally:

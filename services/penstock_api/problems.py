@@ -99,8 +99,8 @@ async def _explained(_: Request, error: Exception) -> JSONResponse:
 
 def explained_to_callers(error: Exception) -> JSONResponse:
     """The answer that says what went wrong, and what to do next."""
-    known = explained(error)
-    status = next((STATUSES[kind] for kind in type(known).__mro__ if kind in STATUSES), 500)
+    explained_error = explained(error)
+    status = next((STATUSES[kind] for kind in type(explained_error).__mro__ if kind in STATUSES), 500)
     title = HTTPStatus(status).phrase
     if status == 500:  # what it says may be about the inside; the log has all of it
         instance = f"urn:uuid:{uuid4()}"
@@ -115,18 +115,18 @@ def explained_to_callers(error: Exception) -> JSONResponse:
             )
         )
     headers = {"www-authenticate": 'Bearer realm="penstock"'} if status == 401 else {}
-    if isinstance(known, errors.TooManyAttempts):
-        headers["retry-after"] = f"{known.seconds:.0f}"
+    if isinstance(explained_error, errors.TooManyAttempts):
+        headers["retry-after"] = f"{explained_error.seconds:.0f}"
     if status == 503:
-        log.warning("api.unavailable", reason=known.message)
+        log.warning("api.unavailable", reason=explained_error.message)
         headers["retry-after"] = "1"
     return answer(
         Problem(
-            type=f"urn:penstock:error:{type(known).__name__}",
+            type=f"urn:penstock:error:{type(explained_error).__name__}",
             title=title,
             status=status,
-            detail=known.message,
-            hint=known.hint,
+            detail=explained_error.message,
+            hint=explained_error.hint,
         ),
         headers,
     )
@@ -134,14 +134,14 @@ def explained_to_callers(error: Exception) -> JSONResponse:
 
 async def _invalid(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    faults = [Fault(at=dotted(one["loc"]), says=one["msg"]) for one in error.errors()[:20]]
-    said = "; ".join(f"{fault.at}: {fault.says}" for fault in faults)
+    faults = [Fault(at=dotted(item["loc"]), says=item["msg"]) for item in error.errors()[:20]]
+    detail = "; ".join(f"{fault.at}: {fault.says}" for fault in faults)
     return answer(
         Problem(
             type="urn:penstock:error:InvalidInput",
             title=HTTPStatus(422).phrase,
             status=422,
-            detail=said,
+            detail=detail,
             hint="/docs says what each request takes.",
             faults=faults,
         )

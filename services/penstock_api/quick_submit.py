@@ -97,14 +97,14 @@ async def answer(
     if len(body) != int(length):  # the client has left
         return again
     try:
-        given = submit.given.model_validate_json(body)
+        document = submit.given.model_validate_json(body)
     except ValidationError:
         return again
     response = Response(media_type=JSON)
     try:
         with tracing.received(headers):
-            said = await submit.endpoint(
-                given=given, here=backend, caller=caller, response=response, idempotency_key=key
+            result = await submit.endpoint(
+                given=document, here=backend, caller=caller, response=response, idempotency_key=key
             )
     except Exception as error:  # it may be stored: FastAPI's way would store it once more
         if isinstance(error, NotAllowed):
@@ -117,7 +117,7 @@ async def answer(
         if not isinstance(error, (PenstockError, *problems.OUTAGES)):
             raise  # as from any other route: the server of the app logs it
         return None
-    content = said.model_dump_json().encode()
+    content = result.model_dump_json().encode()
     await send(
         {"type": "http.response.start", "status": submit.status, "headers": _headers(response, content)}
     )

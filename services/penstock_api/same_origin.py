@@ -84,9 +84,9 @@ def with_headers(send: Send) -> Send:
 
     async def answered(message: Message) -> None:
         if message["type"] == "http.response.start":
-            given = message.get("headers", ())
-            known = {name.lower() for name, _ in given}
-            message["headers"] = [*given, *(one for one in HEADERS if one[0] not in known)]
+            headers = message.get("headers", ())
+            names = {name.lower() for name, _ in headers}
+            message["headers"] = [*headers, *(header for header in HEADERS if header[0] not in names)]
         await send(message)
 
     return answered
@@ -104,7 +104,9 @@ class SameOrigin:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        if said := refused(scope["method"], headers, loopback=self._loopback, netloc=self._netloc):
-            problem = Problem(title="Forbidden", status=403, detail=said, hint="Call it from its own pages.")
+        if reason := refused(scope["method"], headers, loopback=self._loopback, netloc=self._netloc):
+            problem = Problem(
+                title="Forbidden", status=403, detail=reason, hint="Call it from its own pages."
+            )
             return await answer(problem)(scope, receive, with_headers(send))
         await self._app(scope, receive, with_headers(send))

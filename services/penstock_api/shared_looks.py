@@ -25,9 +25,9 @@ class SharedLooks:
         """Return the page. `render` of the first client that asks for the same `page` renders it, in that client's task.
         Raises the errors of `render`."""
         while (coming := self._coming.get(page)) is not None:
-            shown = await asyncio.shield(coming)  # a client that leaves does not cancel it for the rest
-            if shown is not None:
-                return shown
+            response = await asyncio.shield(coming)  # a client that leaves does not cancel it for the rest
+            if response is not None:
+                return response
         return await self._render(page, render)
 
     def __len__(self) -> int:
@@ -46,11 +46,11 @@ class SharedLooks:
                 del self._coming[page]
             self._last[page] = loop.create_future()
             try:
-                shown = await render()
+                response = await render()
             finally:
                 loop.call_later(APART, self._let_the_next, page)
-            rendered.set_result(shown)
-            return shown
+            rendered.set_result(response)
+            return response
         except Exception as error:
             rendered.set_exception(error)
             rendered.exception()  # no other client may be left to receive the error

@@ -29,11 +29,11 @@ GITHUB_FIELD = "payload"
 
 @router.post("/hooks/{name}", status_code=202)
 async def call(
-    name: Annotated[str, Path(description="The webhook.")], request: Request, here: Here
+    name: Annotated[str, Path(description="The webhook.")], request: Request, backend: Here
 ) -> Published:
     """Publish what this call says as an event of the webhook's trigger. Its signature tells who calls; the same call again
     gives the same event."""
-    async with here.pool.session() as session:
+    async with backend.pool.session() as session:
         webhook = await webhooks.find(session, name)
         secret = await signing_secrets.of_webhook(session, name)
     raw = await request.body()
@@ -46,7 +46,7 @@ async def call(
     if webhook.payload is not None:
         names = {"body": body, "headers": headers, "query": dict(request.query_params)}
         payload = compile_template(orjson.loads(webhook.payload))(names)
-    id = await here.client.publishing.publish(
+    id = await backend.client.publishing.publish(
         webhook.trigger,
         payload,
         key=webhook_signatures.key_of(webhook, headers, raw, body),

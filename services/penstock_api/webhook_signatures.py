@@ -34,8 +34,8 @@ def _secret(webhook: Webhook, secret: str, headers: Headers, body: bytes, now: f
 
 
 def _github(webhook: Webhook, secret: str, headers: Headers, body: bytes, now: float) -> bool:
-    wanted = "sha256=" + _hmac(secret.encode(), body).hex()
-    return _same(headers.get("x-hub-signature-256", ""), wanted)
+    expected = "sha256=" + _hmac(secret.encode(), body).hex()
+    return _same(headers.get("x-hub-signature-256", ""), expected)
 
 
 def _stripe(webhook: Webhook, secret: str, headers: Headers, body: bytes, now: float) -> bool:
@@ -43,17 +43,17 @@ def _stripe(webhook: Webhook, secret: str, headers: Headers, body: bytes, now: f
     at = next((value for name, _, value in parts if name == "t"), "")
     if not _is_fresh(at, now):
         return False
-    wanted = _hmac(secret.encode(), at.encode() + b"." + body).hex()
-    return any(_same(value, wanted) for name, _, value in parts if name == "v1")
+    expected = _hmac(secret.encode(), at.encode() + b"." + body).hex()
+    return any(_same(value, expected) for name, _, value in parts if name == "v1")
 
 
 def _standard(webhook: Webhook, secret: str, headers: Headers, body: bytes, now: float) -> bool:
     id, at = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     if not id or not _is_fresh(at, now):
         return False
-    wanted = signature(secret, id, at, body)
-    given = [word.partition(",") for word in headers.get("webhook-signature", "").split()]
-    return any(_same(value, wanted) for version, _, value in given if version == "v1")
+    expected = signature(secret, id, at, body)
+    signatures = [word.partition(",") for word in headers.get("webhook-signature", "").split()]
+    return any(_same(value, expected) for version, _, value in signatures if version == "v1")
 
 
 CHECKS: dict[str, Callable[[Webhook, str, Headers, bytes, float], bool]] = {
@@ -82,9 +82,9 @@ def _hmac(key: bytes, text: bytes) -> bytes:
     return hmac.new(key, text, hashlib.sha256).digest()
 
 
-def _same(one: str, other: str) -> bool:
+def _same(first: str, other: str) -> bool:
     """In the same time, wherever they differ."""
-    return hmac.compare_digest(one.encode(), other.encode())
+    return hmac.compare_digest(first.encode(), other.encode())
 
 
 def _is_fresh(at: str, now: float) -> bool:

@@ -71,12 +71,12 @@ async def partition(session: Session, name: str, folder: Path, format: str) -> P
     return file
 
 
-def rows(found: Sequence[Row], name: str, columns: Sequence[Column], folder: Path, format: str) -> Path:
+def rows(batch: Sequence[Row], name: str, columns: Sequence[Column], folder: Path, format: str) -> Path:
     """Write these rows, of which there is a part each time, into a file of their own."""
     file = _file(folder, f"{name}_{secrets.token_hex(8)}", format)
     unfinished = _unfinished(file)
     writer = _writer(unfinished, columns, format)
-    writer.write(found)
+    writer.write(batch)
     writer.close()
     _finish(unfinished, file)
     return file

@@ -19,5 +19,5 @@ class Tally:
 
 def tally(of: Cached) -> Tally:
     """Return the tally of the replica."""
-    found: Tally = of.cache.setdefault("events.counts", Tally())
-    return found
+    replica_tally: Tally = of.cache.setdefault("events.counts", Tally())
+    return replica_tally

@@ -13,12 +13,12 @@ from penstock.tracing import Span
 from penstock.tracing.spans import EVENT, RULE, above, event_span, rule_span
 
 
-def send(found: Sequence[Event], matches: Sequence[NewEnforcement], began: datetime) -> None:
+def send(batch: Sequence[Event], matches: Sequence[NewEnforcement], began: datetime) -> None:
     """Send the spans of traced events. A batch that is handled again sends them again, under the same ids."""
-    if not tracing.is_on() or all(event.trace is None for event in found):
+    if not tracing.is_on() or all(event.trace is None for event in batch):
         return
-    ended = datetime.now(UTC)
-    for event in found:
+    now = datetime.now(UTC)
+    for event in batch:
         trace = tracing.trace_of(orjson.loads(event.trace)) if event.trace is not None else None
         if trace is None:
             continue
@@ -26,10 +26,10 @@ def send(found: Sequence[Event], matches: Sequence[NewEnforcement], began: datet
         of_event = {"penstock.event.id": str(event.id), "penstock.tenant": event.tenant}
         attributes = {"penstock.trigger": event.trigger, **of_event}
         name = f"{EVENT} {event.trigger}"
-        tracing.send(Span(name, "consumer", trace, own, above(own, trace), began, ended, attributes))
+        tracing.send(Span(name, "consumer", trace, own, above(own, trace), began, now, attributes))
         for match in (match for match in matches if match.event_id == event.id):
             id, name = rule_span(event.id, match.rule), f"{RULE} {match.rule}"
             attributes = {"penstock.rule": match.rule, **of_event}
             if match.error is None:
                 attributes["penstock.execution.id"] = str(match.id)
-            tracing.send(Span(name, "internal", trace, id, own, began, ended, attributes, error=match.error))
+            tracing.send(Span(name, "internal", trace, id, own, began, now, attributes, error=match.error))

@@ -41,16 +41,16 @@ async def complete_waits(tx: Transaction, events: Sequence[Event]) -> None:
     completed: list[CompletedWait] = []
     failed: dict[UUID, str] = {}
     for wait in await waits.read_open(tx, by_kind):
-        for event, seen in by_kind[wait.kind]:
+        for event, namespace in by_kind[wait.kind]:
             if event.created_at < wait.since:
                 continue
             try:
-                fits = matches(wait.filter, wait.bound, seen)
+                fits = matches(wait.filter, wait.bound, namespace)
             except ExpressionError as error:
                 failed[wait.execution] = f"its filter failed with event {event.id}: {error.message}"
                 continue
             if fits:
-                result = orjson.dumps(seen).decode()
+                result = orjson.dumps(namespace).decode()
                 completed.append(CompletedWait(wait.execution, result, f"met by event {event.id}"))
                 failed.pop(wait.execution, None)
                 break
@@ -63,19 +63,19 @@ async def complete_waits(tx: Transaction, events: Sequence[Event]) -> None:
 async def _by_kind(tx: Transaction, events: Sequence[Event]) -> dict[WaitKind, list[SeenEvent]]:
     """The events, oldest first, by all kinds of waits that they may fit."""
     paths = {
-        trigger: [(path, orjson.loads(path)) for path in found]
-        for trigger, found in (await waits.read_paths(tx, sorted({e.trigger for e in events}))).items()
+        trigger: [(path, orjson.loads(path)) for path in texts]
+        for trigger, texts in (await waits.read_paths(tx, sorted({e.trigger for e in events}))).items()
     }
     by_kind: dict[WaitKind, list[SeenEvent]] = {}
     for event in sorted(events, key=attrgetter("created_at", "id")):
-        seen = event_namespace(event, orjson.loads(event.payload))
+        namespace = event_namespace(event, orjson.loads(event.payload))
         trigger, tenant = event.trigger, event.tenant
-        by_kind.setdefault(WaitKind(trigger, tenant), []).append((event, seen))
+        by_kind.setdefault(WaitKind(trigger, tenant), []).append((event, namespace))
         for path, steps in paths.get(trigger, ()):
             try:
-                key = key_of(value_at(steps, seen))
+                key = key_of(value_at(steps, namespace))
             except LookupError:
                 continue
             if key is not None:
-                by_kind.setdefault(WaitKind(trigger, tenant, path, key), []).append((event, seen))
+                by_kind.setdefault(WaitKind(trigger, tenant, path, key), []).append((event, namespace))
     return by_kind

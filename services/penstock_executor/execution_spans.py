@@ -20,23 +20,27 @@ MOST_LINKS = 100
 """Tasks that the span of an execution is linked to, at the most."""
 
 
-async def spans_of(tx: Transaction, ended: list[TracedExecution]) -> list[Span]:
+async def spans_of(tx: Transaction, executions: list[TracedExecution]) -> list[Span]:
     """Return the spans of these executions, and of those of their attempts that were lost with a worker."""
-    found: list[Span] = []
+    spans: list[Span] = []
     traces: dict[UUID, tuple[TracedExecution, Trace]] = {}
-    joined = await _joined(tx, ended)
-    for row in ended:
+    joined = await _joined(tx, executions)
+    for row in executions:
         origin = orjson.loads(row.origin)
         trace = trace_of(origin["trace"])
         if trace is not None:
             traces[row.id] = row, trace
-            found.append(_span(row, origin, trace, _links(origin, trace, joined.get(row.id, []))))
-    again = [row.id for row in ended if row.attempt > 1 or row.status != COMPLETED]
+            spans.append(_span(row, origin, trace, _links(origin, trace, joined.get(row.id, []))))
+    again = [row.id for row in executions if row.attempt > 1 or row.status != COMPLETED]
     if again:
-        since = min(row.created_at for row in ended)
-        lost = await untraced.lost_attempts(tx, again, since)
-        found += [_lost(one, *traces[one.execution_id]) for one in lost if one.execution_id in traces]
-    return found
+        since = min(row.created_at for row in executions)
+        attempts = await untraced.lost_attempts(tx, again, since)
+        spans += [
+            _lost(attempt, *traces[attempt.execution_id])
+            for attempt in attempts
+            if attempt.execution_id in traces
+        ]
+    return spans
 
 
 def _span(row: TracedExecution, origin: dict[str, Any], trace: Trace, links: list[Trace]) -> Span:
@@ -71,34 +75,40 @@ def _parent(row: TracedExecution, origin: dict[str, Any], trace: Trace) -> int |
     return above(execution_span(row.id), trace)
 
 
-async def _joined(tx: Transaction, ended: list[TracedExecution]) -> dict[UUID, list[UUID]]:
+async def _joined(tx: Transaction, executions: list[TracedExecution]) -> dict[UUID, list[UUID]]:
     """Return the preceding executions of each of these that is a task with predecessors."""
     tasks = [
-        (row, row.workflow, row.task) for row in ended if row.workflow is not None and row.task is not None
+        (row, row.workflow, row.task)
+        for row in executions
+        if row.workflow is not None and row.task is not None
     ]
     plans = await read_plans(tx, {workflow for _, workflow, _ in tasks})
-    before: list[tuple[TracedExecution, str]] = []
+    predecessors: list[tuple[TracedExecution, str]] = []
     for row, workflow, task in tasks:
         plan = plans[workflow]
-        before += [(row, plan.graph[source].name) for source in plan.graph[plan.index(task)].sources]
-    return await untraced.joined(tx, before, MOST_LINKS) if before else {}
+        predecessors += [(row, plan.graph[source].name) for source in plan.graph[plan.index(task)].sources]
+    return await untraced.joined(tx, predecessors, MOST_LINKS) if predecessors else {}
 
 
 def _links(origin: dict[str, Any], trace: Trace, joined: list[UUID]) -> list[Trace]:
     """The run that this is a re-run of; and what it comes after, in the same trace."""
-    links = [link for one in origin["trace"].get("links", ()) if (link := trace_of({"traceparent": one}))]
+    links = [
+        link
+        for traceparent in origin["trace"].get("links", ())
+        if (link := trace_of({"traceparent": traceparent}))
+    ]
     return links + [Trace(trace.trace_id, execution_span(id), True) for id in joined[:MOST_LINKS]]
 
 
-def _lost(lost: LostAttempt, row: TracedExecution, trace: Trace) -> Span:
+def _lost(attempt: LostAttempt, row: TracedExecution, trace: Trace) -> Span:
     attributes = {
         "penstock.execution.id": str(row.id),
         "penstock.action": row.action,
-        "penstock.attempt": lost.attempt,
+        "penstock.attempt": attempt.attempt,
         "penstock.outcome": "lost",
-        "penstock.worker.id": lost.worker_id,
-        "penstock.worker.name": lost.worker,
+        "penstock.worker.id": attempt.worker_id,
+        "penstock.worker.name": attempt.worker,
     }
-    own, parent = attempt_span(row.id, lost.attempt), execution_span(row.id)
+    own, parent = attempt_span(row.id, attempt.attempt), execution_span(row.id)
     name, error = f"{ATTEMPT} {row.action}", "its worker was lost"
-    return Span(name, "consumer", trace, own, parent, lost.began, lost.ended, attributes, error=error)
+    return Span(name, "consumer", trace, own, parent, attempt.began, attempt.ended, attributes, error=error)

@@ -41,10 +41,10 @@ class InstallationCollector(Collector):
 
 def shown(parts: Parts) -> InstallationCollector:
     """Return the collector of the replica."""
-    found: InstallationCollector = parts.database.cache.setdefault(
+    collector: InstallationCollector = parts.database.cache.setdefault(
         "installation.metrics", InstallationCollector()
     )
-    return found
+    return collector
 
 
 def _waiting(of: Figures) -> Iterable[Metric]:
@@ -73,15 +73,15 @@ def waits_for(work: Work) -> str | None:
 
 
 def _routes(of: Figures) -> Iterable[Metric]:
-    given = [
-        (one.queue.removeprefix(WORK), one)
-        for one in of.work
-        if one.kind == "action" and one.queue is not None
+    work_by_route = [
+        (row.queue.removeprefix(WORK), row)
+        for row in of.work
+        if row.kind == "action" and row.queue is not None
     ]
     # Each figure has each route: what PromQL adds up is nothing where one of the two is missing.
-    routes = sorted({crew.route for crew in of.crews} | {route for route, _ in given})
+    routes = sorted({crew.route for crew in of.crews} | {route for route, _ in work_by_route})
     ready, running, oldest = dict.fromkeys(routes, 0), dict.fromkeys(routes, 0), dict.fromkeys(routes, 0.0)
-    for route, work in given:
+    for route, work in work_by_route:
         if work.status in (SCHEDULED, QUEUED):
             ready[route] += work.count
             oldest[route] = max(oldest[route], work.oldest)
@@ -94,7 +94,7 @@ def _routes(of: Figures) -> Iterable[Metric]:
     yield _gauge("route_oldest_seconds", oldest)
     yield _gauge("route_workers", workers)
     yield _gauge("route_slots", slots)
-    yield gauge("processes", {(one.kind, one.state): one.count for one in of.processes})
+    yield gauge("processes", {(row.kind, row.state): row.count for row in of.processes})
 
 
 def _messages(of: Figures) -> Iterable[Metric]:
@@ -102,26 +102,26 @@ def _messages(of: Figures) -> Iterable[Metric]:
     yield gauge("outbox_oldest_seconds", {(): of.outbox_oldest})
     yield gauge("events_waiting", {(): of.unmatched_events})
     yield gauge("ends_waiting", {(): of.untold_ends})
-    yield gauge("dead_letters_kept", {(one.queue, one.reason): one.count for one in of.letters})
+    yield gauge("dead_letters_kept", {(row.queue, row.reason): row.count for row in of.letters})
 
 
 def _ends(of: Figures) -> Iterable[Metric]:
     total: dict[str, int] = {}
-    for one in of.ended:
-        total[one.action] = total.get(one.action, 0) + one.count
+    for row in of.ended:
+        total[row.action] = total.get(row.action, 0) + row.count
     named = set(sorted(total, key=lambda action: -total[action])[:ACTIONS])
     counts: dict[tuple[str, ...], float] = {}
-    for one in of.ended:
-        of_both = (one.action if one.action in named else OTHER, one.status)
-        counts[of_both] = counts.get(of_both, 0) + one.count
+    for row in of.ended:
+        of_both = (row.action if row.action in named else OTHER, row.status)
+        counts[of_both] = counts.get(of_both, 0) + row.count
     yield counter("executions_ended", counts)
-    took = histogram("execution_seconds")
+    durations = histogram("execution_seconds")
     for action, times in of.took.items():
         if action in named:
             edges = [*(f"{edge:g}" for edge in BUCKETS), "+Inf"]
             buckets = list(zip(edges, accumulate(times.counts), strict=True))
-            took.add_metric([action], buckets, times.seconds)
-    yield took
+            durations.add_metric([action], buckets, times.seconds)
+    yield durations
 
 
 def _gauge(name: str, values: Mapping[str, float]) -> Metric:

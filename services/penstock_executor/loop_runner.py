@@ -48,9 +48,9 @@ async def run_loop(loop: Loop, parts: Parts, stop: asyncio.Event, woken: asyncio
             woken.clear()
         try:
             with seconds.time():
-                more = await loop.turn(parts, session)
+                outcome = await loop.turn(parts, session)
             failures = 0
-            pause = more if more is not False else interval * random.uniform(0.8, 1.2)
+            pause = outcome if outcome is not False else interval * random.uniform(0.8, 1.2)
             wait = 0 if pause is True else pause
         except Exception as error:
             failures += 1

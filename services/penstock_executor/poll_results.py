@@ -33,15 +33,15 @@ class Found:
     error: str | None = None
 
 
-async def settle(tx: Transaction, ended: polls.EndedCall) -> Found:
+async def settle(tx: Transaction, ended_call: polls.EndedCall) -> Found:
     """Take in a call that has ended; the transaction holds its poll trigger."""
-    trigger, call = ended.trigger, ended.execution_id
-    found = await _read(tx, trigger, ended.end or await polls.archived(tx, call))
-    await _store(tx, trigger, found)
-    for number, (payload, reason) in enumerate(found.refused):
+    trigger, call = ended_call.trigger, ended_call.execution_id
+    result = await _read(tx, trigger, ended_call.end or await polls.archived(tx, call))
+    await _store(tx, trigger, result)
+    for number, (payload, reason) in enumerate(result.refused):
         await _put_aside(tx, trigger, call, number, payload, reason)
-    await polls.settle(tx, trigger, call, found.state, len(found.events), found.error)
-    return found
+    await polls.settle(tx, trigger, call, result.state, len(result.events), result.error)
+    return result
 
 
 async def _read(tx: Transaction, trigger: str, end: polls.CallEnd | None) -> Found:
@@ -49,24 +49,24 @@ async def _read(tx: Transaction, trigger: str, end: polls.CallEnd | None) -> Fou
         return Found(error="its call was lost: no execution of it is there any more")
     if end.status != COMPLETED:
         error = orjson.loads(end.error) if end.error else {}
-        said = ": ".join(str(error[name]) for name in ("type", "message") if error.get(name))
-        return Found(error=(said or f"its call ended as {end.status}")[:1000])
-    given = orjson.loads(end.result) if end.result else None
-    if not isinstance(given, dict) or not isinstance(given.get("events"), list):
+        message = ": ".join(str(error[name]) for name in ("type", "message") if error.get(name))
+        return Found(error=(message or f"its call ended as {end.status}")[:1000])
+    document = orjson.loads(end.result) if end.result else None
+    if not isinstance(document, dict) or not isinstance(document.get("events"), list):
         return Found(error="the result of its call is no list of events and a state")
-    found = Found(state=orjson.dumps(given.get("state") or {}).decode())
+    result = Found(state=orjson.dumps(document.get("state") or {}).decode())
     schema = await _schema(tx, trigger)
-    for payload in given["events"]:
+    for payload in document["events"]:
         try:
-            found.events.append(schema.check(payload, what="payload"))
+            result.events.append(schema.check(payload, what="payload"))
         except InvalidInput as error:
-            found.refused.append((payload, f"InvalidInput: payload of {trigger}: {error.message}"))
-    if found.refused:
-        found.error = (
-            f"{len(found.refused)} of {len(given['events'])} events were refused (see `penstock dead-letters list`), "
-            f"the first one: {found.refused[0][1]}"
+            result.refused.append((payload, f"InvalidInput: payload of {trigger}: {error.message}"))
+    if result.refused:
+        result.error = (
+            f"{len(result.refused)} of {len(document['events'])} events were refused (see `penstock dead-letters list`), "
+            f"the first one: {result.refused[0][1]}"
         )[:1000]
-    return found
+    return result
 
 
 async def _schema(tx: Transaction, trigger: str) -> Schema:
@@ -74,9 +74,9 @@ async def _schema(tx: Transaction, trigger: str) -> Schema:
     return Schema(orjson.loads(rows[0].body).get("schema") if rows else None)
 
 
-async def _store(tx: Transaction, trigger: str, found: Found) -> None:
-    if found.events:
-        new = [_event(trigger, payload) for payload in found.events]
+async def _store(tx: Transaction, trigger: str, result: Found) -> None:
+    if result.events:
+        new = [_event(trigger, payload) for payload in result.events]
         await events.store(tx, new, matched=False)
 
 

@@ -29,11 +29,11 @@ class Tally:
 
     def tell(self) -> dict[str, int]:
         """Return the failures since the last call, and mark them as reported."""
-        told, self.untold = dict(self.untold), Counter()
-        return told
+        failures, self.untold = dict(self.untold), Counter()
+        return failures
 
 
 def tally(of: Cached) -> Tally:
     """Return the tally of the replica."""
-    found: Tally = of.cache.setdefault("rules.failures", Tally())
-    return found
+    replica_tally: Tally = of.cache.setdefault("rules.failures", Tally())
+    return replica_tally

@@ -41,8 +41,8 @@ class Tally:
 
 def tally(parts: Parts) -> Tally:
     """Return the tally of the replica."""
-    found: Tally = parts.database.cache.setdefault("schedules.tally", Tally())
-    return found
+    replica_tally: Tally = parts.database.cache.setdefault("schedules.tally", Tally())
+    return replica_tally
 
 
 def gauges(parts: Parts) -> dict[str, Callable[[], float]]:

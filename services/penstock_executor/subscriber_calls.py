@@ -28,10 +28,10 @@ def addresses(settings: Settings) -> Addresses:
     return Addresses(words, named="PENSTOCK_PRIVATE_SUBSCRIBERS")
 
 
-def connections(settings: Settings, most: int) -> httpcore.AsyncConnectionPool:
+def connections(settings: Settings, limit: int) -> httpcore.AsyncConnectionPool:
     """Reaches public addresses, and those that the operator allows; proxies of the environment are not used."""
     return httpcore.AsyncConnectionPool(
-        ssl_context=trusted(), max_connections=most, network_backend=GuardedNetwork(addresses(settings))
+        ssl_context=trusted(), max_connections=limit, network_backend=GuardedNetwork(addresses(settings))
     )
 
 

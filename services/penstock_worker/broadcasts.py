@@ -26,12 +26,12 @@ async def obey_broadcasts(transport: Transport, session: Session, runner: Runner
     subscription = await transport.listen()
     try:
         while deliveries := await subscription.receive(100):
-            told = read(deliveries)
-            for one in told:
-                if isinstance(one, WorkParked):
-                    runner.parked.parked(one.queue)
+            broadcasts = read(deliveries)
+            for broadcast in broadcasts:
+                if isinstance(broadcast, WorkParked):
+                    runner.parked.parked(broadcast.queue)
             held = runner.slots.held()
-            running = [id for id in named(told) if id in held]
+            running = [id for id in named(broadcasts) if id in held]
             if running:
                 runner.cancel(await attempts.canceling(session, running))
     finally:
@@ -40,15 +40,19 @@ async def obey_broadcasts(transport: Transport, session: Session, runner: Runner
 
 def read(deliveries: Sequence[Delivery]) -> list[Told]:
     """Parse the broadcasts to workers."""
-    told: list[Told] = []
+    broadcasts: list[Told] = []
     for delivery in deliveries:
         try:
-            told.append(TOLD.validate_json(delivery.body))
+            broadcasts.append(TOLD.validate_json(delivery.body))
         except ValueError:
             log.debug("worker.unknown_broadcast")
-    return told
+    return broadcasts
 
 
-def named(told: Sequence[Told]) -> list[UUID]:
+def named(broadcasts: Sequence[Told]) -> list[UUID]:
     """The executions that are to be cancelled, each once."""
-    return list(dict.fromkeys(id for one in told if isinstance(one, CancelRequested) for id in one.ids))
+    return list(
+        dict.fromkeys(
+            id for broadcast in broadcasts if isinstance(broadcast, CancelRequested) for id in broadcast.ids
+        )
+    )

@@ -66,12 +66,14 @@ class Claims:
 
     async def claim(self, queue: str, ids: Sequence[UUID]) -> AsyncIterator[Claimed]:
         """Claim as many of `ids` as there is room for."""
-        left = list(ids)
-        while left:
-            answer = await self._answered(queue, partial(attempts.claim, self._session, ids=left), len(left))
+        remaining = list(ids)
+        while remaining:
+            answer = await self._answered(
+                queue, partial(attempts.claim, self._session, ids=remaining), len(remaining)
+            )
             yield answer
-            taken = {attempt.event.execution_id for attempt in answer.attempts}
-            left = [id for id in left if id not in taken] if answer.unknown else []
+            claimed = {attempt.event.execution_id for attempt in answer.attempts}
+            remaining = [id for id in remaining if id not in claimed] if answer.unknown else []
             await self.look_up(answer.unknown)
 
     async def claim_parked(self, queue: str) -> AsyncIterator[Claimed]:
@@ -88,8 +90,8 @@ class Claims:
     async def claim_in(self, tx: Transaction, id: UUID, queue: str, ids: Sequence[UUID]) -> Claimed:
         """Claim these under this id in a transaction that has scheduled them: they are this worker's once it has committed. What
         it would have to look up first is not claimed."""
-        who = self.claimant(id, len(ids), queue)
-        return self.claimed(id, queue, await attempts.claim(tx, who, queue, ids, len(ids)))
+        claimant = self.claimant(id, len(ids), queue)
+        return self.claimed(id, queue, await attempts.claim(tx, claimant, queue, ids, len(ids)))
 
     async def find(self, id: UUID) -> tuple[str, Claimed] | None:
         """Return the queue and the attempts that were claimed under this id, if the transaction that claimed them has
@@ -97,8 +99,8 @@ class Claims:
         queue = await retried(lambda: attempts.claimed_of(self._session, id))
         if queue is None:
             return None
-        found = await retried(lambda: attempts.claimed(self._session, id))
-        return queue, self.claimed(id, queue, ClaimAnswer(found))
+        rows = await retried(lambda: attempts.claimed(self._session, id))
+        return queue, self.claimed(id, queue, ClaimAnswer(rows))
 
     def alike(self, queues: Collection[str]) -> bool:
         """Return whether the same task executors run the work of all these queues."""
@@ -114,9 +116,9 @@ class Claims:
             nonlocal tries
             tries += 1
             # A try before this one may have been committed and its answer lost: what it took is found under its claim.
-            before = len(await attempts.claimed(self._session, id)) if tries > 1 else 0
-            most = max(0, min(self._slots.free, offered) - before)
-            answer = await claim(who=self.claimant(id, most, queue), queue=queue, most=most)
+            earlier = len(await attempts.claimed(self._session, id)) if tries > 1 else 0
+            limit = max(0, min(self._slots.free, offered) - earlier)
+            answer = await claim(who=self.claimant(id, limit, queue), queue=queue, most=limit)
             if tries > 1:
                 answer.attempts = await attempts.claimed(self._session, id)
             return answer
@@ -133,12 +135,12 @@ class Claims:
         owned = [self._owned(id, attempt, of_route) for attempt in answer.attempts]
         return Claimed(owned, answer.staged, answer.parked, answer.unknown_definitions)
 
-    def claimant(self, claim: UUID, most: int, queue: str) -> Claimant:
+    def claimant(self, claim: UUID, limit: int, queue: str) -> Claimant:
         """Return the claimant of at most so many attempts of this queue under this id. Call `over` once it has
         claimed."""
         of_route = self._of_queues.get(queue)
         versions = self._versions
-        full = self._room.promise(claim, most)
+        full = self._room.promise(claim, limit)
         limited = [
             (definition, name, full[name])
             for definition in (versions.known if full else ())

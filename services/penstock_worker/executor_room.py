@@ -27,17 +27,17 @@ class ExecutorRoom:
         """An attempt that it was given has ended. A leaked one holds its place for longer, as the executor itself says."""
         self._given[executor] -= 1
 
-    def promise(self, claim: UUID, most: int) -> dict[str, int]:
+    def promise(self, claim: UUID, limit: int) -> dict[str, int]:
         """Return the room of the executors that have less of it than this claim may take. Until `over`, no other
         claim is promised the same places: two are on their way at once."""
         self.over(claim)
         room = {
-            name: left
+            name: free
             for name, executor in self._executors.items()
-            if (left := self._left(name, executor)) is not None
+            if (free := self._left(name, executor)) is not None
         }
-        self._promised[claim] = {name: min(left, most) for name, left in room.items()}
-        return {name: left for name, left in room.items() if left < most}
+        self._promised[claim] = {name: min(free, limit) for name, free in room.items()}
+        return {name: free for name, free in room.items() if free < limit}
 
     def over(self, claim: UUID) -> None:
         """Close a claim: its attempts were passed to their executors, and it takes no more."""

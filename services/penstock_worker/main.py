@@ -50,11 +50,14 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
     carries = labels.parse_labels(settings.labels)
     relaxed = parts.database.session(relaxed=True)
     logs, durations = RunLogs(relaxed, parts.process, settings.name), ActionDurations(relaxed)
-    async with executors(settings, settings.executors) as found:
+    async with executors(settings, settings.executors) as task_executors:
         runnable = {
             ref: action
             for ref, action in definitions.actions.items()
-            if all(executor_name(action, settings.route_executors.get(route)) in found for route in serves)
+            if all(
+                executor_name(action, settings.route_executors.get(route)) in task_executors
+                for route in serves
+            )
             and labels.carries_all(action.choices.labels, carries)
         }
         identity = Identity(
@@ -66,11 +69,11 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
             labels=carries,
             concurrency=settings.concurrency,
         )
-        runner = Runner(parts, identity, runnable.get, found, durations=durations, sink=logs.add)
+        runner = Runner(parts, identity, runnable.get, task_executors, durations=durations, sink=logs.add)
 
         def answered(pulse: Pulse) -> None:
             heartbeat_answer.answered(runner, pulse)
-            heartbeat.tell(measured(found))
+            heartbeat.tell(measured(task_executors))
 
         heartbeat = Heartbeat(
             settings,
@@ -99,7 +102,7 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
             gauges={"running": lambda: len(runner.running), "free_slots": lambda: runner.slots.free},
             counters={"claims_lost": lambda: runner.reports.lost},
         )
-        parts.metrics.registry.register(ExecutorCollector(found))
+        parts.metrics.registry.register(ExecutorCollector(task_executors))
         health = await serve_health(parts)
         log.info(
             "worker.started",

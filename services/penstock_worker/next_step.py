@@ -32,7 +32,7 @@ class NextClaim(Protocol):
     @property
     def remembered(self) -> RememberedWorkflows: ...
 
-    def asked(self, ended: int) -> tuple[Claimant, list[str]]:
+    def asked(self, ends: int) -> tuple[Claimant, list[str]]:
         """Return the claimant, and the queues that it claims of, where so many attempts end."""
 
     @property
@@ -42,7 +42,7 @@ class NextClaim(Protocol):
     def got(self, queue: str | None, claimed: ClaimAnswer) -> None:
         """This was claimed of that queue; of none, nothing was."""
 
-    async def take(self, tx: Transaction, ended: int) -> None:
+    async def take(self, tx: Transaction, ends: int) -> None:
         """Claim of what this transaction has staged, which ends so many attempts."""
 
 
@@ -101,9 +101,9 @@ async def _letting_in(
     session: Session, ends: Sequence[AttemptEnd], claims: Sequence[UUID], go_on: NextClaim
 ) -> Finished:
     """Finish attempts, and begin in their place the executions that waited for their slots."""
-    ended = await letting_in.finish_and_claim(session, *go_on.asked(len(ends)), ends, claims)
-    go_on.got(ended.queue, ended.claimed)
-    return Finished(ended.moved, ended.staged, went_on=ended.queue is not None)
+    finished = await letting_in.finish_and_claim(session, *go_on.asked(len(ends)), ends, claims)
+    go_on.got(finished.queue, finished.claimed)
+    return Finished(finished.moved, finished.staged, went_on=finished.queue is not None)
 
 
 async def _from_memory(
@@ -114,15 +114,15 @@ async def _from_memory(
     if decided is None:
         return None
     step, turns = decided
-    who, queues = go_on.asked(len(ends))
-    taken = await steps.take_steps(session, step, ends, claims, who, queues)
-    if not taken.taken:
+    claimant, queues = go_on.asked(len(ends))
+    answer = await steps.take_steps(session, step, ends, claims, claimant, queues)
+    if not answer.taken:
         return None
     for workflow in (workflow for workflow, turn in turns if turn.final is None):
         go_on.remembered.keep(workflow, step.versions[workflow.id][0] + 1)
-    go_on.got(taken.queue, taken.claimed)
+    go_on.got(answer.queue, answer.claimed)
     turn_spans.send(turns)
-    return Finished({end.execution_id for end in ends}, taken.staged, went_on=True)
+    return Finished({end.execution_id for end in ends}, answer.staged, went_on=True)
 
 
 async def _at_once(

@@ -37,9 +37,9 @@ class Taking:
     def remembered(self) -> RememberedWorkflows:
         return self.work.remembered
 
-    def asked(self, ended: int) -> tuple[Claimant, list[str]]:
+    def asked(self, ends: int) -> tuple[Claimant, list[str]]:
         """Return the claimant, and the queues that it claims of, for the slots of so many attempts that end."""
-        return self.work.asked(self, ended)
+        return self.work.asked(self, ends)
 
     @property
     def let_in(self) -> bool:
@@ -49,9 +49,9 @@ class Taking:
         """So much was claimed of that queue with what was asked; of none, nothing was."""
         self.work.got(self, queue, claimed)
 
-    async def take(self, tx: Transaction, ended: int) -> None:
+    async def take(self, tx: Transaction, ends: int) -> None:
         """In a transaction that ends so many attempts, claim an envelope that it has staged."""
-        await self.work.take(self, tx, ended)
+        await self.work.take(self, tx, ends)
 
 
 class NextWork:
@@ -76,13 +76,13 @@ class NextWork:
         """Whether the last endings brought about work for this worker: of what waits for slots, the next ones will."""
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def take(self, taking: Taking, tx: Transaction, ended: int) -> None:
+    async def take(self, taking: Taking, tx: Transaction, ends: int) -> None:
         """In a transaction that ends so many attempts, claim an envelope that it has staged and that fits into their slots: once
         it has committed they are free, whatever else is claimed meanwhile."""
         if self._stopping.is_set():
             return
         for message in tx.staged:
-            if message.queue in self._queues and len(message.ids) <= ended:
+            if message.queue in self._queues and len(message.ids) <= ends:
                 taking.queue = message.queue
                 taking.claimed = await self._claims.claim_in(tx, taking.id, message.queue, message.ids)
                 if len(taking.claimed.attempts) == len(message.ids):
@@ -90,13 +90,13 @@ class NextWork:
                     tx.staged.remove(message)
                 return
 
-    def asked(self, taking: Taking, ended: int) -> tuple[Claimant, list[str]]:
+    def asked(self, taking: Taking, ends: int) -> tuple[Claimant, list[str]]:
         """Return the claimant under this id for the slots of so many attempts that end, and the queues that it claims of.
         There are no queues where this worker is to end, or has to know before which queue it is."""
         queues = (
             [] if self._stopping.is_set() or not self._claims.alike(self._queues) else sorted(self._queues)
         )
-        return self._claims.claimant(taking.id, ended, queues[0] if queues else ""), queues
+        return self._claims.claimant(taking.id, ends, queues[0] if queues else ""), queues
 
     def got(self, taking: Taking, queue: str | None, claimed: ClaimAnswer) -> None:
         """So much was claimed."""
@@ -119,34 +119,34 @@ class NextWork:
         """It has begun, or came to nothing."""
         self._claims.over(taking.id)
 
-    def pass_on(self, staged: Sequence[StagedMessage], ended: int, *, went_on: bool) -> None:
+    def pass_on(self, staged: Sequence[StagedMessage], ends: int, *, went_on: bool) -> None:
         """Publish what so many endings brought about. Work on a queue of ours is claimed here, as far as there are free slots:
         it need not go round by the broker. Not where all slots were taken before these ended: other work may wait on the
         route then, and comes first. `went_on`: some of it was claimed with them."""
-        room = self._slots.free if self._slots.free > ended and not self._stopping.is_set() else 0
-        here: dict[str, list[StagedMessage]] = {}
-        others = []
+        room = self._slots.free if self._slots.free > ends and not self._stopping.is_set() else 0
+        local: dict[str, list[StagedMessage]] = {}
+        remote = []
         for message in staged:
             if message.queue in self._queues and len(message.ids) <= room:
                 room -= len(message.ids)
-                here.setdefault(message.queue, []).append(message)
+                local.setdefault(message.queue, []).append(message)
             else:
-                others.append(message)
-        self._publisher.publish(others)
-        self.let_in = went_on or bool(here)
-        for queue, found in here.items():
-            task = asyncio.create_task(self._claim_here(queue, found), name=f"take {queue}")
+                remote.append(message)
+        self._publisher.publish(remote)
+        self.let_in = went_on or bool(local)
+        for queue, messages in local.items():
+            task = asyncio.create_task(self._claim_here(queue, messages), name=f"take {queue}")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _claim_here(self, queue: str, found: Sequence[StagedMessage]) -> None:
+    async def _claim_here(self, queue: str, messages: Sequence[StagedMessage]) -> None:
         try:
-            await self._claiming.claim(queue, [id for message in found for id in message.ids])
+            await self._claiming.claim(queue, [id for message in messages for id in message.ids])
         except Exception:
             log.exception("worker.not_taken")
-            self._publisher.publish(found)
+            self._publisher.publish(messages)
             return
-        self._publisher.settle(found)
+        self._publisher.settle(messages)
 
     async def claimed(self) -> None:
         """Wait until what is to be claimed here is."""

@@ -22,9 +22,9 @@ class OpenClaims:
 
     def count_down(self, claim: UUID) -> UUID | None:
         """An attempt of it is reported, or will not be. Returns the claim if its row is to be deleted with that."""
-        left = self._left[claim] - 1
-        if left:
-            self._left[claim] = left
+        remaining = self._left[claim] - 1
+        if remaining:
+            self._left[claim] = remaining
             return None
         del self._left[claim]
         if claim in self._kept:

@@ -37,12 +37,12 @@ class References:
         """Give the attempt what its parameters refer to. Raises NotFound, InvalidInput, ConfigurationError."""
         if KEY in owned.params:
             await secret_values.reveal(self._session, owned, self._process)
-        given = await self._store.resolved(owned.params)
-        if given is not owned.params:
+        resolved = await self._store.resolved(owned.params)
+        if resolved is not owned.params:
             schema = owned.version.parameters
-            schema.validate(given)  # a reference was taken as it is
-            owned.params = given
-            secrets = schema.secrets_of(given)
+            schema.validate(resolved)  # a reference was taken as it is
+            owned.params = resolved
+            secrets = schema.secrets_of(resolved)
             LIVE.hide(secrets)
             owned.secrets = worth_hiding((*owned.secrets, *hidden_forms(secrets)))
 
@@ -74,8 +74,8 @@ class References:
             return outcome
         try:
             if encoded is None:
-                for said in (outcome.carry, outcome.inquiry):
-                    results.encode(said, self._cap)  # these are never stored elsewhere
+                for value in (outcome.carry, outcome.inquiry):
+                    results.encode(value, self._cap)  # these are never stored elsewhere
                 return outcome
             return Outcome("completed", await self._store.put(owned.event.execution_id, encoded))
         except ResultNotStorable as error:

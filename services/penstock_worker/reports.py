@@ -154,8 +154,8 @@ class Reports:
         if any(report.ending.status in (REQUESTED, WAITING) for report in batch):
             self._timers.send()  # of when they are tried again, or are over without an answer
         if len(finished.moved) < len(batch):
-            left = [report.attempt for report in batch if report.execution_id not in finished.moved]
-            await self._count_lost(left, first_try=tries == 1)
+            unmoved = [report.attempt for report in batch if report.execution_id not in finished.moved]
+            await self._count_lost(unmoved, first_try=tries == 1)
         for report in batch:
             self._settled(report.attempt)
         if finished.went_on:
@@ -192,14 +192,14 @@ class Reports:
         self._slots.give_back(attempt.event.execution_id)
         self._parked.has_room()
 
-    async def _count_lost(self, left: Sequence[OwnedAttempt], *, first_try: bool) -> None:
+    async def _count_lost(self, unmoved: Sequence[OwnedAttempt], *, first_try: bool) -> None:
         """The claims of these attempts are lost, and their results with them (I2). After a commit of unknown outcome some
         may have been ended by that commit, which is success."""
         ours: set[UUID] = set()
         if not first_try:
-            ids = [attempt.event.execution_id for attempt in left]
+            ids = [attempt.event.execution_id for attempt in unmoved]
             ours = await retried(lambda: attempts.ended_by(self._session, self._worker, ids))
-        for attempt in left:
+        for attempt in unmoved:
             if attempt.event.execution_id not in ours:
                 self.lost += 1
                 log.warning(

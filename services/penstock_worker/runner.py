@@ -180,9 +180,9 @@ class Runner:
             self.running.pop(event.execution_id, None)
             self._report(owned, Ending(REQUESTED, delay=1.0, reason=full.message))
             return
-        took = time.monotonic() - began
-        self._durations.took(event.namespace, took)
-        self._times(event.action).observe(took)
+        seconds = time.monotonic() - began
+        self._durations.took(event.namespace, seconds)
+        self._times(event.action).observe(seconds)
         self._finished(owned, outcome)
 
     def _finished(self, owned: OwnedAttempt, outcome: Outcome) -> None:

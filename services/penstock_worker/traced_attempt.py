@@ -85,10 +85,10 @@ def traced(trace: str | None, event: TaskReadyEvent, worker: Identity) -> Traced
     not trace."""
     if trace is None or not tracing.is_on():
         return None
-    found = tracing.trace_of(orjson.loads(trace))
-    return None if found is None else TracedAttempt(found, event, worker)
+    context = tracing.trace_of(orjson.loads(trace))
+    return None if context is None else TracedAttempt(context, event, worker)
 
 
 def _message(error: str | None) -> str:
-    found = orjson.loads(error) if error is not None else None
-    return str(found.get("message", "failed")) if isinstance(found, dict) else "failed"
+    document = orjson.loads(error) if error is not None else None
+    return str(document.get("message", "failed")) if isinstance(document, dict) else "failed"

@@ -15,7 +15,7 @@ def system(*orders: Any, **more: Any) -> SystemModule:
     )
 
 
-async def test_what_only_has_the_name_of_an_order_is_not_one() -> None:
+async def test_a_task_named_like_an_order_is_not_an_order() -> None:
     async def send(index: int) -> None: ...
     async def spread(index: int, count: int) -> None:
         """A task of the system's, say."""
@@ -24,7 +24,7 @@ async def test_what_only_has_the_name_of_an_order_is_not_one() -> None:
     assert described["orders"] == ["send", "pace", "callers"]
 
 
-async def test_an_order_that_nobody_knows_is_refused() -> None:
+async def test_an_unknown_order_is_refused() -> None:
     async def sent(index: int) -> None: ...
 
     with pytest.raises(TypeError, match="sent"):
@@ -42,19 +42,19 @@ async def test_callers_wait_for_their_own_and_each_index_is_sent_once() -> None:
         indexes.append(index)
         under_way -= 1
 
-    took = cast(list[float], await obey(system(result), "results", {"first": 7, "count": 250}))
+    seconds = cast(list[float], await obey(system(result), "results", {"first": 7, "count": 250}))
     assert most == 100
     assert sorted(indexes) == [*range(7, 257)]
-    assert len(took) == 250
+    assert len(seconds) == 250
 
 
 async def test_a_pace_of_chains_gives_each_its_own_indexes() -> None:
-    begun = []
+    calls = []
 
     async def chain(first: int, count: int) -> None:
-        begun.append((first, count))
+        calls.append((first, count))
 
     paced = {"call": "chain", "first": 20, "count": 3, "rate": 1000.0, "steps": 10}
-    given = cast(dict[str, list[float]], await obey(system(chain), "pace", paced))
-    assert begun == [(20, 10), (30, 10), (40, 10)]
-    assert all(done >= sent for sent, done in zip(given["sent"], given["done"], strict=True))
+    instants = cast(dict[str, list[float]], await obey(system(chain), "pace", paced))
+    assert calls == [(20, 10), (30, 10), (40, 10)]
+    assert all(done >= sent for sent, done in zip(instants["sent"], instants["done"], strict=True))

@@ -24,8 +24,8 @@ def test_latencies_are_milliseconds() -> None:
 
 
 def test_a_figure_is_the_median_over_the_rounds() -> None:
-    found = medians([figure(3), figure(9, "celery"), figure(1), figure(2)])
-    assert [(f.system, f.value) for f in found] == [("penstock", 2), ("celery", 9)]
+    figures_by_system = medians([figure(3), figure(9, "celery"), figure(1), figure(2)])
+    assert [(f.system, f.value) for f in figures_by_system] == [("penstock", 2), ("celery", 9)]
 
 
 def test_a_line_has_the_agreed_keys() -> None:

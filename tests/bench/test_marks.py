@@ -18,6 +18,6 @@ def test_marks_that_another_process_leaves_are_seen_here(tmp_path: Path) -> None
         check=True,
     )
     assert [bool(at) for at in board.begun(6, 3)] == [False, True, False]
-    (begun,), (ended,) = board.begun(7, 1), board.ended(7, 1)
-    assert ended >= begun
+    (start,), (end,) = board.begun(7, 1), board.ended(7, 1)
+    assert end >= start
     assert board.ended(marks.SLOTS - 1, 1) == [0.0]

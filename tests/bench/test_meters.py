@@ -40,10 +40,10 @@ def test_a_process_that_is_gone_counts_nothing() -> None:
 async def test_a_reading_counts_the_log_and_the_transactions_that_wrote(empty_database: str) -> None:
     connection = await asyncpg.connect(empty_database)
     await connection.execute("create table t (x int)")
-    before = await meters.read({"us": [os.getpid()]}, connection)
+    earlier = await meters.read({"us": [os.getpid()]}, connection)
     await connection.execute("select 1")
     await connection.execute("insert into t values (1)")
-    cost = meters.between(before, await meters.read({"us": [os.getpid()]}, connection))
+    cost = meters.between(earlier, await meters.read({"us": [os.getpid()]}, connection))
     await connection.close()
     assert cost.commits
     assert cost.commits >= 1  # others may write on the same server
@@ -63,8 +63,8 @@ def test_memory_is_told_for_each_process_of_a_tree() -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout
         child.stdout.readline()
-        found = meters.memory({"child": [child.pid], "own": [os.getpid()]})
+        usage = meters.memory({"child": [child.pid], "own": [os.getpid()]})
         child.communicate(b"\n")
-    assert len(found["child"]) == 1
-    assert 64 <= found["child"][0] <= 128
-    assert len(found["own"]) >= 2  # the child's is among them
+    assert len(usage["child"]) == 1
+    assert 64 <= usage["child"][0] <= 128
+    assert len(usage["own"]) >= 2  # the child's is among them

@@ -37,7 +37,7 @@ def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert lines.read(tmp_path / "figures.jsonl") == (RAN, FIGURES)
 
 
-def test_the_page_names_who_is_ahead_of_which_penstock_and_why(tmp_path: Path) -> None:
+def test_the_page_names_each_system_that_is_ahead_and_the_reason(tmp_path: Path) -> None:
     page = report.page(RAN, FIGURES, tmp_path)
     [said] = [line for line in page.splitlines() if "ahead" in line]
     assert said == (f"* **pgqueuer (postgres)** is ahead of Penstock on postgres. {WHY['many', 'pgqueuer']}")
@@ -65,7 +65,7 @@ def test_a_drawing_has_a_row_for_each_system_the_best_one_first(tmp_path: Path) 
     ]
 
 
-def test_what_is_compared_is_measured_and_reasons_are_of_systems_that_run() -> None:
+def test_comparisons_are_measured_and_reasons_name_run_systems() -> None:
     assert {comparison.work for comparison in COMPARISONS} <= WORKS.keys()
     assert {system for _, system in WHY} <= {system.name for system in SYSTEMS}
     assert {subject for subject, _ in WHY} <= {comparison.subject for comparison in COMPARISONS}
@@ -75,5 +75,5 @@ def test_the_committed_page_and_its_drawings_are_made_of_the_figures_beside_them
     folder = tmp_path / report.FOLDER.name
     folder.mkdir()
     assert report.page(*lines.read(report.FIGURES), folder) == report.PAGE.read_text(), report.COMMAND
-    for made in folder.iterdir():
-        assert made.read_text() == (report.FOLDER / made.name).read_text(), report.COMMAND
+    for drawing in folder.iterdir():
+        assert drawing.read_text() == (report.FOLDER / drawing.name).read_text(), report.COMMAND

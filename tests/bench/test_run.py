@@ -35,11 +35,11 @@ async def fails(running: Session, effort: Any) -> Measured:
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    found: list[str] = []
+    systems: list[str] = []
 
     @asynccontextmanager
     async def open_one(system: System, servers: Any) -> AsyncIterator[Running]:
-        found.append(system.name)
+        systems.append(system.name)
         if system.name == "absent":
             raise FileNotFoundError("its program is not there")
         yield Running()
@@ -48,7 +48,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     for name, function in (("before", works), ("broken", fails), ("after", works)):
         monkeypatch.setitem(WORKS, name, Work(function, "send"))
     monkeypatch.setitem(WORKS, "other", Work(fails, "chain"))
-    return found
+    return systems
 
 
 async def done(system: System, *names: str) -> run.Outcome:
@@ -72,7 +72,7 @@ async def test_a_system_that_does_not_start_is_named_once(opened: list[str]) -> 
     assert not outcome.figures
 
 
-async def test_what_a_system_leaves_out_is_not_asked_of_it(opened: list[str]) -> None:
+async def test_a_work_that_a_system_leaves_out_is_not_run(opened: list[str]) -> None:
     outcome = await done(System("peer", "sqlite", leaves_out=("broken",)), "before", "broken")
     assert not outcome.failures
     assert [figure.work for figure in outcome.figures] == ["before"]

@@ -72,15 +72,15 @@ class Statements:
         return "reset"
 
     def _read(self, data: bytes) -> None:
-        rest = self._rest + data
-        while len(rest) > LENGTH:
+        pending = self._rest + data
+        while len(pending) > LENGTH:
             kind = 1 if self._started else 0  # what comes first has no byte that says what it is
-            whole = kind + int.from_bytes(rest[kind : kind + LENGTH])
-            if len(rest) < whole:
+            whole = kind + int.from_bytes(pending[kind : kind + LENGTH])
+            if len(pending) < whole:
                 break
-            self._message(rest[:kind], rest[kind + LENGTH : whole])
-            rest = rest[whole:]
-        self._rest = rest
+            self._message(pending[:kind], pending[kind + LENGTH : whole])
+            pending = pending[whole:]
+        self._rest = pending
 
     def _message(self, kind: bytes, body: bytes) -> None:
         if not kind:

@@ -31,18 +31,16 @@ class Ended:
 
 
 async def ended(session: Session, intent: Intent) -> Ended:
-    found = Ended()
+    ends = Ended()
     for row in await session.fetch(ENDS, list(intent.once)):
         right = intent.once[row["id"]]
         if row["status"] == COMPLETED and orjson.loads(row["result"]) == right:
-            found.right.append(row["id"])
+            ends.right.append(row["id"])
         elif row["status"] == FAILED:
-            found.given_up.append(f"{row['id']} {row['reason']}")
+            ends.given_up.append(f"{row['id']} {row['reason']}")
         else:
-            found.wrong.append(
-                f"{row['id']} {row['status']} {row['result']} (right: {right}) {row['reason']}"
-            )
-    return found
+            ends.wrong.append(f"{row['id']} {row['status']} {row['result']} (right: {right}) {row['reason']}")
+    return ends
 
 
 def begun_again(starts: Path) -> dict[int, int]:

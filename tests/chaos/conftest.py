@@ -28,15 +28,15 @@ def minutes(request: pytest.FixtureRequest) -> float:
 def only(request: pytest.FixtureRequest) -> Sequence[str]:
     """Names of faults; none: all of them."""
     names = [name.strip() for name in str(request.config.getoption("--only")).split(",") if name.strip()]
-    known = {fault.name for fault in (*OF_PROCESSES, *OF_SERVERS)}
-    if wrong := [name for name in names if name not in known]:
+    kinds = {fault.name for fault in (*OF_PROCESSES, *OF_SERVERS)}
+    if wrong := [name for name in names if name not in kinds]:
         raise pytest.UsageError(
-            f"--only: no such kind of fault: {', '.join(wrong)}; there are {', '.join(sorted(known))}"
+            f"--only: no such kind of fault: {', '.join(wrong)}; there are {', '.join(sorted(kinds))}"
         )
     return names
 
 
 @pytest.fixture(scope="session")
 def seed(request: pytest.FixtureRequest) -> int:
-    given = request.config.getoption("--seed")
-    return random.SystemRandom().randrange(10**6) if given is None else int(given)
+    option = request.config.getoption("--seed")
+    return random.SystemRandom().randrange(10**6) if option is None else int(option)

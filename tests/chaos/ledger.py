@@ -160,17 +160,17 @@ async def settle(cluster: Spread, intent: Intent, faults: Sequence[Happened]) ->
 async def _reactions(session: Session, intent: Intent, expected: dict[UUID, object], ledger: Ledger) -> None:
     """Each event with an even number has one execution."""
     even = {id: n for id, n in intent.events.items() if n % 2 == 0}
-    seen: Counter[UUID] = Counter()
+    counts: Counter[UUID] = Counter()
     for row in await session.fetch(REACTIONS, list(intent.events)):
-        seen[row["event_id"]] += 1
+        counts[row["event_id"]] += 1
         if row["event_id"] in even:
             expected[row["id"]] = even[row["event_id"]] + 4
         else:
             ledger.duplicate_reactions += 1
-    missing = len(even.keys() - seen.keys())
+    missing = len(even.keys() - counts.keys())
     ledger.submitted += missing
     ledger.lost += missing
-    ledger.duplicate_reactions += sum(count - 1 for count in seen.values())
+    ledger.duplicate_reactions += sum(count - 1 for count in counts.values())
 
 
 async def _fires(session: Session, expected: dict[UUID, object], ledger: Ledger) -> None:
@@ -186,9 +186,9 @@ async def _fires(session: Session, expected: dict[UUID, object], ledger: Ledger)
 
 async def _outcomes(session: Session, expected: dict[UUID, object], ledger: Ledger) -> None:
     ledger.submitted += len(expected)
-    found = {row["id"]: row for row in await session.fetch(EXECUTIONS, list(expected))}
+    rows = {row["id"]: row for row in await session.fetch(EXECUTIONS, list(expected))}
     for id, right in expected.items():
-        row = found.get(id)
+        row = rows.get(id)
         if row is None:
             ledger.lost += 1
             continue
@@ -200,12 +200,12 @@ async def _outcomes(session: Session, expected: dict[UUID, object], ledger: Ledg
 
 
 async def _at_most_once(session: Session, starts: Path, intent: Intent, ledger: Ledger) -> None:
-    ended = await at_most_once.ended(session, intent)
+    ends = await at_most_once.ended(session, intent)
     ledger.submitted += len(intent.once)
-    ledger.final += len(ended.right) + len(ended.given_up) + len(ended.wrong)
-    ledger.right += len(ended.right)
-    ledger.given_up = ended.given_up
-    ledger.wrong += ended.wrong
+    ledger.final += len(ends.right) + len(ends.given_up) + len(ends.wrong)
+    ledger.right += len(ends.right)
+    ledger.given_up = ends.given_up
+    ledger.wrong += ends.wrong
     ledger.begun_again = at_most_once.begun_again(starts)
     ledger.unknown = await at_most_once.unknown_to_their_worker(session)
 
@@ -239,10 +239,10 @@ async def _times(
             ledger.losses.append(row["lost"] - max(kills))
             ledger.recoveries.append(row["again"] - max(kills))
     completions = sorted(row["at"] for row in await session.fetch(COMPLETIONS))
-    for ended in _peace(faults):
-        after = bisect_right(completions, ended)
-        if after < len(completions):
-            ledger.resumptions.append(completions[after] - ended)
+    for instant in _peace(faults):
+        index = bisect_right(completions, instant)
+        if index < len(completions):
+            ledger.resumptions.append(completions[index] - instant)
 
 
 def _peace(faults: Sequence[Happened]) -> Iterator[float]:

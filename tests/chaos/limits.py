@@ -172,20 +172,20 @@ def out_of_order(log: Sequence[Row]) -> int:
 
 def really_over(marks: Path, deaths: dict[int, float], limit: int) -> int:
     """Count the executions over the limit, if killed ones ran until their kill."""
-    begun: dict[tuple[str, ...], float] = {}
+    starts: dict[tuple[str, ...], float] = {}
     steps: list[tuple[float, int, str]] = []
     for line in marks.read_text().splitlines():
-        sign, *who, at = line.split()
+        sign, *run, at = line.split()
         if sign == "+":
-            begun[tuple(who)] = float(at)
-            steps.append((float(at), 1, who[0]))
+            starts[tuple(run)] = float(at)
+            steps.append((float(at), 1, run[0]))
         else:
-            del begun[tuple(who)]
-            steps.append((float(at), -1, who[0]))
-    steps += [(deaths.get(int(who[1]), float("inf")), -1, who[0]) for who in begun]
+            del starts[tuple(run)]
+            steps.append((float(at), -1, run[0]))
+    steps += [(deaths.get(int(run[1]), float("inf")), -1, run[0]) for run in starts]
     running: dict[str, int] = defaultdict(int)
-    over = 0
+    count = 0
     for _, change, key in sorted(steps):
         running[key] += change
-        over += change > 0 and running[key] > limit
-    return over
+        count += change > 0 and running[key] > limit
+    return count

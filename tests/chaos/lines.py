@@ -17,11 +17,11 @@ where execution_id = any($1::uuid[]) order by execution_id, seq
 async def overtaken(session: Session, intent: Intent) -> list[str]:
     """Return the executions that stood in line and saw a later submit get in first. The instants of the database are not
     used. An execution that was lost on the way to the line, and has not stood in it yet, may be passed."""
-    found: list[str] = []
+    passed: list[str] = []
     for line in intent.lines.values():
         admissions = {row["id"]: row for row in await session.fetch(ADMISSIONS, line)}
-        found += _overtaken(line, admissions)
-    return found
+        passed += _overtaken(line, admissions)
+    return passed
 
 
 def _overtaken(line: Sequence[UUID], admissions: dict[UUID, Row]) -> Iterator[str]:

@@ -77,9 +77,9 @@ class Machine:
     def start(self, role: Role) -> Replica:
         self._count += 1
         name = f"{self.name}-{role}-{self._count}"
-        more = ("--module", "tests.chaos.work", "--concurrency", str(self._concurrency))
+        options = ("--module", "tests.chaos.work", "--concurrency", str(self._concurrency))
         port = free_port()
-        words = ("--name", name, "--port", str(port), *(more if role == "worker" else ()))
+        words = ("--name", name, "--port", str(port), *(options if role == "worker" else ()))
         self.replicas.append(Replica(self, role, name, self._fleet.start(role, *words), port))
         return self.replicas[-1]
 
@@ -136,9 +136,9 @@ class Spread:
     async def unready(self, patience: float) -> list[str]:
         """Return the replicas that still do not consume messages so many seconds from now."""
         until = time.monotonic() + patience
-        left = list(self.replicas())
-        while left and time.monotonic() < until:
-            answers = await asyncio.gather(*(replica.ready() for replica in left))
-            left = [replica for replica, ready in zip(left, answers, strict=True) if not ready]
+        waiting = list(self.replicas())
+        while waiting and time.monotonic() < until:
+            answers = await asyncio.gather(*(replica.ready() for replica in waiting))
+            waiting = [replica for replica, ready in zip(waiting, answers, strict=True) if not ready]
             await asyncio.sleep(0.2)
-        return [replica.name for replica in left]
+        return [replica.name for replica in waiting]

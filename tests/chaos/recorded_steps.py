@@ -17,18 +17,18 @@ from unnest($1::uuid[]) x cross join lateral recorded_steps(x) s where s.name = 
 
 async def called_again(session: Session, calls: Path, stories: Mapping[UUID, int]) -> list[str]:
     """Return the steps that were called again although an earlier attempt had recorded them, and wrong or missing records."""
-    made = [tuple(map(int, line.split())) for line in calls.read_text().splitlines()]
+    calls_made = [tuple(map(int, line.split())) for line in calls.read_text().splitlines()]
     recorded: dict[tuple[int, int], int] = {}
-    found = []
+    faults = []
     for row in await session.fetch(RECORDED, list(stories)):
         n, step = stories[UUID(int=row["execution_id"].int)], row["ordinal"] - 1
         recorded[n, step] = row["attempt"]
         if int(row["result"]) != n + step:
-            found.append(f"step {step} of {n} is recorded as {row['result']}")
-    found += [
+            faults.append(f"step {step} of {n} is recorded as {row['result']}")
+    faults += [
         f"attempt {attempt} called step {step} of {n}, which attempt {recorded[n, step]} had recorded"
-        for n, step, attempt in made
+        for n, step, attempt in calls_made
         if attempt > recorded.get((n, step), attempt)
     ]
     missing = {(n, step) for n in stories.values() for step in range(work.STEPS)} - recorded.keys()
-    return found + [f"step {step} of {n} is not recorded" for n, step in sorted(missing)]
+    return faults + [f"step {step} of {n} is not recorded" for n, step in sorted(missing)]

@@ -63,7 +63,7 @@ def lines(
         "not ready": ledger.unready,
         "locks out of order": ledger.out_of_order,
     }
-    yield from (f"  {what}: {one}" for what, some in found.items() for one in some[:20])
+    yield from (f"  {kind}: {one}" for kind, some in found.items() for one in some[:20])
 
 
 def _counts(*rows: tuple[str, int]) -> Iterator[str]:

@@ -79,8 +79,8 @@ async def chaos(
         it.heal()
         await rest(it, patience)
         ledger = await settle(it, load.intent, nemesis.happened)
-        told = report.lines(ledger, nemesis.happened, fallen=it.fallen, intent=load.intent)
-        return Run(ledger, nemesis.happened, "\n".join((f"seed {seed}, {seconds:.0f} s", *told)))
+        report_lines = report.lines(ledger, nemesis.happened, fallen=it.fallen, intent=load.intent)
+        return Run(ledger, nemesis.happened, "\n".join((f"seed {seed}, {seconds:.0f} s", *report_lines)))
 
 
 async def rest(it: Spread, patience: float) -> None:

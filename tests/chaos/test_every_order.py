@@ -26,9 +26,9 @@ async def played(
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_whoever_comes_first_all_ends_well(played: Played, name: str, seed: int) -> None:
-    found = await played[name]
-    assert not found.wrong, f"seed {seed}: {found.wrong[0]}"
+async def test_every_order_of_the_race_ends_well(played: Played, name: str, seed: int) -> None:
+    orders = await played[name]
+    assert not orders.wrong, f"seed {seed}: {orders.wrong[0]}"
 
 
 async def test_these_were_ten_thousand_orders(played: Played) -> None:
@@ -41,8 +41,8 @@ async def test_nor_where_statements_fail_and_connections_are_lost(
 ) -> None:
     async with theatre(postgres_server, gated, CASES[name]) as (scene, stage):
         seeds = [f"{seed} {number}" for number in range(20 * FAULTY)]
-        found = await draw(scene, stage, CASES[name], seeds, faults=0.1)
-    assert not found.wrong, found.wrong[0]
+        orders = await draw(scene, stage, CASES[name], seeds, faults=0.1)
+    assert not orders.wrong, orders.wrong[0]
 
 
 @pytest.mark.parametrize("faults", [0.0, 0.05])
@@ -52,5 +52,5 @@ async def test_nor_where_a_broker_drops_repeats_delays_and_loses_messages(
 ) -> None:
     async with theatre(postgres_server, gated, MESSAGES[name]) as (scene, stage):
         seeds = [f"{seed} {number}" for number in range(30 * DRAWN)]
-        found = await draw(scene, stage, MESSAGES[name], seeds, faults)
-    assert not found.wrong, found.wrong[0]
+        orders = await draw(scene, stage, MESSAGES[name], seeds, faults)
+    assert not orders.wrong, orders.wrong[0]

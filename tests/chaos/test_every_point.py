@@ -29,11 +29,11 @@ def tally() -> Tally:
 async def test_killed_at_each_of_its_points_it_is_done_all_the_same(
     zygotes: Zygotes, postgres_server: Postgres, template: str, tally: Tally, name: str
 ) -> None:
-    before = len(tally.broken)
+    broken = len(tally.broken)
     async with replays(zygotes, postgres_server, template, name, None, tally) as scenario:
         points = await scenario.record()
         await scenario.each([point for point in points if SCENARIOS[name].only in point], NO_CUT)
-    assert tally.broken[before:] == []
+    assert tally.broken[broken:] == []
 
 
 @pytest.mark.parametrize("name", ON_BROKER)
@@ -45,7 +45,7 @@ async def test_killed_at_each_of_its_points_on_a_broker_it_is_done_all_the_same(
     tally: Tally,
     name: str,
 ) -> None:
-    before = len(tally.broken)
+    broken = len(tally.broken)
     vhost = databases.new_name()
     url = rabbitmq_server.add_vhost(vhost)
     try:
@@ -55,14 +55,14 @@ async def test_killed_at_each_of_its_points_on_a_broker_it_is_done_all_the_same(
             await scenario.each(added, uncut=("",))
     finally:
         rabbitmq_server.drop_vhost(vhost)
-    assert tally.broken[before:] == []
+    assert tally.broken[broken:] == []
 
 
-async def test_killed_at_every_commit_of_a_durable_function_what_was_recorded_counts(
+async def test_a_durable_function_killed_at_any_commit_keeps_records(
     zygotes: Zygotes, postgres_server: Postgres, template: str, tally: Tally
 ) -> None:
     """Each time that it comes there: a function of which some is recorded goes on from there."""
-    before = len(tally.broken)
+    broken = len(tally.broken)
     async with replays(zygotes, postgres_server, template, "durable", None, tally) as scenario:
         passed = await scenario.record()
         points = {point: n for point, n in passed.items() if any(words in point for words in OF_A_FUNCTION)}
@@ -70,7 +70,7 @@ async def test_killed_at_every_commit_of_a_durable_function_what_was_recorded_co
         for point, count in points.items():
             for hit in range(1, count + 1):
                 await scenario.kill(point, hit)
-    assert tally.broken[before:] == []
+    assert tally.broken[broken:] == []
 
 
 def test_every_call_site_was_a_point_and_a_process_ended_at_it(

@@ -21,7 +21,7 @@ KINDS = (
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_what_one_kind_of_fault_breaks_heals_by_itself(
+async def test_damage_of_one_kind_of_fault_heals_by_itself(
     kind: str, seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = await chaos(

@@ -22,11 +22,13 @@ KINDS = (
 )
 
 
-async def test_whoever_is_parted_from_whom_nothing_is_lost_and_all_goes_on(
+async def test_no_partition_loses_work_and_all_goes_on(
     seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = await partitions(tmp_path / "services.log", seconds=0, rate=100, seed=seed, only=KINDS)
     with capsys.disabled():
         print(f"\n{run.text}")
     assert not run.broken, run.broken
-    assert [one.name for one in sorted(run.parted, key=lambda one: KINDS.index(one.name))] == list(KINDS)
+    assert [
+        partition.name for partition in sorted(run.parted, key=lambda partition: KINDS.index(partition.name))
+    ] == list(KINDS)

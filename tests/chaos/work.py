@@ -131,8 +131,8 @@ async def story(ctx: DurableContext, n: int) -> int:
     children = await asyncio.gather(ctx.run(double, n=n), ctx.run(square, n=3))
     await ctx.sleep(0.2)
     last = [await ctx.step("call", _called, n, step) for step in range(STEPS // 2, STEPS)]
-    made: int = sum(first) + sum(children) + sum(last)
-    return made
+    total: int = sum(first) + sum(children) + sum(last)
+    return total
 
 
 happened = Trigger("chaos.happened", schema={"type": "object", "required": ["n"]})

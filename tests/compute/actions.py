@@ -29,11 +29,11 @@ def log_in(password: Annotated[str, Secret]) -> str:
 
 def begin(folder: str) -> str:
     """Write the pid into `<attempt>.pid`. If `go` is there it ends at once, else it beats into `beats`."""
-    run, here = current(), Path(folder)
-    (here / f"{run.attempt}.pid").write_text(f"{os.getpid()} {os.getppid()}")
+    run, home = current(), Path(folder)
+    (home / f"{run.attempt}.pid").write_text(f"{os.getpid()} {os.getppid()}")
     deadline = time.monotonic() + LONG
-    while not (here / "go").exists() and time.monotonic() < deadline:
-        with (here / "beats").open("a") as file:
+    while not (home / "go").exists() and time.monotonic() < deadline:
+        with (home / "beats").open("a") as file:
             file.write(".")
         time.sleep(0.02)
     return f"attempt {run.attempt}"

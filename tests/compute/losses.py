@@ -54,8 +54,8 @@ class ClusterFlows:
 
     async def test_it_finds_its_cluster_and_the_cluster_shows_no_secret(self, house: Installation) -> None:
         await self._start(house)
-        found = await house.client.run("compute.log_in", {"password": SECRET}, timeout=WAIT)
-        assert found.rpartition(":")[2].isdecimal()
+        address = await house.client.run("compute.log_in", {"password": SECRET}, timeout=WAIT)
+        assert address.rpartition(":")[2].isdecimal()
         await house.until("select 1 from log_line where line = 'with ***'", seconds=WAIT)
         assert SECRET not in str(await house.rows("select line from log_line"))
         assert SECRET not in self.said()
@@ -109,7 +109,7 @@ class ClusterFlows:
         """Whatever is to be there again after a loss."""
 
     async def _start(self, house: Installation, *more: object) -> None:
-        actions = [one.with_options(executor=self.kind) for one in (double, log_in, again, once)]
+        actions = [action.with_options(executor=self.kind) for action in (double, log_in, again, once)]
         await house.apply(*actions, counted, *more)
         await house.executor()
         await house.worker(*actions, executors={self.kind: {"address": self.address}})

@@ -41,10 +41,10 @@ def doom(when: str, number: int) -> None:
 
 
 async def _work(settings: Mapping[str, Any]) -> None:
-    given = Settings(**settings)
-    configure_logging(given)
+    own_settings = Settings(**settings)
+    configure_logging(own_settings)
     stop = stop_on_signals()
-    async with assembled(given, role="executor") as parts:
+    async with assembled(own_settings, role="executor") as parts:
         await executor.work(parts, stop)
 
 

@@ -63,9 +63,9 @@ class Forked:
 
 def _live(words: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
     os.setsid()
-    said = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     for stream in (1, 2):
-        os.dup2(said, stream)
+        os.dup2(descriptor, stream)
     os.environ.clear()
     os.environ.update(environment)
     multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]  # it may have children

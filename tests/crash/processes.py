@@ -40,7 +40,7 @@ class Fleet:
         forked: bool = True,
         **settings: Any,
     ) -> None:
-        given = {
+        environment = {
             **QUICK,
             "log_level": "warning",
             **settings,
@@ -49,7 +49,7 @@ class Fleet:
         }
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")},
-            **{f"PENSTOCK_{name.upper()}": str(value) for name, value in given.items()},
+            **{f"PENSTOCK_{name.upper()}": str(value) for name, value in environment.items()},
             "PYTHONPATH": os.pathsep.join((python_path(release or ROOT), str(ROOT))),
         }
         self._log = log

@@ -60,10 +60,10 @@ class Recovery:
         await asyncio.sleep(LEAD)
         self._stop.set()
         submitted = await load
-        left = await self._done(back)
-        found = Figure(outage, back - began, submitted, left, time.monotonic() - back)
-        self.figures.append(found)
-        return found
+        unfinished = await self._done(back)
+        figure = Figure(outage, back - began, submitted, unfinished, time.monotonic() - back)
+        self.figures.append(figure)
+        return figure
 
     async def _load(self) -> int:
         """Start executions, each under a key; a caller that gets an error tries again with the same key, as callers do."""
@@ -85,18 +85,18 @@ class Recovery:
 
     async def _done(self, back: float) -> int:
         """Wait until all is done. Returns how many executions are not."""
-        left = -1
+        unfinished = -1
         while time.monotonic() < back + self.patience:
             try:
                 rows = await self.house.rows("select count(*) from execution where finished_at is null")
             except (PenstockError, OSError):
                 await asyncio.sleep(0.2)
                 continue
-            left = rows[0][0]
-            if not left:
+            unfinished = rows[0][0]
+            if not unfinished:
                 return 0
             await asyncio.sleep(0.1)
-        return left
+        return unfinished
 
     async def wrong(self) -> list[object]:
         """Executions that did not end as completed with the right result."""

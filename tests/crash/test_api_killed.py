@@ -32,9 +32,9 @@ async def test_an_api_that_is_killed_takes_nothing_along(
     await house.apply(*shop.ALL, shop.sturdy)
     port = free_port()
     answered: dict[str, UUID] = {}
-    given: dict[str, Any] = {"api_port": port, "api_access": "open", **AS_USED}
-    with Fleet(database, broker, log, **given) as fleet:
-        others = [fleet.executor(), fleet.worker(), fleet.worker()]
+    options: dict[str, Any] = {"api_port": port, "api_access": "open", **AS_USED}
+    with Fleet(database, broker, log, **options) as fleet:
+        services = [fleet.executor(), fleet.worker(), fleet.worker()]
         api = fleet.start("api")
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=5) as http:
             streams = [asyncio.create_task(watch(http)) for _ in range(3)]
@@ -51,11 +51,11 @@ async def test_an_api_that_is_killed_takes_nothing_along(
         await house.until(
             "select 1 where not exists (select from execution where finished_at is null)", seconds=PATIENCE
         )
-        assert [process.poll() for process in others] == [None] * 3, log.read_text()[-3000:]
+        assert [process.poll() for process in services] == [None] * 3, log.read_text()[-3000:]
     assert fleet.killed == KILLS
     assert await house.statuses() == {"completed": CALLERS * EACH + KILLS}
-    kept = await house.rows("select key, execution_id from idempotency where key is not null")
-    assert {row["key"]: row["execution_id"] for row in kept} == answered
+    rows = await house.rows("select key, execution_id from idempotency where key is not null")
+    assert {row["key"]: row["execution_id"] for row in rows} == answered
     assert (
         await house.rows(
             "select from history where new = 'running' having count(*) <> $1", CALLERS * EACH + KILLS
@@ -96,6 +96,6 @@ async def watch(http: httpx.AsyncClient) -> None:
 async def reached(answered: dict[str, UUID], count: int, calls: list[asyncio.Task[None]]) -> None:
     async with asyncio.timeout(PATIENCE):
         while len(answered) < count:
-            for failed in (one for one in calls if one.done()):
+            for failed in (call for call in calls if call.done()):
                 failed.result()
             await asyncio.sleep(0.02)

@@ -62,13 +62,13 @@ async def test_a_statement_that_takes_long_is_left_to_run(
     url = pgbouncer.dsn(database.rsplit("/", 1)[1]) if pooled else database
     home = Database(Settings(database_url=SecretStr(url)), role="test")
     try:
-        [[given]] = await home.session().fetch("select 7 from pg_sleep(2)")
-        assert given == 7
+        [[value]] = await home.session().fetch("select 7 from pg_sleep(2)")
+        assert value == 7
     finally:
         await home.close()
 
 
-async def test_while_the_standby_is_cut_off_commits_wait_and_who_lives_still_says_so(
+async def test_commits_wait_for_a_standby_and_live_services_stay_alive(
     pair: ReplicatedPostgres, home: Installation
 ) -> None:
     await home.start(*shop.STURDY)
@@ -84,7 +84,7 @@ async def test_while_the_standby_is_cut_off_commits_wait_and_who_lives_still_say
     await home.sound()
 
 
-async def test_nobody_is_told_of_work_that_only_the_primary_has(
+async def test_work_that_only_the_primary_has_is_not_acknowledged(
     pair: ReplicatedPostgres, home: Installation
 ) -> None:
     """A caller gives up while its commit waits, and asks again with the same key: that waits too. Were it told that the work
@@ -128,15 +128,15 @@ async def test_a_failover_that_loses_the_last_commits_leaves_an_installation_tha
         await house.until("select from execution where status = 'completed' having count(*) > 20")
         await asyncio.to_thread(pair.kill_standby)
         await asyncio.to_thread(pair.take_out_standby)
-        [[before]] = await house.rows("select count(*) from execution")
-        await house.until("select from execution having count(*) > $1", before + 60)
+        [[count]] = await house.rows("select count(*) from execution")
+        await house.until("select from execution having count(*) > $1", count + 60)
         await asyncio.to_thread(pair.kill)
         await asyncio.to_thread(pair.start_standby)
         await asyncio.to_thread(pair.promote)
         connection = await asyncpg.connect(pair.primary_dsn())
-        there = {row["id"] for row in await connection.fetch("select id from execution")}
+        ids = {row["id"] for row in await connection.fetch("select id from execution")}
         await connection.close()
-        assert acknowledged - there, "something was lost"
+        assert acknowledged - ids, "something was lost"
         await asyncio.sleep(1)
         stop.set()
         await loading

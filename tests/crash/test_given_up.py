@@ -29,7 +29,7 @@ async def first_hangs() -> int:
     return current().attempt
 
 
-async def test_what_a_worker_gave_up_in_a_silence_that_nobody_noticed_runs_again(database: str) -> None:
+async def test_work_given_up_in_an_unnoticed_silence_runs_again(database: str) -> None:
     running.clear()
     ended.clear()
     parts = urlsplit(database)
@@ -94,7 +94,7 @@ async def test_a_lost_message_does_not_keep_a_limit_while_its_queue_is_long(data
         assert len(await house.rows("select from outbox where queue = 'work.default'")) == 2
 
 
-async def test_who_falls_silent_in_a_transaction_does_not_keep_its_locks(database: str) -> None:
+async def test_a_silent_client_in_a_transaction_loses_its_locks(database: str) -> None:
     async with Installation(database, None) as house:
         silent, other = (await house.parts()).database.session(), (await house.parts()).database.session()
         lock = "select pg_advisory_xact_lock(42)"
@@ -106,7 +106,7 @@ async def test_who_falls_silent_in_a_transaction_does_not_keep_its_locks(databas
                     await other.fetch(lock)
                 await tx.fetch("select 1")
 
-        [lost] = await asyncio.gather(hold_on(), return_exceptions=True)
-        assert isinstance(lost, Exception)
-        assert is_transient(lost)
+        [error] = await asyncio.gather(hold_on(), return_exceptions=True)
+        assert isinstance(error, Exception)
+        assert is_transient(error)
         assert [tuple(row) for row in await silent.fetch("select 1")] == [(1,)]

@@ -55,14 +55,16 @@ async def test_a_worker_that_runs_a_thousand_beats_with_one_statement_an_interva
     finally:
         server.close()
 
-    found = [match.groups() for line in text.splitlines() if (match := LINE.match(line))]
-    [heart] = {process for process, _, _, statement in found if "from beat(" in statement}
-    executed = [statement for process, _, kind, statement in found if process == heart and kind == "execute"]
+    statements = [match.groups() for line in text.splitlines() if (match := LINE.match(line))]
+    [heart] = {process for process, _, _, statement in statements if "from beat(" in statement}
+    executed = [
+        statement for process, _, kind, statement in statements if process == heart and kind == "execute"
+    ]
     # Before the first, it registered, and the driver asked what the types of the answer are.
     beats = list(dropwhile(lambda statement: "from beat(" not in statement, executed))
     assert len(beats) > 3
     assert len(set(beats)) == 1, "one statement an interval"
-    times = [float(ms) for process, ms, kind, _ in found if process == heart and kind == "execute"][-4:]
+    times = [float(ms) for process, ms, kind, _ in statements if process == heart and kind == "execute"][-4:]
     with capsys.disabled():
         print(f"\na beat that carries {HELD}: {', '.join(f'{ms:.1f}' for ms in times)} ms of the database")
 

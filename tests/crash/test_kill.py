@@ -69,16 +69,16 @@ async def test_a_frozen_worker_that_wakes_up_changes_nothing(
         await house.until(
             "select 1 from execution where status = 'completed' having count(*) = 5", seconds=30
         )
-        before = await house.rows("select count(*) as n from history")
+        history = await house.rows("select count(*) as n from history")
         fleet.kill(frozen, signal.SIGCONT)
         await asyncio.sleep(1.5)
-        assert await house.rows("select count(*) as n from history") == before
+        assert await house.rows("select count(*) as n from history") == history
     rows = await house.rows("select attempt, recoveries from execution where id = any($1::uuid[])", ids)
     assert {(row["attempt"], row["recoveries"]) for row in rows} == {(2, 1)}
     await house.sound()
 
 
-async def test_a_worker_asked_to_stop_finishes_or_hands_back_what_it_has(
+async def test_a_worker_asked_to_stop_finishes_or_hands_back_its_work(
     house: Installation,
     database: str,
     broker: str | None,

@@ -21,9 +21,9 @@ MOST = 300_000_000
 
 def peak(process: int) -> int:
     """The most bytes of memory that a process ever had."""
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
-    assert found is not None
-    return int(found[1]) * 1024
+    match = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
+    assert match is not None
+    return int(match[1]) * 1024
 
 
 async def test_an_executor_stays_small_while_large_messages_wait(

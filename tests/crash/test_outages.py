@@ -24,7 +24,7 @@ async def feed(house: Installation, outage: Callable[[], Any]) -> None:
     that gets an error tries again with the same key, as callers do."""
     for n in range(COUNT):
         if n == COUNT // 3:
-            over = asyncio.get_running_loop().run_in_executor(None, outage)
+            outage_end = asyncio.get_running_loop().run_in_executor(None, outage)
         while True:
             try:
                 await house.client.start("shop.sturdy", {"n": n}, key=f"order-{n}")
@@ -32,7 +32,7 @@ async def feed(house: Installation, outage: Callable[[], Any]) -> None:
             except (PenstockError, OSError):
                 await asyncio.sleep(0.2)
         await asyncio.sleep(0.01)
-    await over
+    await outage_end
 
 
 async def everything_completed(house: Installation) -> None:

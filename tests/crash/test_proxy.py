@@ -39,27 +39,27 @@ class Caller:
         return await self.reader.read(100)
 
 
-async def test_what_comes_is_passed_on_and_back(proxy: Proxy) -> None:
+async def test_bytes_are_passed_on_and_back(proxy: Proxy) -> None:
     assert await (await Caller.to(proxy)).ask(b"hello") == b"HELLO"
 
 
 @pytest.mark.parametrize("direction", ["up", "down"])
-async def test_what_is_held_arrives_once_it_is_healed(proxy: Proxy, direction: str) -> None:
+async def test_held_bytes_arrive_once_the_proxy_is_healed(proxy: Proxy, direction: str) -> None:
     caller = await Caller.to(proxy)
     await caller.ask(b"first")
     proxy.hold(direction)  # type: ignore[arg-type]
-    asked = asyncio.create_task(caller.ask(b"second"))
-    done, _ = await asyncio.wait({asked}, timeout=0.1)
+    question = asyncio.create_task(caller.ask(b"second"))
+    done, _ = await asyncio.wait({question}, timeout=0.1)
     assert not done
     proxy.heal()
-    assert await asked == b"SECOND"
+    assert await question == b"SECOND"
 
 
-async def test_who_is_parted_does_not_hear_that_the_other_has_gone_until_it_is_healed() -> None:
-    here, gone = asyncio.Event(), asyncio.Event()
+async def test_a_parted_server_hears_of_the_close_only_once_healed() -> None:
+    connected, gone = asyncio.Event(), asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        here.set()
+        connected.set()
         with suppress(ConnectionResetError):  # a proxy ends what it passed on with a reset
             await reader.read()
         gone.set()
@@ -68,7 +68,7 @@ async def test_who_is_parted_does_not_hear_that_the_other_has_gone_until_it_is_h
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with server, Proxy(server.sockets[0].getsockname()[1]) as proxy:
         caller = await Caller.to(proxy)
-        await here.wait()
+        await connected.wait()
         proxy.hold("up", "down")
         caller.writer.close()
         with pytest.raises(TimeoutError):
@@ -78,13 +78,13 @@ async def test_who_is_parted_does_not_hear_that_the_other_has_gone_until_it_is_h
         await gone.wait()
 
 
-async def test_who_calls_through_a_partition_gets_there_once_it_is_healed(proxy: Proxy) -> None:
+async def test_a_call_through_a_partition_arrives_once_it_is_healed(proxy: Proxy) -> None:
     proxy.hold("down")
-    asked = asyncio.create_task((await Caller.to(proxy)).ask(b"first"))
-    done, _ = await asyncio.wait({asked}, timeout=0.1)
+    question = asyncio.create_task((await Caller.to(proxy)).ask(b"first"))
+    done, _ = await asyncio.wait({question}, timeout=0.1)
     assert not done
     proxy.heal()
-    assert await asked == b"FIRST"
+    assert await question == b"FIRST"
 
 
 async def test_a_cut_resets_connections_and_refuses_new_ones_until_it_is_healed(proxy: Proxy) -> None:
@@ -103,13 +103,13 @@ async def test_an_answer_that_is_lost_is_one_to_a_statement_that_is_committed(da
     answers, parts = Answers(), urlsplit(database)
     async with Proxy(parts.port or 0, answers.watch) as proxy:
         through = parts._replace(netloc=f"{parts.netloc.rpartition(':')[0]}:{proxy.port}")
-        one, other = [await asyncpg.connect(urlunsplit(through)) for _ in range(2)]
-        await one.execute("create table told (n integer)")
+        first, other = [await asyncpg.connect(urlunsplit(through)) for _ in range(2)]
+        await first.execute("create table told (n integer)")
         losing = asyncio.create_task(answers.lose(b"insert into told", patience=10))
         await asyncio.sleep(0)
-        assert await one.fetchval("select count(*) from told where n > $1", 0) == 0
+        assert await first.fetchval("select count(*) from told where n > $1", 0) == 0
         with pytest.raises((OSError, asyncpg.InterfaceError, asyncpg.PostgresConnectionError)):
-            await one.fetch("insert into told select generate_series(1, $1) returning n", 20_000)
+            await first.fetch("insert into told select generate_series(1, $1) returning n", 20_000)
         assert await losing
         assert await other.fetchval("select count(*) from told where n > $1", 0) == 20_000
         await other.execute("insert into told values (1)")

@@ -62,7 +62,7 @@ where n.action = 'shop.count'
 TAKE = "update outbox set due_at = clock_timestamp() + interval '1 hour', holder = $2 where id = $1"
 
 
-async def test_what_a_killed_executor_had_in_hand_is_done_by_another(
+async def test_work_of_a_killed_executor_is_done_by_another(
     house: Installation, database: str, broker: str | None, tmp_path: Path
 ) -> None:
     await house.apply(*shop.ALL)
@@ -108,17 +108,17 @@ async def test_a_restart_of_postgresql_takes_nothing_from_living_workers(
             await house.until(
                 "select 1 from execution where status = 'running' having count(*) = 10", seconds=60
             )
-            [[before]] = await house.rows("select clock_timestamp()")
+            [[instant]] = await house.rows("select clock_timestamp()")
             slow.send_signal(signal.SIGSTOP)
             await asyncio.to_thread(server.restart)
             await house.until(
-                "select 1 from process where beat_at > $1 having count(*) = 3", before, seconds=60
+                "select 1 from process where beat_at > $1 having count(*) = 3", instant, seconds=60
             )
             # Until each executor that would take work back has looked.
             await asyncio.sleep(reap_workers.GRACE + 3 * reap_workers.LOOK)
             slow.send_signal(signal.SIGCONT)
             await house.until(
-                "select 1 from process where beat_at > $1 having count(*) = 4", before, seconds=60
+                "select 1 from process where beat_at > $1 having count(*) = 4", instant, seconds=60
             )
             rows = await house.rows("select status, attempt from execution")
             assert {(row["status"], row["attempt"]) for row in rows} == {("running", 1)}

@@ -27,9 +27,9 @@ THRESHOLDS = {"heartbeat_interval": 1.0, "stale_threshold": 5.0, "sweep_interval
 
 @pytest.fixture
 async def server(private_postgres: Callable[[], Postgres]) -> Postgres:
-    made = await asyncio.to_thread(private_postgres)
-    await migrate.upgrade(Settings(database_url=SecretStr(made.dsn())))
-    return made
+    postgres = await asyncio.to_thread(private_postgres)
+    await migrate.upgrade(Settings(database_url=SecretStr(postgres.dsn())))
+    return postgres
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ async def test_an_outage_below_the_threshold_runs_nothing_again(
     await apart.sound()
 
 
-async def test_a_longer_one_ends_the_work_of_nobody_by_loss(apart: Installation, server: Postgres) -> None:
+async def test_a_longer_outage_ends_no_work_as_lost(apart: Installation, server: Postgres) -> None:
     await apart.client.start_many("shop.wait_for", [{"seconds": 9.0}] * 3)
     await apart.until("select 1 from execution where status = 'running' having count(*) = 3")
     await away(server, 8.0)
@@ -82,16 +82,16 @@ async def test_a_longer_one_ends_the_work_of_nobody_by_loss(apart: Installation,
 
 async def test_a_worker_that_alone_is_cut_off_ends_its_work_before_another_has_it(server: Postgres) -> None:
     running: list[int] = []
-    most: list[int] = []
+    counts: list[int] = []
 
     from penstock import action
 
     @action(pack="shop", ref="shop.watched")
     async def watched() -> str:
         running.append(1)
-        most.append(len(running))
+        counts.append(len(running))
         try:
-            await asyncio.sleep(600 if len(most) == 1 else 0)
+            await asyncio.sleep(600 if len(counts) == 1 else 0)
         finally:
             running.pop()
         return "done"
@@ -110,7 +110,7 @@ async def test_a_worker_that_alone_is_cut_off_ends_its_work_before_another_has_i
         proxy.hold("up", "down")
         await house.worker(watched)
         assert await house.client.result(id, timeout=60) == "done"
-        assert most == [1, 1], "never twice at once"
+        assert counts == [1, 1], "never twice at once"
         rows = await house.rows("select error ->> 'message' as why from attempt")
         assert [row["why"].split("(")[1][:12] for row in rows] == ["no heartbeat"]
         proxy.heal()
@@ -118,7 +118,7 @@ async def test_a_worker_that_alone_is_cut_off_ends_its_work_before_another_has_i
 
 
 @pytest.mark.parametrize("pooled", [False, True])
-async def test_who_is_cut_off_in_the_midst_of_a_transaction_loses_its_locks(
+async def test_a_client_cut_off_in_a_transaction_loses_its_locks(
     database: str, pgbouncer: PgBouncer, pooled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PostgreSQL does not hear that it is gone: the connection stays open."""

@@ -24,20 +24,20 @@ from tests.flows.installation import Installation
 @contextmanager
 def lost_after(function: str, moment: str = "committed") -> Iterator[list[str]]:
     """Loses the connection on which a commit of this function has just been made (or is about to be), once."""
-    lost: list[str] = []
+    sites_hit: list[str] = []
     sites()  # parsed here, and not by two threads at once when both come to the hook
 
     def reached(what: str, connection: object) -> None:
         site = site_of(sys._getframe(2), what)
-        if what == moment and site is not None and site.function == function and not lost:
+        if what == moment and site is not None and site.function == function and not sites_hit:
             assert isinstance(connection, asyncpg.Connection)
-            lost.append(str(site))
+            sites_hit.append(str(site))
             connection.terminate()
             raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
 
     crash_points.reached = reached
     try:
-        yield lost
+        yield sites_hit
     finally:
         crash_points.reached = None
 
@@ -45,18 +45,18 @@ def lost_after(function: str, moment: str = "committed") -> Iterator[list[str]]:
 @contextmanager
 def lost_reading(function: str) -> Iterator[list[str]]:
     """Loses the connection on which this function has just read something, once."""
-    lost: list[str] = []
+    functions_hit: list[str] = []
 
     def reached(what: str, connection: object) -> None:
-        if what == "committed" and not lost and function in _callers(6):
+        if what == "committed" and not functions_hit and function in _callers(6):
             assert isinstance(connection, asyncpg.Connection)
-            lost.append(function)
+            functions_hit.append(function)
             connection.terminate()
             raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
 
     crash_points.reached = reached
     try:
-        yield lost
+        yield functions_hit
     finally:
         crash_points.reached = None
 
@@ -75,9 +75,9 @@ async def test_an_event_is_stored_once_though_its_commit_is_unknown(
     house: Installation, key: str | None
 ) -> None:
     await house.apply(*shop.ALL)
-    with lost_after("Publishing._write") as lost:
+    with lost_after("Publishing._write") as hits:
         id = await house.client.publish("shop.order_placed", {"id": 7, "amount": 250}, key=key)
-    assert lost
+    assert hits
     assert [row["id"] for row in await house.rows("select id from event")] == [id]
     await house.start(*shop.ALL)
     await house.until("select 1 from execution where finished_at is not null")
@@ -90,9 +90,9 @@ async def test_an_execution_is_started_once_though_its_commit_is_unknown(
     house: Installation, key: str | None
 ) -> None:
     await house.start(*shop.ALL)
-    with lost_after("submit") as lost:
+    with lost_after("submit") as hits:
         id = await house.client.start("shop.charge", {"order": 7}, key=key)
-    assert lost
+    assert hits
     assert await house.client.result(id, timeout=60) == {"order": 7, "charged": 0}
     assert await house.statuses() == {"completed": 1}
 
@@ -126,31 +126,31 @@ async def twice() -> Any:
 async def test_a_claim_is_known_to_its_worker_though_its_answer_was_lost(house: Installation) -> None:
     await house.start(at_most_once)
     assert await house.client.run("once.at_most_once", timeout=20) == 1  # its worker has looked it up
-    with lost_after("claim") as lost:
+    with lost_after("claim") as hits:
         id = await house.client.start("once.at_most_once")
         assert await house.client.result(id, timeout=60) == 1
-    assert lost
+    assert hits
     rows = await house.rows("select attempt, recoveries from execution where id = $1", id)
     assert [tuple(row) for row in rows] == [(1, 0)]
     await house.sound()
 
 
-async def test_what_is_carried_over_comes_with_the_claim(house: Installation) -> None:
+async def test_a_carried_value_comes_with_the_claim(house: Installation) -> None:
     await house.start(twice)
-    with lost_reading("carried_over") as lost:
+    with lost_reading("carried_over") as hits:
         id = await house.client.start("once.twice")
         assert await house.client.result(id, timeout=60) == {"page": 7}
-    assert not lost, "a statement between the claim and its attempts can lose them"
+    assert not hits, "a statement between the claim and its attempts can lose them"
     rows = await house.rows("select attempt, recoveries from execution where id = $1", id)
     assert [tuple(row) for row in rows] == [(2, 0)]
 
 
 async def test_a_result_is_kept_once_though_its_commit_is_unknown(house: Installation) -> None:
     await house.start(*shop.ALL)
-    with lost_after("finish") as lost:
+    with lost_after("finish") as hits:
         id = await house.client.start("shop.charge", {"order": 7})
         assert await house.client.result(id, timeout=60) == {"order": 7, "charged": 0}
-    assert lost
+    assert hits
     rows = await house.rows("select attempt, recoveries from execution where id = $1", id)
     assert [tuple(row) for row in rows] == [(1, 0)]
     await house.sound()
@@ -163,15 +163,13 @@ async def one_by_one() -> int:
 
 
 @pytest.mark.parametrize("moment", ["committing", "committed"])
-async def test_who_waited_for_a_slot_runs_once_though_the_commit_of_its_end_is_unknown(
-    house: Installation, moment: str
-) -> None:
+async def test_a_run_from_the_line_runs_once_despite_unknown_commit(house: Installation, moment: str) -> None:
     await house.start(one_by_one)
     RUNS.clear()
-    with lost_after("finish_and_claim", moment) as lost:
+    with lost_after("finish_and_claim", moment) as hits:
         ids = await house.client.start_many("once.one_by_one", [{}] * 6)
         assert [await house.client.result(id, timeout=60) for id in ids] == [1] * 6
-    assert lost
+    assert hits
     rows = await house.rows("select attempt, recoveries from execution")
     assert [tuple(row) for row in rows] == [(1, 0)] * 6
     assert sorted(RUNS) == sorted(ids)
@@ -194,10 +192,10 @@ async def test_the_next_step_runs_once_though_its_commit_is_unknown(
     for _ in range(2):  # its worker has looked everything up
         assert await house.client.run("once.three_steps", timeout=20) == [1, 1, 1]
     RUNS.clear()
-    with lost_after(site.split(":")[1].split("#")[0], moment) as lost:
+    with lost_after(site.split(":")[1].split("#")[0], moment) as hits:
         id = await house.client.start("once.three_steps")
         assert await house.client.result(id, timeout=60) == [1, 1, 1]
-    assert lost == [site], "with what follows"
+    assert hits == [site], "with what follows"
     rows = await house.rows("select attempt, recoveries from execution where parent = $1", id)
     assert [tuple(row) for row in rows] == [(1, 0)] * 3
     assert len(RUNS) == 3

@@ -25,22 +25,22 @@ def template(*options: str, chart: Path = CHART) -> subprocess.CompletedProcess[
 
 def rendered(*options: str, chart: Path = CHART) -> list[Document]:
     """Return the documents that would be applied, with these options of `helm template`."""
-    told = template(*options, chart=chart)
-    assert told.returncode == 0, told.stderr
-    return [one for one in yaml.safe_load_all(told.stdout) if one is not None]
+    result = template(*options, chart=chart)
+    assert result.returncode == 0, result.stderr
+    return [document for document in yaml.safe_load_all(result.stdout) if document is not None]
 
 
 def refused(*options: str) -> str:
     """Return the reason for which Helm refuses these options."""
-    told = template(*options)
-    assert told.returncode != 0, "nothing was wrong"
-    return told.stderr
+    result = template(*options)
+    assert result.returncode != 0, "nothing was wrong"
+    return result.stderr
 
 
 def of_kind(documents: list[Document], *kinds: str) -> list[Document]:
-    return [one for one in documents if one["kind"] in kinds]
+    return [document for document in documents if document["kind"] in kinds]
 
 
 def pods(documents: list[Document]) -> list[Document]:
     """The pod of each deployment and job."""
-    return [one["spec"]["template"]["spec"] for one in of_kind(documents, "Deployment", "Job")]
+    return [document["spec"]["template"]["spec"] for document in of_kind(documents, "Deployment", "Job")]

@@ -32,7 +32,7 @@ for given in json.load(sys.stdin):
 
 def as_read(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Each as its definition has it: itself, if nothing is wrong with it."""
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", READS],
         input=json.dumps(documents),
         env={**os.environ, "PYTHONPATH": str(_models())},
@@ -40,14 +40,14 @@ def as_read(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
         text=True,
         timeout=120,
     )
-    assert told.returncode == 0, told.stderr
-    return [json.loads(line) for line in told.stdout.splitlines()]
+    assert result.returncode == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()]
 
 
 def _models() -> Path:
     """Installed once for this environment. Raises NoServer with pip's last words."""
-    kept = KEPT / hashlib.sha256(PINNED.read_bytes()).hexdigest()[:16]
-    if not kept.exists():
+    cache = KEPT / hashlib.sha256(PINNED.read_bytes()).hexdigest()[:16]
+    if not cache.exists():
         KEPT.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=KEPT) as folder:
             install = [
@@ -60,11 +60,11 @@ def _models() -> Path:
                 "--target",
                 folder + "/new",
             ]
-            told = subprocess.run(
+            result = subprocess.run(
                 [sys.executable, "-m", "pip", *install], capture_output=True, text=True, timeout=300
             )
-            if told.returncode != 0:
-                raise NoServer(f"pip {' '.join(install)} failed:\n{told.stderr[-1500:]}")
-            if not kept.exists():  # others may be at it
-                os.rename(folder + "/new", kept)
-    return kept
+            if result.returncode != 0:
+                raise NoServer(f"pip {' '.join(install)} failed:\n{result.stderr[-1500:]}")
+            if not cache.exists():  # others may be at it
+                os.rename(folder + "/new", cache)
+    return cache

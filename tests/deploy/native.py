@@ -70,5 +70,5 @@ class Native:
 
     def _environment(self, given: Mapping[str, str]) -> dict[str, str]:
         """Return the environment of a service, with the package of the folder."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-        return {**kept, **given, "PYTHONPATH": os.pathsep.join((python_path(), str(self.folder)))}
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+        return {**environment, **given, "PYTHONPATH": os.pathsep.join((python_path(), str(self.folder)))}

@@ -15,12 +15,17 @@ SECCOMP = {"RuntimeDefault", "Localhost"}
 
 def violations(pod: dict[str, Any]) -> list[str]:
     """Return the faults of a pod's spec by the standard or by the rules of this project."""
-    return [*_of_pod(pod), *(found for one in _containers(pod) for found in _of_container(one, pod))]
+    return [
+        *_of_pod(pod),
+        *(violation for container in _containers(pod) for violation in _of_container(container, pod)),
+    ]
 
 
 def _containers(pod: dict[str, Any]) -> list[dict[str, Any]]:
     return [
-        one for kind in ("initContainers", "containers", "ephemeralContainers") for one in pod.get(kind, [])
+        container
+        for kind in ("initContainers", "containers", "ephemeralContainers")
+        for container in pod.get(kind, [])
     ]
 
 

@@ -60,8 +60,8 @@ def case(request: pytest.FixtureRequest) -> list[Document]:
 @pytest.mark.parametrize("file", CASES, ids=lambda file: file.stem)
 def test_helm_has_nothing_against_it(file: Path) -> None:
     lint = [choose.helm_program(), "lint", "--strict", str(CHART), "--values", str(file)]
-    told = subprocess.run(lint, capture_output=True, text=True, timeout=60)
-    assert told.returncode == 0, told.stdout + told.stderr
+    result = subprocess.run(lint, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("version", [OLDEST, NEWEST])
@@ -73,22 +73,22 @@ def test_kubernetes_would_take_it(case: list[Document], version: str) -> None:
 
 def test_keda_and_the_prometheus_operator_would_take_theirs() -> None:
     kinds = ("ScaledObject", "PodMonitor", "PrometheusRule")
-    theirs = [one for file in CASES for one in of_kind(rendered("--values", str(file)), *kinds)]
-    assert {one["kind"] for one in theirs} == set(kinds)
+    theirs = [resource for file in CASES for resource in of_kind(rendered("--values", str(file)), *kinds)]
+    assert {resource["kind"] for resource in theirs} == set(kinds)
     assert as_read(theirs) == theirs
 
 
 def test_pods_keep_to_the_restricted_standard(case: list[Document]) -> None:
-    assert [found for pod in pods(case) for found in violations(pod)] == []
+    assert [violation for pod in pods(case) for violation in violations(pod)] == []
 
 
-def test_pods_run_what_exists(case: list[Document]) -> None:
+def test_pods_run_existing_commands_and_options(case: list[Document]) -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     for pod in pods(case):
         [container] = pod["containers"]
-        command, *given = container["args"]
+        command, *arguments = container["args"]
         options = {option for one in commands[command].params for option in one.opts}
-        assert {one for one in given if one.startswith("--")} <= options
+        assert {one for one in arguments if one.startswith("--")} <= options
 
 
 def test_services_take_their_settings(case: list[Document], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,39 +105,46 @@ def test_services_take_their_settings(case: list[Document], monkeypatch: pytest.
         assert ("http" in ports) == (container["args"][0] == "api")
         assert ports.get("http", settings.api_port) == settings.api_port
         for probe in ("startupProbe", "livenessProbe", "readinessProbe") if ports else ():
-            asked = container[probe]["httpGet"]
-            assert (asked["port"], asked["path"]) == ("health", "/ready" if probe[0] == "r" else "/live")
+            check = container[probe]["httpGet"]
+            assert (check["port"], check["path"]) == ("health", "/ready" if probe[0] == "r" else "/live")
 
 
 def variables(container: Document, documents: list[Document]) -> dict[str, str]:
     """Return the variables of the container, with every secret that it names."""
-    maps = {one["metadata"]["name"]: one["data"] for one in of_kind(documents, "ConfigMap")}
-    found: dict[str, str] = {}
+    maps = {
+        config_map["metadata"]["name"]: config_map["data"] for config_map in of_kind(documents, "ConfigMap")
+    }
+    values: dict[str, str] = {}
     for source in container.get("envFrom", []):
         if "configMapRef" in source:
-            found |= maps[source["configMapRef"]["name"]]
+            values |= maps[source["configMapRef"]["name"]]
     for entry in container["env"]:
         if "value" in entry:
-            found[entry["name"]] = entry["value"]
+            values[entry["name"]] = entry["value"]
         elif "secretKeyRef" in entry["valueFrom"]:
             of_secret = entry["valueFrom"]["secretKeyRef"]
             if of_secret["key"] in SECRETS or not of_secret.get("optional"):
-                found[entry["name"]] = SECRETS[of_secret["key"]]
-    return found
+                values[entry["name"]] = SECRETS[of_secret["key"]]
+    return values
 
 
-def test_what_is_selected_and_scaled_and_read_is_there(case: list[Document]) -> None:
-    deployments = {one["metadata"]["name"]: one for one in of_kind(case, "Deployment")}
-    labels = {name: one["spec"]["template"]["metadata"]["labels"] for name, one in deployments.items()}
+def test_selected_scaled_and_scraped_objects_exist(case: list[Document]) -> None:
+    deployments = {deployment["metadata"]["name"]: deployment for deployment in of_kind(case, "Deployment")}
+    labels = {
+        name: deployment["spec"]["template"]["metadata"]["labels"] for name, deployment in deployments.items()
+    }
 
     def chosen(selector: dict[str, str]) -> set[str]:
         return {name for name, has in labels.items() if selector.items() <= has.items()}
 
-    for name, one in deployments.items():
-        assert chosen(one["spec"]["selector"]["matchLabels"]) == {name}
-        for spread in one["spec"]["template"]["spec"]["topologySpreadConstraints"]:
+    for name, deployment in deployments.items():
+        assert chosen(deployment["spec"]["selector"]["matchLabels"]) == {name}
+        for spread in deployment["spec"]["template"]["spec"]["topologySpreadConstraints"]:
             assert chosen(spread["labelSelector"]["matchLabels"]) == {name}
-    budgets = [chosen(one["spec"]["selector"]["matchLabels"]) for one in of_kind(case, "PodDisruptionBudget")]
+    budgets = [
+        chosen(deployment["spec"]["selector"]["matchLabels"])
+        for deployment in of_kind(case, "PodDisruptionBudget")
+    ]
     assert sorted(budgets, key=str) == sorted(({name} for name in deployments), key=str)
     for service in of_kind(case, "Service"):
         assert chosen(service["spec"]["selector"]) == {"penstock-api"}
@@ -145,31 +152,33 @@ def test_what_is_selected_and_scaled_and_read_is_there(case: list[Document]) -> 
     for monitor in of_kind(case, "PodMonitor"):
         assert chosen(monitor["spec"]["selector"]["matchLabels"]) == set(deployments)
     scaled = [
-        one["spec"]["scaleTargetRef"]["name"]
-        for one in of_kind(case, "ScaledObject", "HorizontalPodAutoscaler")
+        deployment["spec"]["scaleTargetRef"]["name"]
+        for deployment in of_kind(case, "ScaledObject", "HorizontalPodAutoscaler")
     ]
-    assert {name for name, one in deployments.items() if "replicas" not in one["spec"]} == set(scaled)
+    assert {name for name, deployment in deployments.items() if "replicas" not in deployment["spec"]} == set(
+        scaled
+    )
     assert len(scaled) == len(set(scaled)), "who scales a deployment is one"
-    accounts = {one["metadata"]["name"] for one in of_kind(case, "ServiceAccount")} | {"shop"}
+    accounts = {deployment["metadata"]["name"] for deployment in of_kind(case, "ServiceAccount")} | {"shop"}
     assert {pod["serviceAccountName"] for pod in pods(case) if "serviceAccountName" in pod} <= accounts
 
 
-def test_what_a_hook_needs_is_there_before_it(case: list[Document]) -> None:
+def test_objects_that_a_hook_needs_exist_before_it(case: list[Document]) -> None:
     """The job comes before the release, and so before its config map and its secret."""
-    before = [one for one in case if "helm.sh/hook" in one["metadata"].get("annotations", {})]
-    ours = {one["metadata"]["name"] for one in of_kind(case, "Secret")}
-    for job in of_kind(before, "Job"):
+    hooks = [document for document in case if "helm.sh/hook" in document["metadata"].get("annotations", {})]
+    ours = {document["metadata"]["name"] for document in of_kind(case, "Secret")}
+    for job in of_kind(hooks, "Job"):
         [container] = job["spec"]["template"]["spec"]["containers"]
-        asked = {e["valueFrom"]["secretKeyRef"]["name"] for e in container["env"] if "valueFrom" in e}
+        names = {e["valueFrom"]["secretKeyRef"]["name"] for e in container["env"] if "valueFrom" in e}
         assert "envFrom" not in container
-        assert asked & ours <= {one["metadata"]["name"] for one in of_kind(before, "Secret")}
-    assert of_kind(before, "Job") == of_kind(case, "Job")
+        assert names & ours <= {document["metadata"]["name"] for document in of_kind(hooks, "Secret")}
+    assert of_kind(hooks, "Job") == of_kind(case, "Job")
 
 
-def test_only_what_is_given_makes_a_secret() -> None:
+def test_only_given_values_make_a_secret() -> None:
     assert of_kind(rendered(), "Secret") == []
-    made = of_kind(rendered("--values", str(CHART / "ci/everything.yaml")), "Secret")
-    whole = {one["metadata"]["name"]: set(one["stringData"]) for one in made}
+    secrets = of_kind(rendered("--values", str(CHART / "ci/everything.yaml")), "Secret")
+    whole = {secret["metadata"]["name"]: set(secret["stringData"]) for secret in secrets}
     assert whole == {"shop": set(SECRETS), "penstock-migrate": {"database-url"}}
 
 
@@ -178,9 +187,9 @@ def test_alerts_and_dashboard_are_the_ones_of_deploy() -> None:
     [rule] = of_kind(documents, "PrometheusRule")
     assert rule["spec"] == yaml.safe_load((ROOT / "deploy/prometheus/alerts.yml").read_text())
     [page] = [
-        one["data"]["penstock.json"]
-        for one in of_kind(documents, "ConfigMap")
-        if "dashboard" in str(one["metadata"])
+        config_map["data"]["penstock.json"]
+        for config_map in of_kind(documents, "ConfigMap")
+        if "dashboard" in str(config_map["metadata"])
     ]
     assert json.loads(page) == json.loads((ROOT / "deploy/grafana/penstock.json").read_text())
 
@@ -193,8 +202,8 @@ def test_the_chart_has_the_version_of_the_project() -> None:
 
 def test_settings_that_may_be_given_are_settings() -> None:
     names = {f"PENSTOCK_{name.upper()}" for name in set(Settings.model_fields) - GIVEN}
-    taken = set(SCHEMA["properties"]["settings"]["propertyNames"]["enum"])
-    assert taken == names, "values.schema.json names each setting that the chart does not give by itself"
+    allowed = set(SCHEMA["properties"]["settings"]["propertyNames"]["enum"])
+    assert allowed == names, "values.schema.json names each setting that the chart does not give by itself"
 
 
 def test_every_value_has_a_default() -> None:
@@ -249,26 +258,33 @@ def test_the_page_shows_values_that_are_taken(values: str, tmp_path: Path) -> No
     assert of_kind(rendered("--values", str(file)), "Deployment")
 
 
-def test_a_group_of_workers_says_only_what_differs() -> None:
+def test_a_group_of_workers_sets_only_its_differences() -> None:
     documents = rendered(
         "--values", str(CHART / "ci/groups.yaml"), "--set", "worker.pods.priorityClassName=low"
     )
-    workers = [one for one in of_kind(documents, "Deployment") if "worker" in one["metadata"]["name"]]
-    asked = (
+    workers = [
+        deployment
+        for deployment in of_kind(documents, "Deployment")
+        if "worker" in deployment["metadata"]["name"]
+    ]
+    names = (
         "PENSTOCK_ROUTES",
         "PENSTOCK_MODULES",
         "PENSTOCK_LABELS",
         "PENSTOCK_CONCURRENCY",
         "PENSTOCK_GRACE",
     )
-    found = {}
-    for one in workers:
-        pod = one["spec"]["template"]["spec"]
+    groups = {}
+    for deployment in workers:
+        pod = deployment["spec"]["template"]["spec"]
         env = variables(pod["containers"][0], documents)
-        found[one["metadata"]["name"]] = (one["spec"].get("replicas"), *(env[name] for name in asked))
+        groups[deployment["metadata"]["name"]] = (
+            deployment["spec"].get("replicas"),
+            *(env[name] for name in names),
+        )
         assert pod["priorityClassName"] == "low"
         assert pod["containers"][0]["resources"]["requests"] == DEFAULTS["pods"]["resources"]["requests"]
-    assert found == {
+    assert groups == {
         "penstock-worker-default": (2, "default", "shop,shop.mail", "", "32", "120"),
         "penstock-worker-gpu": (0, "gpu", "", "gpu=a100,zone=eu", "1", "120"),
         "penstock-worker-packs": (None, "packs", "/packs", "", "32", "120"),
@@ -277,5 +293,5 @@ def test_a_group_of_workers_says_only_what_differs() -> None:
 
 def test_the_first_group_of_workers_can_be_left_out() -> None:
     documents = rendered("--set", "workers.default=null", "--set", "workers.mail.routes={mail}")
-    names = [one["metadata"]["name"] for one in of_kind(documents, "Deployment")]
+    names = [deployment["metadata"]["name"] for deployment in of_kind(documents, "Deployment")]
     assert sorted(names) == ["penstock-api", "penstock-executor", "penstock-worker-mail"]

@@ -31,36 +31,36 @@ def base() -> list[Document]:
     files = [file for file in sorted(BASE.glob("*.yaml")) if file.stem != "kustomization"]
     literals = yaml.safe_load((BASE / "kustomization.yaml").read_text())["configMapGenerator"][0]["literals"]
     settings = {"kind": "ConfigMap", "data": dict(line.split("=", 1) for line in literals)}
-    return [settings, *(one for file in files for one in yaml.safe_load_all(file.read_text()))]
+    return [settings, *(document for file in files for document in yaml.safe_load_all(file.read_text()))]
 
 
 def part(document: Document) -> str:
     """Return the part of PARTS by the name of an object, or an empty text for all."""
     name = document["metadata"]["name"].split("-")
-    return next((one for one in PARTS if one in name), "")
+    return next((part_name for part_name in PARTS if part_name in name), "")
 
 
 def what_matters(documents: list[Document]) -> dict[tuple[str, str], Any]:
-    [settings] = [one["data"] for one in of_kind(documents, "ConfigMap")]
-    found: dict[tuple[str, str], Any] = {}
-    for one in of_kind(documents, "Deployment", "Job"):
-        pod = one["spec"]["template"]["spec"]
+    [settings] = [document["data"] for document in of_kind(documents, "ConfigMap")]
+    specs: dict[tuple[str, str], Any] = {}
+    for document in of_kind(documents, "Deployment", "Job"):
+        pod = document["spec"]["template"]["spec"]
         [container] = pod["containers"]
         container["env"] = environment(container, settings)
         container["image"] = container["image"].partition(":")[0]
         for spread in pod.get("topologySpreadConstraints", []):
             del spread["labelSelector"]
-        found[one["kind"], part(one)] = {
-            **{name: one["spec"].get(name) for name in ("replicas", "strategy", "backoffLimit")},
+        specs[document["kind"], part(document)] = {
+            **{name: document["spec"].get(name) for name in ("replicas", "strategy", "backoffLimit")},
             "container": without(container, "name", "envFrom", "imagePullPolicy"),
             "pod": without(pod, "containers", "serviceAccountName", "automountServiceAccountToken"),
             "annotations": without(
-                one["spec"]["template"]["metadata"].get("annotations", {}), "checksum/settings"
+                document["spec"]["template"]["metadata"].get("annotations", {}), "checksum/settings"
             ),
         }
-    for one in of_kind(documents, "PodDisruptionBudget", "Service", "NetworkPolicy"):
-        found[one["kind"], part(one)] = without(one["spec"], "selector", "podSelector", "type")
-    return found
+    for document in of_kind(documents, "PodDisruptionBudget", "Service", "NetworkPolicy"):
+        specs[document["kind"], part(document)] = without(document["spec"], "selector", "podSelector", "type")
+    return specs
 
 
 def environment(container: Document, settings: dict[str, str]) -> dict[str, Any]:

@@ -29,10 +29,12 @@ def test_every_part_is_there_with_two_executors_and_two_workers() -> None:
 
 @pytest.mark.parametrize("name", OURS)
 def test_each_variable_is_a_setting_of_penstock(name: str) -> None:
-    known = {f"PENSTOCK_{field.upper()}" for field in Settings.model_fields}
-    given = {one for one in SERVICES[name]["environment"] if not one.startswith("ROLE_PASSWORD_")}
-    assert given <= known
-    assert given >= {"PENSTOCK_DATABASE_URL", "PENSTOCK_BROKER_URL"}
+    fields = {f"PENSTOCK_{field.upper()}" for field in Settings.model_fields}
+    variables_set = {
+        variable for variable in SERVICES[name]["environment"] if not variable.startswith("ROLE_PASSWORD_")
+    }
+    assert variables_set <= fields
+    assert variables_set >= {"PENSTOCK_DATABASE_URL", "PENSTOCK_BROKER_URL"}
 
 
 def test_the_images_know_their_variables() -> None:
@@ -59,7 +61,7 @@ def test_each_lasting_service_has_a_health_check(name: str) -> None:
     assert {"interval", "timeout", "retries"} <= set(check)
 
 
-def test_services_wait_for_what_they_need() -> None:
+def test_services_wait_for_their_dependencies() -> None:
     for service in SERVICES.values():
         for needed, how in service.get("depends_on", {}).items():
             if how["condition"] == "service_healthy":
@@ -80,9 +82,9 @@ def test_services_wait_for_what_they_need() -> None:
 @pytest.mark.parametrize("service", ["executor", "worker", "api"])
 def test_each_service_has_a_role_with_the_password_it_was_made_with(service: str) -> None:
     role = named("penstock")[service]
-    made = SERVICES["roles"]["environment"][f"ROLE_PASSWORD_{service.upper()}"]
+    password = SERVICES["roles"]["environment"][f"ROLE_PASSWORD_{service.upper()}"]
     address = SERVICES[service]["environment"]["PENSTOCK_DATABASE_URL"]
-    assert address == f"postgresql://{role}:{made}@postgres:5432/penstock"
+    assert address == f"postgresql://{role}:{password}@postgres:5432/penstock"
 
 
 def test_running_work_may_finish_before_a_container_is_killed() -> None:
@@ -99,7 +101,7 @@ def test_the_servers_are_open_to_this_machine_alone() -> None:
     assert all(port.startswith("127.0.0.1:") for port in ports)
 
 
-def test_what_is_kept_is_in_a_declared_volume() -> None:
+def test_kept_data_is_in_a_declared_volume() -> None:
     for name in ("postgres", "rabbitmq"):
         volume = SERVICES[name]["volumes"][0].partition(":")[0]
         assert volume in COMPOSE["volumes"]

@@ -48,7 +48,7 @@ async def shown(house: Installation) -> dict[str, str]:
     return dict(re.findall(r"^# TYPE (\w+) (\w+)$", "".join(texts), re.MULTILINE))
 
 
-async def test_what_alerts_dashboard_and_scalers_name_is_shown(house: Installation) -> None:
+async def test_metrics_named_by_alerts_dashboard_and_scalers_are_shown(house: Installation) -> None:
     series = {"histogram": ("_bucket", "_sum", "_count")}
     kinds = await shown(house)
     names = {name + ending for name, kind in kinds.items() for ending in series.get(kind, ("",))}
@@ -56,14 +56,14 @@ async def test_what_alerts_dashboard_and_scalers_name_is_shown(house: Installati
         assert set(NAMED.findall(file.read_text())) - names == set(), file.name
 
 
-async def test_what_is_shown_is_what_is_listed(house: Installation) -> None:
+async def test_shown_metrics_are_the_listed_ones(house: Installation) -> None:
     listed = {
-        f"penstock_{name}{'_total' if one.kind == 'counter' else ''}": one.kind
-        for name, one in METRICS.items()
+        f"penstock_{name}{'_total' if metric.kind == 'counter' else ''}": metric.kind
+        for name, metric in METRICS.items()
         if name not in OF_APIS
     }
-    seen = {name: kind for name, kind in (await shown(house)).items() if not name.endswith("_created")}
-    assert {name: kind for name, kind in seen.items() if name.startswith("penstock_")} == listed
+    kinds = {name: kind for name, kind in (await shown(house)).items() if not name.endswith("_created")}
+    assert {name: kind for name, kind in kinds.items() if name.startswith("penstock_")} == listed
 
 
 def test_every_alert_has_its_page_and_the_reverse() -> None:
@@ -76,8 +76,8 @@ def test_every_alert_has_its_page_and_the_reverse() -> None:
 
 def test_alerts_fire_when_they_should_and_only_then() -> None:
     for command in (["check", "rules", str(RULES)], ["test", "rules", str(TESTS)]):
-        told = subprocess.run([choose.promtool(), *command], capture_output=True, text=True, timeout=60)
-        assert told.returncode == 0, told.stdout + told.stderr
+        result = subprocess.run([choose.promtool(), *command], capture_output=True, text=True, timeout=60)
+        assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_each_alert_is_seen_to_fire_and_to_be_quiet() -> None:
@@ -87,7 +87,7 @@ def test_each_alert_is_seen_to_fire_and_to_be_quiet() -> None:
     assert {alert for alert in alerts if alert not in str(loud)} == set()
 
 
-def test_the_dashboard_is_what_its_script_writes() -> None:
+def test_the_dashboard_equals_the_output_of_its_script() -> None:
     spec = importlib.util.spec_from_file_location("dashboard", DASHBOARD)
     assert spec is not None
     assert spec.loader is not None

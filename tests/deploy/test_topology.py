@@ -54,7 +54,9 @@ class Project:
     async def up(self) -> None:
         started: set[str] = {"postgres", "rabbitmq"}
         while missing := set(SERVICES) - started:
-            name = next(one for one in sorted(missing) if set(SERVICES[one]["depends_on"]) <= started)
+            name = next(
+                service for service in sorted(missing) if set(SERVICES[service]["depends_on"]) <= started
+            )
             await asyncio.gather(*(self._start(name) for _ in range(self._replicas(name))))
             started.add(name)
 
@@ -101,12 +103,12 @@ class Machine:
 
     def __init__(self, native: Native, database: str, broker: str) -> None:
         self._native, self.api_port = native, free_port()
-        found = re.findall(r"^    # (/etc/penstock/\w+\.env)\n((?:    PENSTOCK_.*\n)+)", PAGE, re.M)
-        self._files = {path: told(text.replace("    ", "")) for path, text in found}
-        here = addresses(database, broker) | {"PENSTOCK_API_PORT": str(self.api_port)}
+        sections = re.findall(r"^    # (/etc/penstock/\w+\.env)\n((?:    PENSTOCK_.*\n)+)", PAGE, re.M)
+        self._files = {path: told(text.replace("    ", "")) for path, text in sections}
+        own_addresses = addresses(database, broker) | {"PENSTOCK_API_PORT": str(self.api_port)}
         for values in self._files.values():  # a service names the database with a role of its own
-            values |= {name: value for name, value in here.items() if name in values}
-        self._files["/etc/penstock/penstock.env"] |= here
+            values |= {name: value for name, value in own_addresses.items() if name in values}
+        self._files["/etc/penstock/penstock.env"] |= own_addresses
         self.running: dict[subprocess.Popen[bytes], float] = {}
 
     async def boot(self) -> None:
@@ -127,20 +129,20 @@ class Machine:
 
     def _variables(self, unit: dict[str, list[str]], instance: str) -> dict[str, str]:
         """A file with a dash before its name may be missing."""
-        found: dict[str, str] = {}
+        values: dict[str, str] = {}
         for path in (path.replace("%i", instance) for path in unit["EnvironmentFile"]):
-            found |= self._files.get(path[1:], {}) if path[0] == "-" else self._files[path]
-        return found
+            values |= self._files.get(path[1:], {}) if path[0] == "-" else self._files[path]
+        return values
 
 
 def unit(name: str) -> dict[str, list[str]]:
     """Return the settings of a unit by key, of all sections."""
-    found: dict[str, list[str]] = {}
+    settings: dict[str, list[str]] = {}
     for line in (ROOT / "deploy/systemd" / name).read_text().splitlines():
         key, equals, value = line.partition("=")
         if equals and line[0] != "#":
-            found.setdefault(key, []).append(value)
-    return found
+            settings.setdefault(key, []).append(value)
+    return settings
 
 
 @pytest.fixture
@@ -177,7 +179,7 @@ async def works_and_drains(native: Native, of: Project | Machine, *servers: str)
             assert await answered(of.api_port) == 401, "nobody is told anything without a token"
     except TimeoutError as error:
         raise TimeoutError(native.said()) from error
-    codes = await asyncio.gather(*(native.stop(one, grace) for one, grace in of.running.items()))
+    codes = await asyncio.gather(*(native.stop(service, grace) for service, grace in of.running.items()))
     assert codes == [0] * len(of.running), native.said()
     return dict(Counter(rows[0]["kinds"]))
 

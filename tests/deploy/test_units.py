@@ -28,8 +28,8 @@ SERVICES = {"executor", "worker", "api"}
 
 def documents(*folders: Path) -> list[dict[str, Any]]:
     files = [file for folder in folders for file in sorted(folder.glob("*.yaml"))]
-    found = [document for file in files for document in yaml.safe_load_all(file.read_text())]
-    return [document for document in found if document["kind"] != "Kustomization"]
+    all_documents = [document for file in files for document in yaml.safe_load_all(file.read_text())]
+    return [document for document in all_documents if document["kind"] != "Kustomization"]
 
 
 def pods() -> list[dict[str, Any]]:
@@ -48,7 +48,7 @@ def test_kubernetes_would_take_it(version: str) -> None:
         kubernetes_validate.validate(document, version, strict=True)
 
 
-def test_every_service_has_a_deployment_that_says_what_exists() -> None:
+def test_every_service_has_a_deployment_with_existing_names() -> None:
     variables = {f"PENSTOCK_{name.upper()}" for name in Settings.model_fields}
     run = set()
     for pod in pods():
@@ -64,7 +64,7 @@ def test_every_service_has_a_deployment_that_says_what_exists() -> None:
 
 
 def test_pods_keep_to_the_restricted_standard() -> None:
-    assert [found for pod in pods() for found in violations(pod)] == []
+    assert [violation for pod in pods() for violation in violations(pod)] == []
 
 
 def test_services_have_longer_to_drain_than_their_grace() -> None:
@@ -82,7 +82,7 @@ def read(unit: Path) -> RawConfigParser:
     return parser
 
 
-def test_units_start_what_exists() -> None:
+def test_units_start_existing_commands() -> None:
     for file in UNITS:
         program, command = shlex.split(read(file)["Service"]["ExecStart"])
         assert program.endswith("/penstock")
@@ -99,18 +99,21 @@ def test_systemd_would_take_them(tmp_path: Path) -> None:
         )
         copies.append(copy)
     verify = ["systemd-analyze", "verify", "--man=no", *map(str, copies)]
-    told = subprocess.run(verify, capture_output=True, text=True, timeout=60)
-    assert (told.returncode, told.stdout + told.stderr) == (0, "")
+    result = subprocess.run(verify, capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stdout + result.stderr) == (0, "")
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on this machine")
 @pytest.mark.parametrize("folder", [BASE, KEDA])
 def test_kustomize_puts_it_together(folder: Path) -> None:
-    told = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, timeout=60)
-    assert (told.returncode, told.stderr) == (0, "")
-    made = {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all(told.stdout)}
-    workers = made["Deployment", "penstock-worker"]["spec"]
+    result = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stderr) == (0, "")
+    resources = {
+        (resource["kind"], resource["metadata"]["name"]): resource
+        for resource in yaml.safe_load_all(result.stdout)
+    }
+    workers = resources["Deployment", "penstock-worker"]["spec"]
     assert ("replicas" in workers) == (folder == BASE), "who scales workers says how many there are"
-    for one in made.values():
-        pod = one.get("spec", {}).get("template")
+    for resource in resources.values():
+        pod = resource.get("spec", {}).get("template")
         assert pod is None or pod["metadata"]["labels"]["app.kubernetes.io/part-of"] == "penstock"

@@ -43,7 +43,8 @@ def triggers() -> dict[str, list[dict[str, Any]]]:
     """By group of workers."""
     scaled = of_kind(rendered(*(word for value in GROUPS for word in ("--set", value))), "ScaledObject")
     return {
-        one["metadata"]["name"].removeprefix("penstock-worker-"): one["spec"]["triggers"] for one in scaled
+        scaler["metadata"]["name"].removeprefix("penstock-worker-"): scaler["spec"]["triggers"]
+        for scaler in scaled
     }
 
 
@@ -52,15 +53,17 @@ class Keda:
 
     def __init__(self, server: Prometheus, group: str) -> None:
         self._server = server
-        self._triggers = [one["metadata"] for one in triggers()[group]]
+        self._triggers = [trigger["metadata"] for trigger in triggers()[group]]
 
     async def values(self) -> list[float | None]:
-        return [await self._server.ask(one["query"]) for one in self._triggers]
+        return [await self._server.ask(trigger["query"]) for trigger in self._triggers]
 
     async def active(self) -> bool | None:
         """Return true if there shall be workers, and None if it is not known and they stay as many as they are."""
         pairs = list(zip(await self.values(), self._triggers, strict=True))
-        if any(value is not None and value > float(one["activationThreshold"]) for value, one in pairs):
+        if any(
+            value is not None and value > float(trigger["activationThreshold"]) for value, trigger in pairs
+        ):
             return True
         return None if any(value is None for value, _ in pairs) else False
 
@@ -95,7 +98,7 @@ async def scraped(house: Installation) -> AsyncIterator[tuple[Keda, Keda, Any]]:
 
 
 @pytest.mark.parametrize("waits", [plain, limited])
-async def test_what_waits_wakes_its_workers_and_lets_them_go(house: Installation, waits: Any) -> None:
+async def test_waiting_work_wakes_its_workers_and_lets_them_go(house: Installation, waits: Any) -> None:
     async with scraped(house) as (default, gpu, _):
         await default.until(False)
         ids = await house.client.start_many(waits.ref, [{"n": n} for n in range(40)])
@@ -121,7 +124,7 @@ async def test_a_route_wakes_the_workers_that_serve_it_and_no_others(house: Inst
         assert await default.active() is False
 
 
-async def test_without_executors_nobody_is_sent_home(house: Installation) -> None:
+async def test_without_executors_no_worker_is_scaled_down(house: Installation) -> None:
     async with scraped(house) as (default, _, executor):
         await default.until(False)
         await house.ended(executor)

@@ -42,8 +42,8 @@ Part = File | Command | Code
 
 def parts(page: Path) -> Iterator[Part]:
     """Return the parts of a page in their order. Raises ValueError for a fence that no part would run."""
-    for found in _FENCE.finditer(page.read_text()):
-        info, text = found["info"], found["text"]
+    for match in _FENCE.finditer(page.read_text()):
+        info, text = match["info"], match["text"]
         if _ELSEWHERE.fullmatch(info):
             continue
         named = _NAMED.match(text.split("\n", 1)[0])
@@ -61,13 +61,13 @@ def commands(text: str) -> Iterator[Command]:
     joined = text.replace("\\\n", " ")
     if not joined.startswith("$ "):
         raise ValueError(f"a console fence begins with `$ `:\n{text}")
-    for one in re.split(r"^\$ ", joined, flags=re.M)[1:]:
-        line, _, printed = one.partition("\n")
+    for part in re.split(r"^\$ ", joined, flags=re.M)[1:]:
+        line, _, printed = part.partition("\n")
         yield Command(re.sub(r"\s+", " ", line), printed)
 
 
 def fits(printed: str, promised: str) -> bool:
     """Return true if this was printed: `...` stands for anything, and one space for any number of them."""
-    wanted = ".*".join(r"\s+".join(map(re.escape, part.split())) for part in promised.split("..."))
-    loose = re.sub(r"(?<!\\)\.\*", r"\\s*.*?\\s*", wanted)
+    pattern = ".*".join(r"\s+".join(map(re.escape, part.split())) for part in promised.split("..."))
+    loose = re.sub(r"(?<!\\)\.\*", r"\\s*.*?\\s*", pattern)
     return re.fullmatch(rf"\s*{loose}\s*", printed, re.S) is not None

@@ -125,18 +125,20 @@ class Reader:
                 *words[3:],
             ]
         assert words[0] in ("penstock", "curl", sys.executable), f"nobody runs this: {command.line}"
-        said = await self.answer(words)
+        output = await self.answer(words)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE if words[1] in ASKING else 0.1):
-                while not fits(said, command.printed):
+                while not fits(output, command.printed):
                     await asyncio.sleep(0.05)
                     if words[1] in ASKING:
-                        said = await self.answer(words)
-        assert fits(said, command.printed), f"$ {line}\nprints:\n{said}\nthe page says:\n{command.printed}"
-        if found := UUID.findall(said):
-            self.id = found[-1]
-        if found := TOKEN.findall(said):
-            self.token = found[-1]
+                        output = await self.answer(words)
+        assert fits(output, command.printed), (
+            f"$ {line}\nprints:\n{output}\nthe page says:\n{command.printed}"
+        )
+        if ids := UUID.findall(output):
+            self.id = ids[-1]
+        if ids := TOKEN.findall(output):
+            self.token = ids[-1]
 
     def exports(self, line: str) -> None:
         for name, value in (word.split("=", 1) for word in shlex.split(self.as_typed(line))[1:]):
@@ -145,19 +147,19 @@ class Reader:
 
     def as_typed(self, text: str) -> str:
         """With what the reader has been given in the place of what the page says."""
-        for shown, meant in (
+        for placeholder, meant in (
             ("http://127.0.0.1:8000", f"http://{self.address}"),
             ("https://penstock.example.org", f"http://{self.address}"),
             ("$TOKEN", self.token),
             ("pst_...", self.token),
         ):
-            text = text.replace(shown, meant)
+            text = text.replace(placeholder, meant)
         return re.sub(r"\bID\b", self.id, text)
 
     async def answer(self, words: list[str]) -> str:
         if words[0] == "penstock":
-            said = await penstock(*words[1:])
-            return re.sub(r"^execution .*\n", "", said.err, flags=re.M) + said.out
+            result = await penstock(*words[1:])
+            return re.sub(r"^execution .*\n", "", result.err, flags=re.M) + result.out
         process = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
         out, _ = await process.communicate()
         return out.decode()
@@ -165,8 +167,8 @@ class Reader:
     async def run(self, code: Code) -> None:
         text = self.as_typed(code.text) if self.address else code.text
         if "asyncio.run(" in text or "with SyncHttpClient(" in text:  # a whole program
-            said = await self.answer([sys.executable, "-c", text])
-            assert fits(said, "\n".join(code.promised)), f"{code.text}\nprints:\n{said}"
+            output = await self.answer([sys.executable, "-c", text])
+            assert fits(output, "\n".join(code.promised)), f"{code.text}\nprints:\n{output}"
             return
         names: dict[str, object] = {}
         exec(f"async def example():\n{textwrap.indent(text, '    ')}", names)  # a page has no file to import
@@ -174,5 +176,5 @@ class Reader:
         async with asyncio.timeout(PATIENCE):
             with contextlib.redirect_stdout(printed):
                 await names["example"]()  # type: ignore[operator]
-        said = printed.getvalue()
-        assert fits(said, "\n".join(code.promised)), f"{code.text}\nprints:\n{said}"
+        output = printed.getvalue()
+        assert fits(output, "\n".join(code.promised)), f"{code.text}\nprints:\n{output}"

@@ -41,7 +41,7 @@ async def house(
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.stem}")
-async def test_a_page_does_what_it_says(
+async def test_the_steps_of_a_page_work_as_it_shows(
     page: Path, house: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -48,11 +48,11 @@ def test_every_page_is_there_and_loads_nothing_from_elsewhere(site: Path) -> Non
 async def test_search_works_where_the_site_is_read_from_a_folder(site: Path) -> None:
     async with chromium.started() as browser:
         page = await browser.new_page()
-        asked: list[str] = []
-        page.on("request", lambda request: asked.append(request.url))
+        urls: list[str] = []
+        page.on("request", lambda request: urls.append(request.url))
         await page.goto((site / "how-to/approvals.html").as_uri())
         await page.get_by_role("textbox", name="Search").fill("dead letters")
         found = page.locator(".md-search-result__link", has_text="Dead letters").first
         await found.click(timeout=60_000)
         await page.wait_for_url("**/dead-letters.html*")
-        assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+        assert [url for url in urls if not url.startswith(("file:", "data:", "blob:"))] == []

@@ -18,7 +18,7 @@ from penstock.service.explain_errors import more_of
 
 
 @pytest.mark.parametrize("file", WRITTEN, ids=lambda file: str(file.relative_to(ROOT)))
-def test_what_is_written_says_what_the_code_says(file: Path) -> None:
+def test_written_pages_match_the_code(file: Path) -> None:
     assert file.read_text() == WRITTEN[file](), "run: .venv/bin/python -m docs.written"
 
 
@@ -28,7 +28,7 @@ def test_every_filter_function_and_test_has_an_example() -> None:
     assert set(TESTS) == set(functions.TESTS)
 
 
-def test_every_example_calls_what_it_is_an_example_of() -> None:
+def test_every_example_calls_its_function() -> None:
     assert [name for name, example in {**FILTERS, **FUNCTIONS, **TESTS}.items() if name not in example] == []
 
 
@@ -38,9 +38,9 @@ def test_the_example_of_an_error_raises_it(name: str) -> None:
 
 
 def test_every_error_has_a_page_and_a_command_that_the_message_names() -> None:
-    for one in errors.classes():
-        assert more_of(one.__new__(one)) == f"penstock explain {one.__name__}"
-        assert ROOT / f"docs/reference/errors/{one.__name__}.md" in WRITTEN
+    for error_class in errors.classes():
+        assert more_of(error_class.__new__(error_class)) == f"penstock explain {error_class.__name__}"
+        assert ROOT / f"docs/reference/errors/{error_class.__name__}.md" in WRITTEN
     assert more_of(type("Special", (NotFound,), {})("no such thing")) == "penstock explain NotFound"
 
 

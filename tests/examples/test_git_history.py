@@ -38,8 +38,15 @@ def repository(definitions: Definitions) -> ModuleType:
 
 
 def git(folder: Path, *words: str) -> None:
-    who = ["-c", "user.name=Somebody", "-c", "user.email=somebody@example.org", "-c", "commit.gpgsign=false"]
-    subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True)
+    identity = [
+        "-c",
+        "user.name=Somebody",
+        "-c",
+        "user.email=somebody@example.org",
+        "-c",
+        "commit.gpgsign=false",
+    ]
+    subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)
 
 
 @pytest.fixture
@@ -68,20 +75,24 @@ def history(tmp_path: Path) -> Path:
 def test_every_commit_is_a_payload_that_fits_the_trigger(
     definitions: Definitions, repository: ModuleType, history: Path
 ) -> None:
-    what, found = repository.events(history, commits=200, files=400)
-    assert "6 newest commits" in what
-    assert [one["subject"] for one in found][:2] == ["Remove it", "Break\tit"]
-    assert found[0]["python"] == []
-    assert found[0]["deletions"] == 1500
-    assert found[2]["documents"] == ["read me.md"]
-    assert (found[4]["insertions"], found[4]["python"]) == (1500, ["b.py"])
+    words, payloads = repository.events(history, commits=200, files=400)
+    assert "6 newest commits" in words
+    assert [payload["subject"] for payload in payloads][:2] == ["Remove it", "Break\tit"]
+    assert payloads[0]["python"] == []
+    assert payloads[0]["deletions"] == 1500
+    assert payloads[2]["documents"] == ["read me.md"]
+    assert (payloads[4]["insertions"], payloads[4]["python"]) == (1500, ["b.py"])
     properties = set(definitions.triggers["git.commit"].payload_schema["properties"])
-    assert all(set(one) <= properties for one in found), "nothing but what the trigger declares: no authors"
+    assert all(set(payload) <= properties for payload in payloads), (
+        "nothing but what the trigger declares: no authors"
+    )
 
 
 def test_the_newest_commits_win_where_there_are_too_many(repository: ModuleType, history: Path) -> None:
     assert len(repository.events(history, commits=5, files=400)[1]) == 5
-    assert [one["subject"] for one in repository.events(history, commits=200, files=1)[1]][-1] == "Commit 3"
+    assert [payload["subject"] for payload in repository.events(history, commits=200, files=1)[1]][
+        -1
+    ] == "Commit 3"
 
 
 def test_without_history_the_files_at_hand_will_do(repository: ModuleType, tmp_path: Path) -> None:
@@ -89,10 +100,10 @@ def test_without_history_the_files_at_hand_will_do(repository: ModuleType, tmp_p
         (tmp_path / f"m{n}.py").write_text("x = 1\n")
     (tmp_path / ".hidden").mkdir()
     (tmp_path / ".hidden/no.py").write_text("x = 1\n")
-    what, found = repository.events(tmp_path, commits=200, files=400)
-    assert "no git history" in what
-    assert [len(one["python"]) for one in found] == [8, 2]
-    assert repository.content(tmp_path, found[0]["sha"], "m0.py") == "x = 1\n"
+    words, payloads = repository.events(tmp_path, commits=200, files=400)
+    assert "no git history" in words
+    assert [len(payload["python"]) for payload in payloads] == [8, 2]
+    assert repository.content(tmp_path, payloads[0]["sha"], "m0.py") == "x = 1\n"
 
 
 def test_a_shallow_clone_is_looked_at_file_by_file(
@@ -100,17 +111,17 @@ def test_a_shallow_clone_is_looked_at_file_by_file(
 ) -> None:
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", "--depth", "1", f"file://{history}", str(clone))
-    what, found = repository.events(clone, commits=200, files=400)
-    assert "hardly any history" in what
-    assert found[0]["python"] == ["a.py", "broken.py"]
+    words, payloads = repository.events(clone, commits=200, files=400)
+    assert "hardly any history" in words
+    assert payloads[0]["python"] == ["a.py", "broken.py"]
 
 
 def test_code_is_measured_by_its_syntax(definitions: Definitions) -> None:
     measure: Any = imported("git_history.python_source").measure
-    found = measure(CODE)
-    assert (found["functions"], found["classes"]) == (1, 1)
+    counts = measure(CODE)
+    assert (counts["functions"], counts["classes"]) == (1, 1)
     # one, and the loop, the condition, and its two operators
-    assert found["most_complex"] == {"name": "buy", "complexity": 5}
+    assert counts["most_complex"] == {"name": "buy", "complexity": 5}
     assert "invalid syntax" in measure("def (:")["unreadable"]
     assert measure("")["functions"] == 0
 

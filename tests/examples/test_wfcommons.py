@@ -31,11 +31,11 @@ def wfcommons() -> ModuleType:
     return module
 
 
-def test_tasks_come_after_their_parents_or_after_who_writes_what_they_read(wfcommons: ModuleType) -> None:
+def test_tasks_come_after_parents_or_writers_of_their_files(wfcommons: ModuleType) -> None:
     workflow = wfcommons.load(HERE / "wfcommons" / "harvest-1.5.json", scale=0.01)
     graph = Graph(workflow)
-    before = {node.name: sorted(graph[source].name for source in node.sources) for node in graph.nodes}
-    assert before == {
+    sources = {node.name: sorted(graph[source].name for source in node.sources) for node in graph.nodes}
+    assert sources == {
         "split": [],
         "weigh": ["split"],
         "weigh_2": ["split"],
@@ -113,7 +113,7 @@ async def test_the_action_says_how_much_it_wrote(wfcommons: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", '{"workflow": {"tasks": [{}]}}', "no json"])
-def test_what_is_no_instance_is_refused(wfcommons: ModuleType, tmp_path: Path, text: str) -> None:
+def test_a_text_that_is_not_an_instance_is_refused(wfcommons: ModuleType, tmp_path: Path, text: str) -> None:
     file = tmp_path / "instance.json"
     file.write_text(text)
     with pytest.raises(DefinitionError, match="not in the WfCommons format"):

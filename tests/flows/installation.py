@@ -101,8 +101,8 @@ class Installation:
         return await self._start("executor", settings, lambda parts, stop: executor.work(parts, stop))
 
     async def worker(self, *definitions: Any, **settings: Any) -> Stop:
-        found = _collected(definitions)
-        return await self._start("worker", settings, lambda parts, stop: worker.work(parts, found, stop))
+        collected = _collected(definitions)
+        return await self._start("worker", settings, lambda parts, stop: worker.work(parts, collected, stop))
 
     async def _start(self, role: str, settings: dict[str, Any], work: Any) -> Stop:
         """Run each service as its own role in the database, and as its own user of the broker.
@@ -112,9 +112,9 @@ class Installation:
         stop, ready = Stop(), asyncio.Event()
         prefix = {**self._given, **settings}.get("prefix", brokers.PREFIX)
         of_service = {
-            name: SecretStr(address(given.get_secret_value(), role))
+            name: SecretStr(address(setting.get_secret_value(), role))
             for name, address in (("database_url", databases.as_service), ("broker_url", brokers.as_service))
-            if isinstance(given := self._given[name], SecretStr)
+            if isinstance(setting := self._given[name], SecretStr)
             and (name == "database_url" or prefix == brokers.PREFIX)
         }
 
@@ -147,10 +147,10 @@ class Installation:
         """Publish as the owner of a message does: again until it is in a queue. A service that has just started may
         not have declared its queues yet. The broker gives back a message for a missing queue."""
         transport = (await self.parts()).transport
-        left = list(sent)
+        unsent = list(sent)
         async with asyncio.timeout(20):
-            while left := [
-                m for m, taken in zip(left, await transport.publish(left), strict=True) if not taken
+            while unsent := [
+                m for m, accepted in zip(unsent, await transport.publish(unsent), strict=True) if not accepted
             ]:
                 await asyncio.sleep(0.05)
 

@@ -117,7 +117,7 @@ async def test_whatever_ends_or_parks_an_execution_frees_its_slot(house: Install
     await house.sound()
 
 
-async def test_a_limit_is_raised_while_they_wait(house: Installation) -> None:
+async def test_a_limit_is_raised_while_executions_wait(house: Installation) -> None:
     await house.start(*ACTIONS)
     ids = await house.client.start_many("mill.jam", [{"seconds": 0.15} for _ in range(4)])
     await house.until("select 1 from execution where status = 'queued' having count(*) = 3")
@@ -195,7 +195,7 @@ steps = from_body(
 )
 
 
-async def test_why_follows_a_workflow_to_what_its_tasks_wait_for(house: Installation) -> None:
+async def test_why_follows_a_workflow_to_the_obstacles_of_its_tasks(house: Installation) -> None:
     await house.apply(*ACTIONS, steps)
     await house.executor()
     id = await house.client.start("mill.steps")
@@ -222,7 +222,7 @@ async def test_why_follows_a_workflow_to_what_its_tasks_wait_for(house: Installa
     await house.sound()
 
 
-async def test_what_a_worker_lets_in_it_takes_itself_and_nothing_is_left_over(
+async def test_a_worker_claims_its_admitted_work_and_leaves_none_over(
     house: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     published: list[str] = []
@@ -264,7 +264,7 @@ async def test_work_that_was_let_in_is_not_lost_with_the_claim_that_fails(
     await house.sound()
 
 
-async def test_ends_are_not_lost_with_the_claim_of_what_they_let_in(
+async def test_ends_are_not_lost_with_the_claim_of_admitted_work(
     house: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed = 0

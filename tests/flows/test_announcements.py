@@ -42,9 +42,9 @@ async def listening(
 
         async def more() -> None:
             await asyncio.sleep(0.05)
-            while (found := channel.basic_get(mine, auto_ack=True))[0] is not None:
-                assert found[1].type == envelope.decode(found[2]).type
-                heard.append(envelope.decode(found[2]))
+            while (letter := channel.basic_get(mine, auto_ack=True))[0] is not None:
+                assert letter[1].type == envelope.decode(letter[2]).type
+                heard.append(envelope.decode(letter[2]))
 
         yield heard, more
 
@@ -55,27 +55,27 @@ def ids(heard: Heard, status: str) -> list[Any]:
     )
 
 
-async def test_who_asks_hears_of_each_move(
+async def test_a_listener_hears_of_each_requested_move(
     house: Installation, database: str, broker: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loop, "RECHECK", 0.1)
     await house.start(shop.charge, shop.hopeless)
     await house.client.run("shop.charge", {"order": 1}, timeout=20)
     await house.quiet()
-    async with listening(database, broker) as (heard, more):
+    async with listening(database, broker) as (heard, receive):
         assert await announce(house.session, ["failed", "completed"]) == ["completed", "failed"]
         good = await house.client.start_many("shop.charge", [{"order": n} for n in range(600)])
         bad = await house.client.start("shop.hopeless")
         async with asyncio.timeout(30):
             while len(set(ids(heard, "completed"))) < 600 or not ids(heard, "failed"):
-                await more()
+                await receive()
         assert sorted(set(ids(heard, "completed"))) == sorted(good)
         assert set(ids(heard, "failed")) == {bad}
         assert {envelope.type.rsplit(".", 1)[1] for envelope in heard} == {"completed", "failed"}
         await announce(house.session, [])
         await house.client.run("shop.charge", {"order": 1}, timeout=20)
         await house.quiet()
-        await more()
+        await receive()
         assert len(set(ids(heard, "completed"))) == 600
     await house.sound()
 

@@ -32,8 +32,8 @@ async def test_an_idle_executor_has_six_sessions_at_most_and_an_idle_worker_four
     monkeypatch.setattr(connection_pool, "UNUSED", 0.5)
     await house.start(*shop.ALL)
     await _work(house, 50)
-    [most] = await house.rows(SESSIONS)
-    assert most["executor"] <= house.settings().most_connections <= 6
+    [peaks] = await house.rows(SESSIONS)
+    assert peaks["executor"] <= house.settings().most_connections <= 6
     await house.until(
         f"select 1 from ({SESSIONS}) s where executor between 2 and 6 and worker between 2 and 4"
     )
@@ -43,10 +43,10 @@ async def test_a_server_that_gives_each_service_the_fewest_sessions_gets_the_wor
     house: Installation, database: str
 ) -> None:
     """One for the heartbeat, and one for all else, which listens too where there is no broker."""
-    async with databases.limited(database, FEWEST) as one, databases.limited(database, FEWEST) as other:
+    async with databases.limited(database, FEWEST) as first, databases.limited(database, FEWEST) as other:
         await house.apply(*shop.ALL)
         stops = [
-            await house.executor(database_url=SecretStr(one)),
+            await house.executor(database_url=SecretStr(first)),
             await house.worker(*shop.ALL, database_url=SecretStr(other)),
         ]
         await _work(house, 50)
@@ -76,8 +76,8 @@ async def test_services_that_share_a_server_leave_each_other_and_clients_the_ses
             ]
         await house.until("select 1 from process having count(*) = 6")
         async with Client.connect(house.settings(name="alone", database_url=limited)) as client:
-            [one] = await client.start_many("shop.count", [{"words": "a"}])
-            assert await client.result(one, timeout=60) == 1
+            [id] = await client.start_many("shop.count", [{"words": "a"}])
+            assert await client.result(id, timeout=60) == 1
         await working
         # (13 - 1) // 6, which each of them knows once it has beaten
         await house.until(f"select 1 from ({SESSIONS}) s where executor <= 6 and worker <= 6")
@@ -86,7 +86,7 @@ async def test_services_that_share_a_server_leave_each_other_and_clients_the_ses
     await house.sound()
 
 
-async def test_a_client_has_no_session_that_listens_for_what_is_meant_for_services(
+async def test_a_client_holds_no_session_that_listens_for_services(
     house: Installation,
 ) -> None:
     await house.start(*shop.ALL)

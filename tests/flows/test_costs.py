@@ -71,28 +71,28 @@ class Asked:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
-    found = Asked()
+    counts = Asked()
 
     def counting(method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def counted(self: asyncpg.Connection, sql: str, *args: Any, **options: Any) -> Any:
             task = asyncio.current_task()
             name = task.get_name() if task else ""
             if name == "outbox.delete":
-                found.deletes += 1
-                found.deleting += 1
+                counts.deletes += 1
+                counts.deleting += 1
                 try:
                     return await method(self, sql, *args, **options)
                 finally:
-                    found.deleting -= 1
+                    counts.deleting -= 1
             if not name.startswith("loop ") and sql != TAKE and not sql.lower().startswith(BRACKETS):
-                found.statements += 1
+                counts.statements += 1
             return await method(self, sql, *args, **options)
 
         return counted
 
     for name in ("fetch", "execute"):
         monkeypatch.setattr(asyncpg.Connection, name, counting(getattr(asyncpg.Connection, name)))
-    return found
+    return counts
 
 
 async def measured(house: Installation, database: str, asked: Asked, busy: str) -> dict[str, Costs]:
@@ -109,31 +109,33 @@ async def measured(house: Installation, database: str, asked: Asked, busy: str) 
             await asyncio.sleep(0.01)
 
     async def once(ref: str) -> Costs:
-        before = await read()
+        earlier = await read()
         await house.client.start(ref, {})
         async with asyncio.timeout(30):
             while await watching.fetchval(busy):
                 await asyncio.sleep(0.02)
-        after = await read()
-        return {name: after[name] - before[name] for name in after}
+        later = await read()
+        return {name: later[name] - earlier[name] for name in later}
 
     async def least(ref: str) -> Costs:
         await once(ref)  # plans and definitions are read the first time
-        found, in_vain = await once(ref), 0
+        costs_now, in_vain = await once(ref), 0
         while in_vain < TIMES:
             costs = await once(ref)
-            less = {name: min(costs[name], found[name]) for name in found}
-            in_vain = in_vain + 1 if less == found else 0
-            found = less
-        return found
+            less = {name: min(costs[name], costs_now[name]) for name in costs_now}
+            in_vain = in_vain + 1 if less == costs_now else 0
+            costs_now = less
+        return costs_now
 
-    one, short, long = [await least(ref) for ref in ("cost.noop", "cost.chain_1", f"cost.chain_{STEPS}")]
+    execution, short, long = [
+        await least(ref) for ref in ("cost.noop", "cost.chain_1", f"cost.chain_{STEPS}")
+    ]
     await watching.close()
     step = {name: (long[name] - short[name]) / (STEPS - 1) for name in long}
-    return {"an execution": one, "a step of a workflow": step}
+    return {"an execution": execution, "a step of a workflow": step}
 
 
-async def test_an_execution_and_a_step_cost_what_they_are_said_to_cost(
+async def test_an_execution_and_a_step_cost_the_documented_amounts(
     make_house: Callable[..., Installation], asked: Asked, database: str, transport: str
 ) -> None:
     silent = dict.fromkeys(("sweep_interval", "relay_interval", "relay_age", "restage_age"), SILENT)
@@ -144,14 +146,16 @@ async def test_an_execution_and_a_step_cost_what_they_are_said_to_cost(
         await (await house.parts()).transport.declare("work.default")
         await house.start(noop, chained(1), chained(STEPS))
         found = await measured(house, database, asked, BUSY[transport])
-    said = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
+    figures = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
     if os.environ.get("PENSTOCK_WRITE_COSTS"):
-        found = {what: {name: round(count) for name, count in costs.items()} for what, costs in found.items()}
-        FIGURES.write_text(json.dumps({**said, transport: found}, indent=2, sort_keys=True) + "\n")
+        found = {
+            subject: {name: round(count) for name, count in costs.items()} for subject, costs in found.items()
+        }
+        FIGURES.write_text(json.dumps({**figures, transport: found}, indent=2, sort_keys=True) + "\n")
         return
-    for what, costs in said[transport].items():
+    for subject, costs in figures[transport].items():
         # A fraction comes of a commit that was under way when it was counted, in one of many steps; on a busy machine one may
         # be another's.
-        assert all(costs[name] - 1.5 < found[what][name] < costs[name] + 0.5 for name in costs), (
-            f"{what} on {transport}: {found[what]} and not {costs}; see the head of this file"
+        assert all(costs[name] - 1.5 < found[subject][name] < costs[name] + 0.5 for name in costs), (
+            f"{subject} on {transport}: {found[subject]} and not {costs}; see the head of this file"
         )

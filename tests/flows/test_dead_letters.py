@@ -63,7 +63,7 @@ async def fails(house: Installation, id: UUID, reason: str) -> None:
     assert not await house.rows("select 1 from slot where execution_id = $1", id)
 
 
-async def test_what_cannot_be_decoded_is_kept_and_stops_nothing(waiting: Installation) -> None:
+async def test_an_undecodable_message_is_kept_and_stops_nothing(waiting: Installation) -> None:
     await waiting.worker(*shop.ALL)
     queues = ("execution.requested", "work.default")
     await waiting.put(*(Message(queue, b"\xff\0garbage", id=queue, type="?") for queue in queues))
@@ -98,34 +98,34 @@ async def test_expired_work_is_staged_again_and_its_workflow_goes_on(
     cluster: Installation, vhost: str
 ) -> None:
     flow = await cluster.client.start("shop.flow")
-    [one] = await cluster.until("select id from execution where task = 'one' and status = 'scheduled'")
+    [task] = await cluster.until("select id from execution where task = 'one' and status = 'scheduled'")
     await cluster.until("select 1 where not exists (select from outbox)")
     with plain_pika(vhost) as channel:
-        while (found := channel.basic_get(QUEUE, auto_ack=True))[0] is None:
+        while (message := channel.basic_get(QUEUE, auto_ack=True))[0] is None:
             channel.connection.sleep(0.05)
         # As a policy of the broker would have it: the same message, with a time to live.
         properties = pika.BasicProperties(expiration="1", delivery_mode=2, message_id="late", type="work")
-        channel.basic_publish("penstock", "work.default", found[2], properties)
+        channel.basic_publish("penstock", "work.default", message[2], properties)
     assert (await letter(cluster, "expired"))["queue"] == "work.default"
-    assert (await cluster.client.get(one["id"])).status == "scheduled"
+    assert (await cluster.client.get(task["id"])).status == "scheduled"
     await cluster.worker(*shop.ALL)
     await cluster.executor(relay_age=0.3)
     await cluster.client.result(flow, timeout=30)
     await cluster.sound()
 
 
-async def test_what_is_delivered_too_often_fails(cluster: Installation, vhost: str) -> None:
+async def test_work_delivered_too_often_fails(cluster: Installation, vhost: str) -> None:
     id = await scheduled(cluster)
     await cluster.executor(relay_age=0.2)
-    deliveries, each = 0, cluster.settings().delivery_limit + 1
+    deliveries, limit = 0, cluster.settings().delivery_limit + 1
     while not await cluster.rows("select 1 from execution where id = $1 and status = 'failed'", id):
         with plain_pika(vhost) as channel:
             for method, _, _ in channel.consume(QUEUE, inactivity_timeout=0.2):
                 deliveries += method is not None
                 break  # and dies with it
-        assert deliveries <= each * (ROUNDS + 1)
+        assert deliveries <= limit * (ROUNDS + 1)
     await fails(cluster, id, "delivery_limit")
-    assert deliveries == each * (ROUNDS + 1)
+    assert deliveries == limit * (ROUNDS + 1)
     assert (await letter(cluster, "delivery_limit"))["queue"] == "work.default"
     await cluster.sound()
 
@@ -142,8 +142,8 @@ async def test_leased_too_often_is_staged_again_on_postgresql(database: str) -> 
             assert len(await dying.receive(5)) == 1
             await house.rows("update outbox set due_at = clock_timestamp() returning 1")  # its lease runs out
         last = await parts.transport.subscribe("work.default", 5)
-        found = await house.client.database.session().fetch("select tries from outbox")
-        assert found[0]["tries"] == limit + 1
+        rows = await house.client.database.session().fetch("select tries from outbox")
+        assert rows[0]["tries"] == limit + 1
         await house.worker(*shop.ALL)
         assert (await letter(house, "delivery_limit"))["queue"] == "work.default"
         assert await house.client.result(id, timeout=20) == {"order": 7, "charged": 0}

@@ -90,7 +90,7 @@ def transport() -> str:
 
 @pytest.mark.parametrize("how", ["async", "thread", "process"])
 @pytest.mark.parametrize("often", ["once", "often"])
-async def test_what_has_begun_is_handed_back_only_where_it_may_run_again(
+async def test_begun_work_is_handed_back_only_where_it_may_run_again(
     house: Installation, tmp_path: Path, how: str, often: str
 ) -> None:
     file = str(tmp_path / "begun")
@@ -101,7 +101,7 @@ async def test_what_has_begun_is_handed_back_only_where_it_may_run_again(
     async with asyncio.timeout(20):
         while not begun(file):
             await asyncio.sleep(0.02)
-    [before] = await house.rows("select ready_at from execution where id = $1", id)
+    [row_before] = await house.rows("select ready_at from execution where id = $1", id)
     await house.ended(leaving)
     await house.until(ENDED, id)
     await house.worker(*ACTIONS)
@@ -112,13 +112,13 @@ async def test_what_has_begun_is_handed_back_only_where_it_may_run_again(
         assert "its worker stopped" in (row.reason or "")
     else:
         assert (row.status, row.attempt, begun(file)) == ("completed", 2, 2)
-        assert (row.recoveries, row.failures, row.ready_at) == (0, 0, before["ready_at"])
+        assert (row.recoveries, row.failures, row.ready_at) == (0, 0, row_before["ready_at"])
         tried = await house.rows("select outcome from attempt where execution_id = $1", id)
-        assert [one["outcome"] for one in tried] == ["handed_back"]
+        assert [attempt["outcome"] for attempt in tried] == ["handed_back"]
     await house.sound()
 
 
-async def test_what_had_not_begun_is_handed_back_whatever_its_policy(
+async def test_work_that_had_not_begun_is_handed_back_under_any_policy(
     house: Installation, tmp_path: Path
 ) -> None:
     file = str(tmp_path / "begun")
@@ -128,11 +128,11 @@ async def test_what_had_not_begun_is_handed_back_whatever_its_policy(
     await house.until("select 1 from execution where status = 'scheduled'")
     await house.ended(executor)
     parts = await house.parts()
-    worker = Identity(new_id(), "worker", "leaving", ["default"], [one.ref for one in ACTIONS])
-    refs = {one.ref: one for one in ACTIONS}
-    async with executors(parts.settings, {}) as found:
+    worker = Identity(new_id(), "worker", "leaving", ["default"], [action.ref for action in ACTIONS])
+    refs = {action.ref: action for action in ACTIONS}
+    async with executors(parts.settings, {}) as task_executors:
         durations = ActionDurations(parts.database.session(relaxed=True))
-        runner = Runner(parts, worker, refs.get, found, durations=durations, sink=lambda *_: None)
+        runner = Runner(parts, worker, refs.get, task_executors, durations=durations, sink=lambda *_: None)
         reporting = asyncio.create_task(runner.reports.run())
         await runner.claiming.claim("work.default", [id])
         runner._begin_arrived()
@@ -160,10 +160,10 @@ async def test_the_row_of_a_claim_stays_where_an_attempt_was_only_feared_lost(
     await house.ended(executor)
     parts = await house.parts()
     worker = Identity(new_id(), "worker", "w", ["default"], ["drain.breath"])
-    refs = {one.ref: one for one in ACTIONS}
-    async with executors(parts.settings, {}) as found:
+    refs = {action.ref: action for action in ACTIONS}
+    async with executors(parts.settings, {}) as task_executors:
         durations = ActionDurations(parts.database.session(relaxed=True))
-        runner = Runner(parts, worker, refs.get, found, durations=durations, sink=lambda *_: None)
+        runner = Runner(parts, worker, refs.get, task_executors, durations=durations, sink=lambda *_: None)
         reporting = asyncio.create_task(runner.reports.run())
         await runner.claiming.claim("work.default", ids)
         runner.lose(ids[:1], known=known)

@@ -67,10 +67,10 @@ async def sleeper(ctx: DurableContext) -> str:
 
 @action(pack="dur")
 async def parent(ctx: DurableContext) -> list[Any]:
-    one = await ctx.run(double, n=1)
+    single = await ctx.run(double, n=1)
     several = await asyncio.gather(*(ctx.run("dur.double", {"n": n}) for n in range(5)))
     mapped = await ctx.map(double, [{"n": n} for n in range(30)], concurrency=7, name="all")
-    return [one, several, mapped]
+    return [single, several, mapped]
 
 
 @action(pack="dur")
@@ -99,7 +99,7 @@ async def run(house: Installation, ref: str, **params: Any) -> Any:
     return await house.client.result(await house.client.start(ref, params), timeout=20)
 
 
-async def test_steps_are_recorded_and_give_what_json_keeps(house: Installation) -> None:
+async def test_steps_are_recorded_and_give_values_as_json_keeps_them(house: Installation) -> None:
     await house.start(steps, double)
     result = await run(house, "dur.steps", n=3)
     assert result[:4] == ["A", ["z", "a"], 3, [0, 2, 4]]
@@ -202,7 +202,7 @@ async def test_a_cancelled_function_cleans_up_and_undoes(house: Installation, se
     await house.sound()
 
 
-async def test_what_failed_for_good_is_undone(house: Installation) -> None:
+async def test_steps_of_a_final_failure_are_undone(house: Installation) -> None:
     await house.start(failing)
     with pytest.raises(ExecutionFailed, match="step break failed: ConnectionError: away"):
         await run(house, "dur.failing")
@@ -236,12 +236,12 @@ async def test_a_step_is_given_its_result(house: Installation) -> None:
 
 @action(pack="dur")
 async def again(ctx: DurableContext) -> list[Any]:
-    kept = [await ctx.step("one", note, "one"), await ctx.run(double, n=2)]
-    return [*kept, await ctx.step("two", fail, 1), await ctx.step("three", note, "three")]
+    results = [await ctx.step("one", note, "one"), await ctx.run(double, n=2)]
+    return [*results, await ctx.step("two", fail, 1), await ctx.step("three", note, "three")]
 
 
 @pytest.mark.parametrize("archived", [False, True])
-async def test_a_rerun_keeps_what_came_before_a_step(house: Installation, archived: bool) -> None:
+async def test_a_rerun_keeps_the_records_before_a_step(house: Installation, archived: bool) -> None:
     await house.start(again, double, archive_after=0.1 if archived else 3600.0)
     id = await house.client.start("dur.again")
     with pytest.raises(ExecutionFailed):
@@ -273,10 +273,10 @@ async def test_a_worker_with_one_slot_runs_its_children(house: Installation) -> 
 
 @action(pack="dur")
 async def namesakes(ctx: DurableContext) -> list[Any]:
-    one = await ctx.run(double, n=1)
+    single = await ctx.run(double, n=1)
     several = await ctx.map(double, [{"n": 2}])
     word = await ctx.ask("Which?", default="none", timeout=0.05, name="double")
-    return [one, several, word]
+    return [single, several, word]
 
 
 async def test_one_name_runs_an_action_a_map_and_a_question(house: Installation) -> None:

@@ -114,8 +114,8 @@ async def test_the_losers_of_a_race_are_cancelled(house: Installation) -> None:
     assert await house.client.result(id, timeout=20) == ["paid", 7]
     children = await house.rows("select status from execution where parent = $1", id)
     assert [row["status"] for row in children] == ["cancelled", "cancelled"]
-    shown = {step.name: step.status for step in await steps_of(house.session, id)}
-    assert (shown["ask"], shown["wait_for"]) == ("cancelled", "cancelled")
+    statuses = {step.name: step.status for step in await steps_of(house.session, id)}
+    assert (statuses["ask"], statuses["wait_for"]) == ("cancelled", "cancelled")
     await house.quiet()
     await house.sound()
 

@@ -26,7 +26,7 @@ async def test_an_action_runs_and_its_result_comes_back(house: Installation) -> 
     await house.sound()
 
 
-async def test_the_history_names_every_move_and_who_made_it(house: Installation) -> None:
+async def test_the_history_names_every_move_and_its_actor(house: Installation) -> None:
     await house.start(*shop.ALL)
     id = await house.client.start("shop.charge", {"order": 7})
     await house.client.result(id, timeout=20)
@@ -68,7 +68,7 @@ async def test_a_retry_follows_its_policy_and_every_attempt_is_kept(house: Insta
     moves = [(move.at, move.actor) for move in await house.client.history(id) if move.new == "running"]
     assert [(a.started_at, f"worker:{a.worker}") for a in attempts] == moves
     spans = [(a.started_at, a.ended_at, a.duration) for a in attempts]
-    assert all(began and ended and ended - began == took for began, ended, took in spans)
+    assert all(began and end and end - began == seconds for began, end, seconds in spans)
     await house.quiet()
     await house.sound()
 
@@ -148,18 +148,18 @@ async def test_a_start_inside_the_callers_transaction_happens_if_and_only_if_it_
     await house.start(*shop.ALL)
     connection = await asyncpg.connect(database)
     async with connection.transaction():
-        kept = await house.client.start("shop.charge", {"order": 1}, connection=connection)
+        committed = await house.client.start("shop.charge", {"order": 1}, connection=connection)
     undone = connection.transaction()
     await undone.start()
-    lost = await house.client.start("shop.charge", {"order": 2}, connection=connection)
+    rolled_back = await house.client.start("shop.charge", {"order": 2}, connection=connection)
     await undone.rollback()
-    assert await house.client.result(kept, timeout=20) == {"order": 1, "charged": 0}
+    assert await house.client.result(committed, timeout=20) == {"order": 1, "charged": 0}
     with pytest.raises(NotFound):
-        await house.client.get(lost)
+        await house.client.get(rolled_back)
     await connection.close()
 
 
-async def test_cancelling_what_has_not_started_ends_it_at_once(house: Installation) -> None:
+async def test_cancelling_an_unstarted_execution_ends_it_at_once(house: Installation) -> None:
     await house.apply(*shop.ALL)
     id = await house.client.start("shop.charge", {"order": 1})
     assert await house.client.cancel(id, reason="no longer needed") == 1
@@ -172,22 +172,22 @@ async def test_cancelling_what_has_not_started_ends_it_at_once(house: Installati
     assert (await house.client.get(id)).status == "cancelled"
 
 
-async def test_a_broadcast_that_nobody_asked_for_cancels_nothing(house: Installation) -> None:
+async def test_a_forged_broadcast_cancels_nothing(house: Installation) -> None:
     """A client that may write to the exchange of broadcasts may send anything."""
     await house.start(shop.wait_for, heartbeat_interval=30.0, stale_threshold=90.0)
-    victim, asked = await house.client.start_many("shop.wait_for", [{"seconds": 2}, {"seconds": 600}])
+    victim, other = await house.client.start_many("shop.wait_for", [{"seconds": 2}, {"seconds": 600}])
     await house.until("select 1 from execution where status = 'running' having count(*) = 2")
     forged = CancelRequested(ids=[victim]).model_dump_json().encode()
     transport = (await house.parts()).transport
     await transport.broadcast(forged)
-    await house.client.cancel(asked)  # which the same worker hears after the forged one
-    await house.until("select 1 from execution where id = $1 and status = 'cancelled'", asked, seconds=10)
+    await house.client.cancel(other)  # which the same worker hears after the forged one
+    await house.until("select 1 from execution where id = $1 and status = 'cancelled'", other, seconds=10)
     assert await house.client.result(victim, timeout=20) == "waited"
     assert [move.new for move in await house.client.history(victim)][-2:] == ["running", "completed"]
     await house.sound()
 
 
-async def test_cancelling_what_runs_ends_it_before_the_next_heartbeat(house: Installation) -> None:
+async def test_cancelling_a_running_execution_needs_no_heartbeat(house: Installation) -> None:
     await house.start(*shop.ALL, heartbeat_interval=20.0, stale_threshold=60.0, sweep_interval=30.0)
     id = await house.client.start("shop.wait_for", {"seconds": 60})
     await house.until("select 1 from execution where id = $1 and status = 'running'", id)

@@ -23,7 +23,7 @@ async def brief(n: int) -> int:
     return n
 
 
-async def test_what_comes_while_one_worker_is_slow_is_done_by_the_idle_one(house: Installation) -> None:
+async def test_new_work_beside_a_slow_worker_goes_to_the_idle_one(house: Installation) -> None:
     held.clear()
     release.clear()
     await house.apply(hold, brief)
@@ -60,7 +60,7 @@ async def test_the_rest_of_an_envelope_goes_to_the_idle_worker_when_its_first_is
     await house.sound()
 
 
-async def test_a_worker_of_few_slots_hands_on_what_it_has_no_slot_for_before_it_knows_the_action(
+async def test_a_small_worker_hands_on_surplus_of_an_unknown_action(
     make_house: Callable[..., Installation],
 ) -> None:
     held.clear()
@@ -74,7 +74,7 @@ async def test_a_worker_of_few_slots_hands_on_what_it_has_no_slot_for_before_it_
         await house.until("select 1 from execution where status = 'completed' having count(*) = 20")
 
 
-async def test_what_takes_long_travels_alone_and_what_is_brief_together(house: Installation) -> None:
+async def test_long_work_travels_alone_and_brief_work_together(house: Installation) -> None:
     await house.apply(lasting, brief)
     await house.session.fetch("update namespace set envelope = 1 where action = 'fair.brief'")
     await house.executor()

@@ -47,8 +47,8 @@ async def test_an_event_that_expires_fails_no_execution_whatever_it_says(
                 ),
             )
         await house.executor()
-        [found] = await house.until("select * from dead_letter where reason = 'expired'")
-        assert (found["queue"], (await house.client.get(id)).status) == ("event.received", "scheduled")
+        [letter] = await house.until("select * from dead_letter where reason = 'expired'")
+        assert (letter["queue"], (await house.client.get(id)).status) == ("event.received", "scheduled")
         await house.worker(*shop.ALL)
         assert await house.client.result(id, timeout=20) == {"order": 7, "charged": 0}
         await house.sound()
@@ -62,7 +62,7 @@ async def test_a_letter_of_another_route_fails_nothing(house: Installation) -> N
     headers = {"x-penstock-reason": "rejected", "x-penstock-queue": "work.elsewhere"}
     body = envelope.encode("work", [id])
     await house.put(Message(queues.DEAD, body, id="odd", type="work", headers=headers))
-    [found] = await house.until("select * from dead_letter where reason = 'rejected'")
-    assert found["queue"] == "work.elsewhere"
+    [letter] = await house.until("select * from dead_letter where reason = 'rejected'")
+    assert letter["queue"] == "work.elsewhere"
     assert (await house.client.get(id)).status == "scheduled"
     await house.sound()

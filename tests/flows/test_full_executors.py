@@ -78,7 +78,7 @@ async def test_a_full_executor_keeps_nothing_else_from_its_worker(house: Install
     await house.quiet()
 
 
-async def test_another_worker_that_has_room_takes_what_one_had_none_for(house: Installation) -> None:
+async def test_a_worker_with_room_takes_work_that_a_full_one_left(house: Installation) -> None:
     ids = await wait_in_front(house, 3)
     await house.worker(*ACTIONS)
     assert [await house.client.result(id, timeout=20) for id in ids] == [1] * 3
@@ -97,7 +97,7 @@ async def test_why_names_the_executor_that_is_full_and_its_worker(house: Install
     await house.quiet()
 
 
-async def test_what_is_cancelled_while_it_waits_for_room_is_forgotten(house: Installation) -> None:
+async def test_work_cancelled_while_it_waits_for_room_is_forgotten(house: Installation) -> None:
     [id] = await wait_in_front(house, 1)
     await house.client.cancel(id, reason="not needed")
     await house.until("select from execution where id = $1 and status = 'cancelled'", id)

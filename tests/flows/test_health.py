@@ -41,7 +41,7 @@ async def test_a_service_is_live_ready_and_has_metrics(house: Installation) -> N
     await health.close()
 
 
-async def test_services_count_and_time_what_they_do(house: Installation) -> None:
+async def test_services_count_and_time_their_work(house: Installation) -> None:
     executor, worker = free_port(), free_port()
     await house.apply(
         shop.count, shop.hopeless, Limit(99, ref="shop.most", scope="shop")
@@ -54,23 +54,23 @@ async def test_services_count_and_time_what_they_do(house: Installation) -> None
     await house.until("select 1 from execution where id = $1 and status = 'failed'", failing)
     await house.until("select 1 where not exists (select from outbox)")
 
-    seen = await metrics(executor)
-    items = seen['penstock_batch_items_sum{queue="execution.requested"}']
+    figures = await metrics(executor)
+    items = figures['penstock_batch_items_sum{queue="execution.requested"}']
     assert items >= 101, "a relay may have sent one again"
-    assert 1 <= seen['penstock_batch_seconds_count{queue="execution.requested"}'] <= items
-    assert seen['penstock_batch_seconds_sum{queue="execution.requested"}'] > 0
+    assert 1 <= figures['penstock_batch_seconds_count{queue="execution.requested"}'] <= items
+    assert figures['penstock_batch_seconds_sum{queue="execution.requested"}'] > 0
     async with asyncio.timeout(20):
         while not (await metrics(executor))['penstock_loop_seconds_count{loop="reap_workers"}']:
             await asyncio.sleep(0.05)
-    seen = await metrics(worker)
-    assert seen['penstock_start_seconds_count{route="default"}'] == 102
-    assert seen['penstock_start_seconds_sum{route="default"}'] > 0
-    assert seen['penstock_run_seconds_count{action="shop.count"}'] == 101
-    assert seen['penstock_attempts_total{action="shop.count",status="completed"}'] == 101
-    assert seen['penstock_attempts_total{action="shop.hopeless",status="failed"}'] == 1
+    figures = await metrics(worker)
+    assert figures['penstock_start_seconds_count{route="default"}'] == 102
+    assert figures['penstock_start_seconds_sum{route="default"}'] > 0
+    assert figures['penstock_run_seconds_count{action="shop.count"}'] == 101
+    assert figures['penstock_attempts_total{action="shop.count",status="completed"}'] == 101
+    assert figures['penstock_attempts_total{action="shop.hopeless",status="failed"}'] == 1
 
 
-async def test_a_garbled_request_hurts_nobody(house: Installation) -> None:
+async def test_a_garbled_request_hurts_no_other_request(house: Installation) -> None:
     parts = await house.parts()
     health = await serve_health(parts)
     for garbage in (b"\0\xff\r\n\r\n", b"GET\r\n\r\n", b"x" * 100_000):

@@ -30,9 +30,9 @@ async def ask() -> str:
 
 @action(pack="ops")
 async def launch() -> dict[str, Any]:
-    who = await steering.ask("Who?", schema={"type": "string"})
-    when = await steering.ask(f"When, {who}?", timeout=0.3, default="now")
-    return {"who": who, "when": when, "attempt": current().attempt}
+    name = await steering.ask("Who?", schema={"type": "string"})
+    when = await steering.ask(f"When, {name}?", timeout=0.3, default="now")
+    return {"who": name, "when": when, "attempt": current().attempt}
 
 
 @action(pack="ops", limits=[Limit(1)], retry={"max_attempts": 2, "initial_delay": 0.01})
@@ -61,7 +61,7 @@ async def test_an_answer_becomes_the_result_and_no_worker_is_held_meanwhile(hous
     await house.sound()
 
 
-async def test_only_the_assignee_may_answer_and_only_what_fits(house: Installation) -> None:
+async def test_only_the_assignee_may_answer_and_only_a_fitting_answer(house: Installation) -> None:
     await house.start(deploy)
     id = await house.client.start("ops.deploy")
     await house.until(WAITING, id)
@@ -84,10 +84,16 @@ async def test_an_action_goes_on_with_its_answers(house: Installation) -> None:
         return_exceptions=True,
     )
     assert [type(a) for a in answers].count(Conflict) == 1
-    who = "bob" if isinstance(answers[0], Conflict) else "ada"
-    await house.until("select 1 from inquiry where execution_id = $1 and prompt = $2", id, f"When, {who}?")
-    assert await house.client.result(id, timeout=20) == {"who": who, "when": "now", "attempt": 3}
-    assert [one.outcome for one in await house.client.attempts(id)] == ["waiting", "waiting", "completed"]
+    answerer = "bob" if isinstance(answers[0], Conflict) else "ada"
+    await house.until(
+        "select 1 from inquiry where execution_id = $1 and prompt = $2", id, f"When, {answerer}?"
+    )
+    assert await house.client.result(id, timeout=20) == {"who": answerer, "when": "now", "attempt": 3}
+    assert [attempt.outcome for attempt in await house.client.attempts(id)] == [
+        "waiting",
+        "waiting",
+        "completed",
+    ]
 
     ids = [await house.client.start("ops.land") for _ in range(2)]
     for id in ids:  # under a limit of one, which a waiting execution does not hold
@@ -95,12 +101,16 @@ async def test_an_action_goes_on_with_its_answers(house: Installation) -> None:
     for id in ids:
         await house.client.answer(id, "here", by="ada")
     assert [await house.client.result(id, timeout=20) for id in ids] == [["here"], ["here"]]
-    assert [one.outcome for one in await house.client.attempts(ids[0])] == ["waiting", "failed", "completed"]
-    asked = await house.client.start("ops.land")
-    await house.until(WAITING, asked)
-    await house.client.cancel(asked)
+    assert [attempt.outcome for attempt in await house.client.attempts(ids[0])] == [
+        "waiting",
+        "failed",
+        "completed",
+    ]
+    other = await house.client.start("ops.land")
+    await house.until(WAITING, other)
+    await house.client.cancel(other)
     with pytest.raises(Conflict):
-        await house.client.answer(asked, "here", by="ada")
+        await house.client.answer(other, "here", by="ada")
     await house.quiet()
     await house.sound()
 
@@ -174,9 +184,9 @@ async def test_an_answer_and_the_end_of_its_time_have_one_winner_and_wait_for_no
                                   "and datname = current_database()")  # fmt: skip
             else:
                 assert [tuple(row) for row in await race] == [([],)]
-        [[lost]] = await race
+        [[rows]] = await race
         assert won == [id]
-        assert lost == []
+        assert rows == []
         [row] = await house.rows("select status, responder from inquiry where execution_id = $1", id)
         assert row["responder"] == ("ada" if first is ANSWER else "its default")
         executor = await house.executor()
@@ -205,7 +215,7 @@ async def test_an_answer_and_a_cancellation_have_one_winner(house: Installation)
     await house.sound()
 
 
-async def test_whoever_asks_is_announced_at_least_once(database: str, vhost: str) -> None:
+async def test_an_inquiry_is_announced_at_least_once(database: str, vhost: str) -> None:
     async with Installation(database, vhost) as house:
         with plain_pika(vhost) as channel:
             await house.executor()  # which declares the exchange
@@ -217,19 +227,19 @@ async def test_whoever_asks_is_announced_at_least_once(database: str, vhost: str
             await house.until("select 1 from execution where status = 'waiting' having count(*) = 3")
             await house.client.answer(ids[0], True, by="ada")
             await house.until("select 1 where not exists (select from outbox)")
-            told: set[tuple[str, UUID]] = set()
+            announced: set[tuple[str, UUID]] = set()
             expected = {("inquiry.created", id) for id in ids} | {("inquiry.responded", ids[0])}
-            while told != expected:  # an announcement may come twice, and none of another execution
+            while announced != expected:  # an announcement may come twice, and none of another execution
                 method, properties, body = channel.basic_get(mine, auto_ack=True)
                 if method is None:
                     channel.connection.sleep(0.05)
                     continue
-                told |= {(properties.type or "", id) for id in envelope.decode(body).ids}
-                assert told <= expected
+                announced |= {(properties.type or "", id) for id in envelope.decode(body).ids}
+                assert announced <= expected
         assert not await house.rows("select 1 from dead_letter")
 
 
-async def test_nobody_has_to_listen(house: Installation) -> None:
+async def test_an_inquiry_needs_no_listener(house: Installation) -> None:
     await house.start(deploy)
     id = await house.client.start("ops.deploy")
     await house.until(WAITING, id)

@@ -68,7 +68,7 @@ def named(name: str, label: str, values: Iterable[str]) -> list[str]:
     return [f'{name}{{{label}="{value}"}}' for value in values]
 
 
-async def test_what_waits_is_told_by_its_cause(house: Installation) -> None:
+async def test_waiting_work_is_counted_by_its_cause(house: Installation) -> None:
     await house.apply(*shop.ALL, alone, asks, unserved, flow)
     await house.start(*shop.ALL, alone, asks)
     await house.client.start_many("shop.alone", [{"seconds": 600}] * 3)
@@ -79,51 +79,51 @@ async def test_what_waits_is_told_by_its_cause(house: Installation) -> None:
     await house.until("select 1 from inquiry")
     await house.until("select 1 from execution having count(*) filter (where status = 'running') = 3")
     await house.until("select 1 from waiter having count(*) = 2")
-    seen = await measured(await house.parts("executor"))
+    figures = await measured(await house.parts("executor"))
     causes = {"limit": 2, "worker": 1, "no_worker": 0, "executor": 0, "timer": 1, "event": 0, "human": 1}
-    assert [seen[name] for name in named("waiting", "cause", causes)] == list(causes.values())
-    assert (seen["actions_running"], seen["workflows_running"]) == (2, 1)
-    assert [seen[name] for name in named("route_ready", "route", ("default", "nowhere"))] == [0, 1]
-    assert [seen[name] for name in named("route_running", "route", ("default",))] == [2]
-    assert [seen[name] for name in named("route_workers", "route", ("default", "nowhere"))] == [1, 0]
-    assert seen['route_oldest_seconds{route="nowhere"}'] > 0
-    assert seen['route_slots{route="default"}'] > 0
-    assert seen['processes{kind="worker",state="active"}'] == 1
+    assert [figures[name] for name in named("waiting", "cause", causes)] == list(causes.values())
+    assert (figures["actions_running"], figures["workflows_running"]) == (2, 1)
+    assert [figures[name] for name in named("route_ready", "route", ("default", "nowhere"))] == [0, 1]
+    assert [figures[name] for name in named("route_running", "route", ("default",))] == [2]
+    assert [figures[name] for name in named("route_workers", "route", ("default", "nowhere"))] == [1, 0]
+    assert figures['route_oldest_seconds{route="nowhere"}'] > 0
+    assert figures['route_slots{route="default"}'] > 0
+    assert figures['processes{kind="worker",state="active"}'] == 1
 
 
-async def test_what_stands_in_line_for_want_of_a_worker_waits_on_its_route(house: Installation) -> None:
+async def test_work_in_line_for_want_of_a_worker_waits_on_its_route(house: Installation) -> None:
     await house.apply(alone, unserved)
     await house.executor()
     await house.client.start_many("shop.alone", [{"seconds": 1}] * 2)
     await house.client.start("shop.unserved", {})
     await house.until("select 1 from lane where gate_kind = 'worker'")
     await house.until("select 1 from execution where status = 'scheduled'")
-    seen = await measured(await house.parts("executor"))
-    assert seen['waiting{cause="no_worker"}'] == 2
-    assert [seen[name] for name in named("route_ready", "route", ("default", "nowhere"))] == [2, 1]
-    assert seen['route_oldest_seconds{route="default"}'] > 0
+    figures = await measured(await house.parts("executor"))
+    assert figures['waiting{cause="no_worker"}'] == 2
+    assert [figures[name] for name in named("route_ready", "route", ("default", "nowhere"))] == [2, 1]
+    assert figures['route_oldest_seconds{route="default"}'] > 0
     for figure in ("route_running", "route_workers", "route_slots"):
-        assert [seen[name] for name in named(figure, "route", ("default", "nowhere"))] == [0, 0]
+        assert [figures[name] for name in named(figure, "route", ("default", "nowhere"))] == [0, 0]
 
 
 async def test_every_end_is_counted_once_whichever_replica_measures(house: Installation) -> None:
     await house.apply(*shop.ALL)
     await house.start(*shop.ALL)
-    one, other = await house.parts("executor"), await house.parts("executor")
-    ended = 'executions_ended_total{action="shop.charge",status="completed"}'
-    for replica, total in ((one, 2), (other, 4)):
+    replica_parts, other = await house.parts("executor"), await house.parts("executor")
+    metric = 'executions_ended_total{action="shop.charge",status="completed"}'
+    for replica, total in ((replica_parts, 2), (other, 4)):
         for id in await house.client.start_many("shop.charge", [{"order": 1}] * 2):
             await house.client.result(id)
-        assert (await measured(replica))[ended] == total
+        assert (await measured(replica))[metric] == total
     failing = await house.client.start("shop.hopeless", {})
     await house.until("select 1 from execution where id = $1 and status = 'failed'", failing)
-    seen = await measured(one)
-    assert seen[ended] == 4, "what it does not know by itself was counted by the other"
-    assert seen['executions_ended_total{action="shop.hopeless",status="failed"}'] == 1
-    assert seen['execution_seconds_count{action="shop.charge"}'] == 4
-    assert seen['execution_seconds_sum{action="shop.charge"}'] > 0
-    assert seen['execution_seconds_bucket{action="shop.charge",le="+Inf"}'] == 4
-    assert (await measured(other, anew=False))[ended] == 4, "nobody measures before it is due"
+    figures = await measured(replica_parts)
+    assert figures[metric] == 4, "what it does not know by itself was counted by the other"
+    assert figures['executions_ended_total{action="shop.hopeless",status="failed"}'] == 1
+    assert figures['execution_seconds_count{action="shop.charge"}'] == 4
+    assert figures['execution_seconds_sum{action="shop.charge"}'] > 0
+    assert figures['execution_seconds_bucket{action="shop.charge",le="+Inf"}'] == 4
+    assert (await measured(other, anew=False))[metric] == 4, "nobody measures before it is due"
 
 
 async def test_one_replica_measures_and_the_others_do_not_wait(house: Installation) -> None:
@@ -142,4 +142,4 @@ async def test_labels_are_bounded(house: Installation) -> None:
     )
     [family] = [metric for metric in collector.collect() if metric.name == "penstock_executions_ended"]
     assert len(family.samples) == installation_metrics.ACTIONS + 1
-    assert sum(sample.value for sample in family.samples) == sum(one.count for one in many)
+    assert sum(sample.value for sample in family.samples) == sum(action.count for action in many)

@@ -31,8 +31,8 @@ async def test_work_waits_for_a_worker_that_carries_its_labels(house: Installati
     waits = await house.client.start("labels.train")
     assert await house.client.run("labels.anything", timeout=20) == "done"
     await house.until("select 1 from execution where id = $1 and status = 'scheduled'", waits)
-    told = await installation.findings(house.session, house.settings())
-    [finding] = [one for one in told if one.what == "work.default"]
+    findings = await installation.findings(house.session, house.settings())
+    [finding] = [finding_row for finding_row in findings if finding_row.what == "work.default"]
     assert "carries gpu=a100" in finding.says
     assert "--labels gpu=a100" in (finding.fix or "")
     await house.worker(train, anything, labels="zone=us,gpu=a100")
@@ -41,7 +41,7 @@ async def test_work_waits_for_a_worker_that_carries_its_labels(house: Installati
     assert [tuple(row) for row in rows] == [(0, 1)]
 
 
-async def test_what_waits_for_a_labelled_worker_holds_no_slot_of_a_limit(house: Installation) -> None:
+async def test_work_that_waits_for_a_labelled_worker_holds_no_slot(house: Installation) -> None:
     await house.start(one_by_one)
     waits = await house.client.start("labels.one_by_one")
     await house.until("select 1 from lane where gate_kind = 'worker'")

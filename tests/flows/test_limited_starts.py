@@ -93,7 +93,7 @@ async def test_a_start_in_a_transaction_of_the_callers_own_locks_no_key(
     await house.sound()
 
 
-async def test_who_waits_begins_in_the_transaction_that_frees_his_slot(house: Installation) -> None:
+async def test_a_waiting_execution_begins_in_the_commit_of_an_end(house: Installation) -> None:
     """From the second on: the first end has shown that ends admit executions."""
     await house.start(enter)
     ids = await house.client.start_many("door.enter", [{"n": n} for n in range(8)])

@@ -46,5 +46,5 @@ async def test_no_transaction_takes_the_locks_of_keys_out_of_their_order(house: 
     await house.until(
         "select 1 where not exists (select from execution where finished_at is null)", seconds=90
     )
-    found = await lock_order.out_of_order(house.session)
-    assert not found, "\n".join(found)
+    violations = await lock_order.out_of_order(house.session)
+    assert not violations, "\n".join(violations)

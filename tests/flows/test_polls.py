@@ -32,7 +32,7 @@ async def letters(state: dict[str, Any]) -> list[dict[str, int]]:
 sort_letters = Rule("post.sort_letters", trigger="post.letters", action=sort, params={"n": "{{ payload.n }}"})
 
 
-async def test_what_a_function_finds_becomes_events_once_and_its_state_is_kept(house: Installation) -> None:
+async def test_poll_events_are_stored_once_and_the_state_is_kept(house: Installation) -> None:
     await house.apply(letters, sort, sort_letters)
     for _ in range(3):  # replicas that compete
         await house.executor()
@@ -42,10 +42,12 @@ async def test_what_a_function_finds_becomes_events_once_and_its_state_is_kept(h
                       "where n.action = 'post.sort' and e.status = 'completed' having count(*) >= 3")  # fmt: skip
     await house.rows("update poll set enabled = false returning 1")
     [poll] = await house.until("select state::text as state, found from poll where running is null")
-    found = [row["n"] for row in await house.rows("select (payload ->> 'n')::int as n from event order by 1")]
-    assert found == list(range(1, len(found) + 1)), "each once, by a state that was never lost or forked"
-    assert poll["found"] == len(found)
-    assert poll["state"] == f'{{"n": {len(found)}}}'
+    numbers = [
+        row["n"] for row in await house.rows("select (payload ->> 'n')::int as n from event order by 1")
+    ]
+    assert numbers == list(range(1, len(numbers) + 1)), "each once, by a state that was never lost or forked"
+    assert poll["found"] == len(numbers)
+    assert poll["state"] == f'{{"n": {len(numbers)}}}'
     await house.quiet()
     await house.sound()
 
@@ -115,7 +117,7 @@ async def test_an_event_that_does_not_fit_is_a_dead_letter_and_the_others_are_ev
     assert len(await house.rows("select from event")) == 2
 
 
-async def test_what_is_no_list_of_events_is_an_error(house: Installation) -> None:
+async def test_a_poll_result_that_is_not_a_list_of_events_is_an_error(house: Installation) -> None:
     @trigger(ref="post.odd", every=3600)
     async def odd() -> str:
         return "a letter"

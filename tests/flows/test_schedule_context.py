@@ -52,9 +52,9 @@ async def test_an_action_finds_the_context_of_its_schedule(
     )
     await house.start(what, schedule)
     fire = await house.client.schedules.run("told.daily")
-    told = await house.client.result(started_by(fire), timeout=30)
-    assert told.pop("scheduled_time").endswith("+05:45")
-    assert told == {
+    context = await house.client.result(started_by(fire), timeout=30)
+    assert context.pop("scheduled_time").endswith("+05:45")
+    assert context == {
         "region": "east",
         "schedule": "told.daily",
         "timezone": "Asia/Kathmandu",
@@ -80,7 +80,7 @@ async def test_a_workflow_finds_it_below_its_parameters(house: Installation) -> 
     )
     await house.start(from_yaml(WORKFLOW, "flow.yaml"), schedule)
     fire = await house.client.schedules.run("told.flow")
-    told = await house.client.result(started_by(fire), timeout=20)
-    assert told["looked"] == {"at": told["all"]["scheduled_time"], "region": "east", "shop": "a"}
-    assert told["missed"] == "skipped"
-    assert told["all"]["schedule"] == "told.flow"
+    context = await house.client.result(started_by(fire), timeout=20)
+    assert context["looked"] == {"at": context["all"]["scheduled_time"], "region": "east", "shop": "a"}
+    assert context["missed"] == "skipped"
+    assert context["all"]["schedule"] == "told.flow"

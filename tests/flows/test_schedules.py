@@ -62,8 +62,8 @@ async def test_a_schedule_fires_and_the_outcome_of_its_run_is_kept(house: Instal
     [fire, *_] = reversed(await house.client.schedules.history("clock.s0"))
     assert (fire.kind, fire.status, fire.error) == ("due", "created", None)
     assert (fire.made_by or "").startswith("executor:")
-    begun = [move.at for move in await house.client.history(started_by(fire)) if move.new == "running"]
-    assert [fire.started_at] == begun
+    starts = [move.at for move in await house.client.history(started_by(fire)) if move.new == "running"]
+    assert [fire.started_at] == starts
     assert await house.client.result(started_by(fire), timeout=20) == {"order": 0, "charged": 0}
     stats = await house.client.schedules.stats("clock.s0")
     assert stats.fires >= stats.completed >= 1
@@ -86,12 +86,12 @@ async def test_a_schedule_that_is_made_while_executors_sleep_wakes_them(
     assert change.what == "new"
     await house.until("select from fire where schedule = 'clock.s1'")
     await house.client.schedules.enable("clock.s0")
-    [[before]] = await house.rows("select count(*) from fire where schedule = 'clock.s0'")
+    [[count]] = await house.rows("select count(*) from fire where schedule = 'clock.s0'")
     await house.client.schedules.delete("clock.s1")
-    await house.until("select from fire where schedule = 'clock.s0' having count(*) > $1", before)
+    await house.until("select from fire where schedule = 'clock.s0' having count(*) > $1", count)
 
 
-async def test_a_schedule_that_nobody_told_of_is_noticed_at_the_next_look(house: Installation) -> None:
+async def test_an_unannounced_schedule_is_noticed_at_the_next_look(house: Installation) -> None:
     await house.start(*shop.ALL)
     await house.until("select from process where kind = 'executor'")
     await house.apply(each_second())
@@ -107,14 +107,14 @@ async def test_a_run_goes_by_the_retry_policy_of_its_schedule(house: Installatio
 
 
 async def test_a_workflow_or_an_action_is_told_when_it_was_due(house: Installation) -> None:
-    told = Schedule(
+    schedule = Schedule(
         "clock.told",
         action=shop.count,
         params={"words": "{{ scheduled_time }} {{ shop }}"},
         context={"shop": "a b"},
         every="1d",
     )
-    await house.start(*shop.ALL, told)
+    await house.start(*shop.ALL, schedule)
     fire = await house.client.schedules.run("clock.told")
     assert await house.client.result(started_by(fire), timeout=20) == 3
     row = await house.client.get(started_by(fire))
@@ -128,8 +128,8 @@ async def test_a_second_execution_of_a_fire_and_a_fire_without_any_are_found(hou
     await house.sound()
     await house.rows("update fire set execution_id = gen_random_uuid() where schedule = 'clock.s0'")
     await house.rows("delete from open_fire where schedule = 'clock.s1'")
-    [found] = [finding for finding in await check(house.session) if finding.name == "I7b"]
-    assert len(found.violations) == 3
+    [finding_row] = [finding for finding in await check(house.session) if finding.name == "I7b"]
+    assert len(finding_row.violations) == 3
 
 
 async def test_queued_fires_run_one_after_another(house: Installation) -> None:
@@ -193,8 +193,8 @@ async def test_executors_killed_while_they_fire_lose_nothing_and_repeat_nothing(
             await asyncio.sleep(draw.uniform(0.2, 1.0))
             fleet.kill(draw.choice(fleet.alive))
             fleet.executor()
-        [[before]] = await house.rows("select count(*) from fire")
-        await house.until("select from fire having count(*) > $1 + 100", before)
+        [[count]] = await house.rows("select count(*) from fire")
+        await house.until("select from fire having count(*) > $1 + 100", count)
         await house.rows("update schedule set next_due = null")
     assert fleet.killed == 4
     await house.executor()
@@ -224,7 +224,7 @@ async def test_the_clock_of_a_replica_means_nothing(
 
 
 @pytest.mark.parametrize("transport", ["postgres"], indirect=True)
-async def test_the_replicas_gauges_say_what_it_did_and_how_all_schedules_do(house: Installation) -> None:
+async def test_gauges_of_a_replica_show_its_work_and_all_schedules(house: Installation) -> None:
     await house.apply(
         *shop.ALL, each_second(0), each_second(1), each_second(2, params={"order": "{{ timezone }}"})
     )
@@ -269,7 +269,7 @@ async def test_a_schedule_that_the_database_refuses_is_put_aside_and_the_others_
         "clock.s0",
         "clock.s2",
     }
-    [broken] = [one for one in await house.client.schedules.health() if one.kind == "broken"]
+    [broken] = [trouble for trouble in await house.client.schedules.health() if trouble.kind == "broken"]
     assert broken.schedule == "clock.s1"
 
 
@@ -280,9 +280,9 @@ async def test_the_loop_sleeps_until_the_next_schedule_is_due_and_never_spins(ho
     assert await fire_schedules.turn(parts, session) > 1, "nothing at all"
     far = "2100-01-01T00:00:00+00:00"
     daily = Schedule("clock.daily", action=shop.charge, params={"order": 1}, cron="@daily")
-    over = Schedule("clock.over", action=shop.charge, params={"order": 1}, at=far)
+    past = Schedule("clock.over", action=shop.charge, params={"order": 1}, at=far)
     late = Schedule("clock.late", action=shop.charge, params={"order": 1}, every=5, starts_at=far)
-    await house.apply(*shop.ALL, daily, over, late)
+    await house.apply(*shop.ALL, daily, past, late)
     await house.rows(
         "update schedule set next_due = case ref when 'clock.daily' then clock_timestamp() + interval '1 hour' end"
         " where ref in ('clock.daily', 'clock.over')"

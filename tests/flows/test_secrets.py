@@ -42,9 +42,9 @@ def refuse(password: str) -> None:
 
 @action(pack="safe")
 async def in_steps(ctx: DurableContext, password: str) -> Any:
-    given = await ctx.step("log in", log_in, password)
+    login = await ctx.step("log in", log_in, password)
     await ctx.sleep(0.2)
-    SEEN.append({"given": given, "password": password})
+    SEEN.append({"given": login, "password": password})
     await ctx.step("refused", refuse, password)
 
 
@@ -103,25 +103,25 @@ async def told(house: Installation) -> str:
     for table in tables:
         rows += await house.rows(f"select row_to_json(t)::text from {table} t")
     ids = await house.rows("select id from execution")
-    shown = [await described(house.session, row[0]) for row in ids]
-    assert "$secrets" not in str(shown)
-    return "\n".join(str(row[0]) for row in rows) + str(shown)
+    descriptions = [await described(house.session, row[0]) for row in ids]
+    assert "$secrets" not in str(descriptions)
+    return "\n".join(str(row[0]) for row in rows) + str(descriptions)
 
 
 def is_in(text: str) -> bool:
-    return any(one in text for one in (PASSWORD, PASSWORD.replace("\\", "\\\\"), "of the shop"))
+    return any(secret in text for secret in (PASSWORD, PASSWORD.replace("\\", "\\\\"), "of the shop"))
 
 
 async def test_an_event_cannot_name_a_secret_and_its_rule_can(house: Installation) -> None:
     payload = {"user": "{{ secrets.password }}", "note": "{{ secrets.password }}"}
     await house.client.publish("safe.called", payload)
     await house.until("select 1 from execution where finished_at is not null")
-    [seen] = SEEN
-    assert seen == {"password": "{{ secrets.password }}:" + PASSWORD, "note": "{{ secrets.password }}"}
+    [params] = SEEN
+    assert params == {"password": "{{ secrets.password }}:" + PASSWORD, "note": "{{ secrets.password }}"}
     assert not is_in(await told(house))
 
 
-async def test_a_workflow_gives_its_own_and_passes_on_what_it_was_given(house: Installation) -> None:
+async def test_a_workflow_gives_own_secrets_and_passes_on_given_ones(house: Installation) -> None:
     note = "{{ secrets.password }}"
     id = await house.client.start("safe.flow", {"note": note}, secrets={"password": "password"})
     result = await house.client.result(id, timeout=20)
@@ -176,7 +176,7 @@ async def test_the_steps_of_a_durable_function_show_none(house: Installation) ->
     assert not is_in(str([row["said"] for row in rows]))
 
 
-async def test_what_a_durable_function_passes_on_is_kept_as_a_reference(house: Installation) -> None:
+async def test_a_secret_of_a_durable_function_stays_a_reference(house: Installation) -> None:
     id = await house.client.start("safe.through_children", {}, secrets={"password": "password"})
     await house.client.result(id, timeout=20)
     assert [
@@ -187,7 +187,7 @@ async def test_what_a_durable_function_passes_on_is_kept_as_a_reference(house: I
 
 
 @pytest.mark.parametrize("tenant", ["public", "acme"])
-async def test_what_is_not_there_is_said_and_others_tenants_have_theirs(
+async def test_a_missing_secret_is_named_and_each_tenant_has_its_own(
     house: Installation, tenant: str
 ) -> None:
     name = "password" if tenant == "acme" else "absent"
@@ -197,7 +197,7 @@ async def test_what_is_not_there_is_said_and_others_tenants_have_theirs(
     assert SEEN == []
 
 
-async def test_nobody_gives_references_by_another_way(house: Installation) -> None:
+async def test_secret_references_cannot_be_given_by_another_way(house: Installation) -> None:
     forged = {"password": "x", "$secrets": [[["password"], [{"secret": "password"}]]]}
     with pytest.raises(InvalidInput):
         await house.client.start("safe.use", forged)

@@ -46,11 +46,11 @@ async def test_two_installations_share_a_broker_by_their_prefixes(
 ) -> None:
     await migrate.upgrade(Settings(database_url=SecretStr(empty_database)))
     async with (
-        make_house(prefix="one") as one,
+        make_house(prefix="one") as first,
         make_house(prefix="two", database_url=SecretStr(empty_database)) as two,
     ):
-        await one.start(*shop.ALL)
+        await first.start(*shop.ALL)
         await two.start(*shop.ALL)
-        assert await one.client.run("shop.count", {"words": "a b"}, timeout=30) == 2
+        assert await first.client.run("shop.count", {"words": "a b"}, timeout=30) == 2
         assert await two.client.run("shop.count", {"words": "a b c"}, timeout=30) == 3
-        assert await one.statuses() == await two.statuses() == {"completed": 1}
+        assert await first.statuses() == await two.statuses() == {"completed": 1}

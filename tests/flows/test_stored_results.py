@@ -63,9 +63,9 @@ async def carries() -> None:
 
 @action(pack="large")
 async def in_children(ctx: DurableContext) -> list[int]:
-    one = await ctx.run(rows, count=5000)
-    more = await ctx.map(rows, [{"count": 3000}, {"count": 10}])
-    return [len(one), *map(len, more)]
+    large = await ctx.run(rows, count=5000)
+    mapped = await ctx.map(rows, [{"count": 3000}, {"count": 10}])
+    return [len(large), *map(len, mapped)]
 
 
 PASSED = from_yaml("""
@@ -98,15 +98,15 @@ ALL = (
 @pytest.fixture
 async def house(make_house: Callable[..., Installation], tmp_path: Path) -> AsyncIterator[Installation]:
     (tmp_path / "store").mkdir()
-    kept = {"result_store": (tmp_path / "store").as_uri(), "result_store_cap": MOST}
-    async with make_house(payload_cap=CAP, secrets_key=KEY, **kept) as house:
+    store = {"result_store": (tmp_path / "store").as_uri(), "result_store_cap": MOST}
+    async with make_house(payload_cap=CAP, secrets_key=KEY, **store) as house:
         await house.start(*ALL)
         yield house
 
 
 async def in_database(house: Installation, id: UUID) -> Any:
-    found = await described(house.session, id)
-    return found and found["result"]
+    description = await described(house.session, id)
+    return description and description["result"]
 
 
 def files(tmp_path: Path) -> list[Path]:
@@ -121,8 +121,8 @@ async def test_a_large_result_is_had_again_and_the_database_has_a_reference(
     assert await house.client.result(id, timeout=60) == list(range(9000))
     [file] = files(tmp_path)
     assert orjson.loads(file.read_bytes()) == list(range(9000))
-    kept = await in_database(house, id)
-    assert kept == {"$stored": f"{file.parent.name}/{file.name}", "bytes": file.stat().st_size}
+    reference = await in_database(house, id)
+    assert reference == {"$stored": f"{file.parent.name}/{file.name}", "bytes": file.stat().st_size}
 
 
 async def test_a_small_result_is_where_it_was(house: Installation, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ async def test_a_small_result_is_where_it_was(house: Installation, tmp_path: Pat
     assert not files(tmp_path)
 
 
-async def test_a_workflow_passes_on_what_it_cannot_hold(house: Installation) -> None:
+async def test_a_workflow_passes_on_a_result_it_cannot_hold(house: Installation) -> None:
     numbers = list(range(8000))
     result = await house.client.run("large.passed", timeout=60)
     assert result == {"rows": numbers, "total": 2 * sum(numbers)}
@@ -138,11 +138,11 @@ async def test_a_workflow_passes_on_what_it_cannot_hold(house: Installation) -> 
         await house.client.run("large.looked_into", timeout=60)
 
 
-async def test_a_durable_function_has_what_its_children_gave(house: Installation) -> None:
+async def test_a_durable_function_has_the_results_of_its_children(house: Installation) -> None:
     assert await house.client.run("large.in_children", timeout=60) == [5000, 3000, 10]
 
 
-async def test_what_even_the_store_may_not_have_fails(house: Installation) -> None:
+async def test_a_result_too_large_even_for_the_store_fails(house: Installation) -> None:
     with pytest.raises(ExecutionFailed, match=f"bytes; at most {MOST:,} are stored"):
         await house.client.run("large.rows", {"count": MOST}, timeout=60)
     with pytest.raises(ExecutionFailed, match=f"at most {CAP:,} are stored"):
@@ -161,7 +161,7 @@ async def test_a_store_that_takes_nothing_costs_an_attempt(house: Installation, 
 
 
 @pytest.mark.parametrize("fault", ["changed", "gone", "too_much"])
-async def test_what_is_not_there_as_it_was_put_there_is_not_used(
+async def test_a_stored_result_that_has_changed_is_not_used(
     house: Installation, tmp_path: Path, fault: str
 ) -> None:
     id = await house.client.start("large.rows", {"count": 9000})
@@ -174,16 +174,16 @@ async def test_what_is_not_there_as_it_was_put_there_is_not_used(
         file.unlink()
     else:
         reference = {**reference, "bytes": MOST + 1}
-    said = {
+    messages = {
         "changed": "is not what was put there",
         "gone": "is not in the result store",
         "too_much": "are read",
     }
-    with pytest.raises(ExecutionFailed, match=said[fault]):
+    with pytest.raises(ExecutionFailed, match=messages[fault]):
         await house.client.run("large.total", {"given": reference}, timeout=60)
 
 
-async def test_what_is_read_has_to_fit_like_what_is_given(house: Installation, tmp_path: Path) -> None:
+async def test_a_stored_value_has_to_fit_like_a_given_one(house: Installation, tmp_path: Path) -> None:
     id = await house.client.start("large.keyed", {"password": "x" * 100})
     await house.client.result(id, timeout=60)
     texts = await in_database(house, id)
@@ -193,9 +193,9 @@ async def test_what_is_read_has_to_fit_like_what_is_given(house: Installation, t
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "2026-01-01/../../x.json", "/etc/passwd"])
 async def test_no_other_file_is_ever_read(house: Installation, name: str) -> None:
-    given = {"$stored": name, "bytes": 5}
+    reference = {"$stored": name, "bytes": 5}
     with pytest.raises(Exception, match="array"):  # it is no reference, but an object like others
-        await house.client.run("large.total", {"given": given}, timeout=60)
+        await house.client.run("large.total", {"given": reference}, timeout=60)
 
 
 @pytest.mark.parametrize("secret", ["pass-word-of-the-shop", "json"])  # one that is in each reference, too
@@ -207,7 +207,7 @@ async def test_secrets_of_the_store_are_in_no_file(house: Installation, tmp_path
     assert secret.encode() not in file.read_bytes()
 
 
-async def test_who_does_not_know_the_store_is_told(house: Installation) -> None:
+async def test_a_client_without_the_store_is_refused_with_the_setting(house: Installation) -> None:
     id = await house.client.start("large.rows", {"count": 9000})
     await house.client.result(id, timeout=60)
     async with Client.connect(house.settings(result_store=None)) as other:

@@ -55,13 +55,13 @@ async def house(database: str) -> AsyncIterator[Installation]:
 
 
 async def put(house: Installation, url: str, name: str = "theirs", **more: Any) -> Subscription:
-    made, _ = await subscriptions.put(house.session, name, url=url, secret=SECRET, by="ada", **more)
-    return made
+    subscription, _ = await subscriptions.put(house.session, name, url=url, secret=SECRET, by="ada", **more)
+    return subscription
 
 
 async def listed(house: Installation) -> Subscription:
-    [found] = await store.listed(house.session)
-    return found
+    [subscription] = await store.listed(house.session)
+    return subscription
 
 
 async def arrived(house: Installation, web: Web, count: int = 1) -> list[Any]:
@@ -73,7 +73,7 @@ async def arrived(house: Installation, web: Web, count: int = 1) -> list[Any]:
     return web.requests
 
 
-async def test_a_call_is_signed_and_says_what_moved(house: Installation, web: Web) -> None:
+async def test_a_call_is_signed_and_names_the_move(house: Installation, web: Web) -> None:
     web.answer("/hook", Answer(204))
     await put(house, web.url("/hook?of=us"))
     web.routes["/hook?of=us"] = web.routes["/hook"]
@@ -81,11 +81,11 @@ async def test_a_call_is_signed_and_says_what_moved(house: Installation, web: We
     [request] = await arrived(house, web)
     headers = request.headers
     signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + request.body
-    wanted = hmac.new(base64.b64decode(SECRET[6:]), signed, hashlib.sha256).digest()
-    assert headers["webhook-signature"] == "v1," + base64.b64encode(wanted).decode()
-    said = request.json
-    assert said["type"] == "execution.completed"
-    assert said["data"] == {
+    expected = hmac.new(base64.b64decode(SECRET[6:]), signed, hashlib.sha256).digest()
+    assert headers["webhook-signature"] == "v1," + base64.b64encode(expected).decode()
+    body = request.json
+    assert body["type"] == "execution.completed"
+    assert body["data"] == {
         "id": str(id),
         "status": "completed",
         "action": "shop.count",
@@ -126,11 +126,11 @@ async def test_it_is_tried_until_it_is_answered_and_has_one_id(house: Installati
     assert len({request.headers["webhook-id"] for request in requests}) == 1
     assert len({request.body for request in requests}) == 1
     assert {request.path for request in requests} == {"/hook"}
-    found = await listed(house)
-    assert (found.failing_since, found.dropped, found.waiting) == (None, 0, 0)
+    subscription = await listed(house)
+    assert (subscription.failing_since, subscription.dropped, subscription.waiting) == (None, 0, 0)
 
 
-async def test_what_is_never_answered_is_given_up_and_said(house: Installation, web: Web) -> None:
+async def test_a_call_that_is_never_answered_is_dropped_and_reported(house: Installation, web: Web) -> None:
     web.answer("/hook", Answer(503))
     await put(house, web.url("/hook"))
     await house.client.start("shop.count", {"words": "a"})
@@ -139,8 +139,8 @@ async def test_what_is_never_answered_is_given_up_and_said(house: Installation, 
     await house.rows("update subscription set failing_since = now() - interval '4 days'")
     await house.client.start("shop.count", {"words": "a"})
     await house.until("select 1 from subscription where disabled_at is not null")
-    told = await doctored(house)
-    assert "theirs is disabled: no call has reached it for too long: it answered 503" in told.says
+    finding = await doctored(house)
+    assert "theirs is disabled: no call has reached it for too long: it answered 503" in finding.says
     assert await house.rows("select 1 from cluster where subscribed <> '{}'") == []
     web.answer("/hook", Answer(200))
     web.requests.clear()
@@ -153,7 +153,7 @@ async def doctored(house: Installation) -> Finding:
     return await installation._subscriptions(house.session)
 
 
-async def test_who_says_that_it_is_gone_is_called_no_more(house: Installation, web: Web) -> None:
+async def test_a_subscriber_that_answers_gone_is_called_no_more(house: Installation, web: Web) -> None:
     web.answer("/hook", Answer(410))
     await put(house, web.url("/hook"))
     await house.client.start("shop.count", {"words": "a"})
@@ -173,7 +173,7 @@ async def test_who_says_that_it_is_gone_is_called_no_more(house: Installation, w
         ({"statuses": ["failed"]}, set()),
     ],
 )
-async def test_only_what_was_subscribed_to_is_told(
+async def test_only_subscribed_moves_are_sent(
     house: Installation, web: Web, given: dict[str, Any], calls: set[str]
 ) -> None:
     web.answer("/hook", Answer(200))

@@ -85,9 +85,9 @@ async def test_an_executor_is_chosen_by_action_and_route_told_the_run_and_counte
         "task": None,
     }
     root = await house.client.start("runs.outer")
-    told = await house.client.result(root, timeout=20)
+    environment = await house.client.result(root, timeout=20)
     [sub] = await house.rows("select id from execution where parent = $1", root)
-    assert told == {"root": str(root), "workflow": str(sub["id"]), "task": "leaf"}
+    assert environment == {"root": str(root), "workflow": str(sub["id"]), "task": "leaf"}
     assert [(event.action, event.root, event.workflow, event.task) for event in seen] == [
         ("runs.where", alone, None, None),
         ("runs.where", root, sub["id"], "leaf"),
@@ -99,10 +99,10 @@ async def test_an_executor_is_chosen_by_action_and_route_told_the_run_and_counte
     assert numbers['penstock_executor_executed_total{executor="thread"}'] == 1
     assert numbers['penstock_executor_executed_total{executor="async"}'] == 1
     async with asyncio.timeout(20):
-        while (said := await of_its_heartbeat(house)).get("noting", {}).get("executed") != 2:
+        while (report := await of_its_heartbeat(house)).get("noting", {}).get("executed") != 2:
             await asyncio.sleep(0.05)
-    assert said["noting"]["active"] == said["noting"]["failed"] == 0
-    assert said["noting"]["average_duration"] > 0
+    assert report["noting"]["active"] == report["noting"]["failed"] == 0
+    assert report["noting"]["average_duration"] > 0
 
 
 async def of_its_heartbeat(house: Installation) -> dict[str, Any]:

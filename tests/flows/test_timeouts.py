@@ -55,13 +55,13 @@ async def ends_as_timeout(house: Installation, ref: str) -> None:
     await house.sound()
 
 
-async def test_what_does_not_start_in_time_ends(house: Installation) -> None:
+async def test_an_execution_that_does_not_start_in_time_ends(house: Installation) -> None:
     await house.apply(unwanted)
     await house.executor()
     await ends_as_timeout(house, "late.unwanted")
 
 
-async def test_what_takes_too_long_in_all_is_ended_while_it_runs(house: Installation) -> None:
+async def test_an_execution_over_its_total_time_is_ended_while_it_runs(house: Installation) -> None:
     await house.start(long)
     id = await house.client.start("late.long")
     await house.until("select 1 from execution where id = $1 and finished_at is not null", id)

@@ -58,8 +58,8 @@ ALL = (placed, pack, weigh, send, parcel, rule)
 @pytest.fixture
 def received(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
     """Return the spans that this process sends."""
-    with traced(monkeypatch) as found:
-        yield found
+    with traced(monkeypatch) as collected:
+        yield collected
 
 
 async def test_one_trace_from_the_publisher_to_the_last_attempt(
@@ -70,11 +70,11 @@ async def test_one_trace_from_the_publisher_to_the_last_attempt(
         event = await house.client.publish("tr.placed", {"id": 7})
     await arrived(received, "execution tr.parcel")
     await arrived(received, "shop")
-    found = by_id(received)
-    assert {span.trace for span in found.values()} == {f"{shop.get_span_context().trace_id:032x}"}
+    spans = by_id(received)
+    assert {span.trace for span in spans.values()} == {f"{shop.get_span_context().trace_id:032x}"}
 
     def above(span: Received) -> str:
-        return found[span.parent].name
+        return spans[span.parent].name
 
     assert above(received.one("publish tr.placed")) == "shop"
     assert above(received.one("event tr.placed")) == "publish tr.placed"
@@ -89,10 +89,10 @@ async def test_one_trace_from_the_publisher_to_the_last_attempt(
     assert [span.failed for span in tries] == [True, False]
     assert {above(span) for span in tries} == {"execution tr.pack"}
     # What the action itself traces is below its attempt, in a coroutine as in a thread.
-    assert [found[span.parent] for span in received.named("wrap it")] == tries
+    assert [spans[span.parent] for span in received.named("wrap it")] == tries
     assert above(received.one("read the scale")) == "attempt tr.weigh"
     # A join comes after several: it is linked to each of them.
-    joined = {found[id].name for id in received.one("execution tr.send").links}
+    joined = {spans[id].name for id in received.one("execution tr.send").links}
     assert joined == {"execution tr.pack", "execution tr.weigh"}
     assert received.one("event tr.placed").attributes["penstock.event.id"] == str(event)
     [root] = await house.rows("select * from execution where parent is null")
@@ -116,8 +116,8 @@ async def test_an_event_from_outside_goes_on_with_the_trace_of_its_headers(
     house: Installation, received: Collector, broker: str
 ) -> None:
     await house.start(*ALL)
-    given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    await asyncio.to_thread(publish_from_outside, broker, given)
+    header = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    await asyncio.to_thread(publish_from_outside, broker, header)
     await arrived(received, "execution tr.parcel")
     assert {span.trace for span in received.spans} == {"0af7651916cd43dd8448eb211c80319c"}
     assert received.one("event tr.placed").parent == "b7ad6b7169203331"
@@ -125,7 +125,7 @@ async def test_an_event_from_outside_goes_on_with_the_trace_of_its_headers(
     assert row["state"] == "shop=1"
 
 
-async def test_what_ends_without_a_worker_has_its_span_too(house: Installation, received: Collector) -> None:
+async def test_an_end_without_a_worker_has_its_span_too(house: Installation, received: Collector) -> None:
     await house.apply(*ALL)
     await house.executor()
     id = await house.client.start("tr.send", {"order": 1})
@@ -154,7 +154,7 @@ async def test_a_rerun_is_a_trace_of_its_own_that_is_linked_to_the_run_before(
     assert of[str(new)].trace != of[str(old)].trace
 
 
-async def test_what_is_not_sampled_carries_nothing(
+async def test_an_unsampled_run_carries_no_trace(
     house: Installation, received: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
@@ -196,15 +196,15 @@ async def test_a_run_is_shown_with_a_link_to_its_trace(
         await house.start(*ALL)
         id = await house.client.start("tr.send", {"order": 1}, by="ada")
         await house.client.result(id, timeout=30)
-        found = await described(house.session, id)
+        description = await described(house.session, id)
         untouched = await house.rows("select origin ->> 'by' as by from payload where execution_id = $1", id)
     await arrived(received, "start tr.send")
     trace_id = received.one("start tr.send").trace
-    assert found is not None
-    assert found["trace"] == {"id": trace_id, "url": f"https://traces.example/{trace_id}/all"}
-    assert found["origin"] == {"by": "ada"}
+    assert description is not None
+    assert description["trace"] == {"id": trace_id, "url": f"https://traces.example/{trace_id}/all"}
+    assert description["origin"] == {"by": "ada"}
     assert untouched[0]["by"] == "ada"
-    print_execution(found)
+    print_execution(description)
     assert f"https://traces.example/{trace_id}/all" in capsys.readouterr().out.replace("\n", "")
 
 

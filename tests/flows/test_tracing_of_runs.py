@@ -24,8 +24,8 @@ pytestmark = pytest.mark.either_transport
 @pytest.fixture
 def received(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
     """Return the spans that this process sends."""
-    with traced(monkeypatch) as found:
-        yield found
+    with traced(monkeypatch) as collected:
+        yield collected
 
 
 @action(pack="tr")
@@ -65,8 +65,8 @@ async def locked(ctx: DurableContext, pin: Annotated[str, Field(json_schema_extr
 
 @action(pack="tr")
 async def careful(ctx: DurableContext) -> int:
-    seen = await ctx.step("look", look, 2)
-    return int(await ctx.run(one, number=seen))
+    number_seen = await ctx.step("look", look, 2)
+    return int(await ctx.run(one, number=number_seen))
 
 
 inner = from_yaml("""
@@ -80,7 +80,7 @@ tasks: {inside: {workflow: tr.inner}}
 ALL = (one, thank, careful, inner, outer)
 
 
-async def test_a_sub_workflow_and_what_follows_an_end_are_in_the_trace(
+async def test_a_sub_workflow_and_a_follow_up_are_in_the_trace(
     house: Installation, received: Collector
 ) -> None:
     await house.start(*ALL)
@@ -100,9 +100,9 @@ async def test_a_durable_function_has_a_span_for_each_step_that_ran(
     id = await house.client.start("tr.careful")
     assert await house.client.result(id, timeout=30) == 2
     await arrived(received, "execution tr.careful", "execution tr.one")
-    found = by_id(received)
+    spans = by_id(received)
     step = received.one("step look")
-    assert found[step.parent].name == "attempt tr.careful"
+    assert spans[step.parent].name == "attempt tr.careful"
     assert step.attributes["penstock.step.status"] == "completed"
     assert above(received, "execution tr.one") == "execution tr.careful"
 
@@ -123,18 +123,18 @@ async def test_an_attempt_that_is_lost_with_its_worker_has_a_span(
     await house.until("select from attempt where outcome = 'lost'")
     await house.worker(*ALL)
     await arrived(received, "execution tr.one")
-    lost, done = sorted(received.named("attempt tr.one"), key=lambda span: span.began)
-    assert [span.attributes["penstock.outcome"] for span in (lost, done)] == ["lost", "completed"]
-    assert lost.parent == done.parent == received.one("execution tr.one").id
+    first, done = sorted(received.named("attempt tr.one"), key=lambda span: span.began)
+    assert [span.attributes["penstock.outcome"] for span in (first, done)] == ["lost", "completed"]
+    assert first.parent == done.parent == received.one("execution tr.one").id
 
 
 async def test_a_program_is_told_its_trace(house: Installation, received: Collector) -> None:
     tell = command_action("tr.tell", ["sh", "-c", "printenv TRACEPARENT"], options={"output": "text"})
     await house.start(tell)
-    told = await house.client.run("tr.tell", timeout=30)
+    output = await house.client.run("tr.tell", timeout=30)
     await arrived(received, "attempt tr.tell")
     attempt = received.one("attempt tr.tell")
-    assert str(told).strip() == f"00-{attempt.trace}-{attempt.id}-01"
+    assert str(output).strip() == f"00-{attempt.trace}-{attempt.id}-01"
 
 
 async def test_a_schedule_that_fires_begins_a_trace(house: Installation, received: Collector) -> None:
@@ -145,7 +145,7 @@ async def test_a_schedule_that_fires_begins_a_trace(house: Installation, receive
     assert fired[0].trace != fired[1].trace
 
 
-async def test_what_a_child_process_traces_is_below_its_attempt(
+async def test_a_span_of_a_child_process_is_below_its_attempt(
     house: Installation, received: Collector
 ) -> None:
     await house.start(apart)
@@ -158,8 +158,8 @@ async def test_an_event_of_a_poll_begins_a_trace(house: Installation, received: 
     rule = Rule("tr.read_letter", trigger="tr.letters", action=one, params={"number": "{{ payload.n }}"})
     await house.start(letters, one, thank, rule)
     await arrived(received, "execution tr.one")
-    found = by_id(received)
-    event = found[found[received.named("execution tr.one")[0].parent].parent]
+    spans = by_id(received)
+    event = spans[spans[received.named("execution tr.one")[0].parent].parent]
     assert (event.name, event.parent) == ("event tr.letters", "")
 
 

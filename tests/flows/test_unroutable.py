@@ -18,7 +18,7 @@ from tests.flows.installation import Installation
 from tests.flows.letters import letter, scheduled
 
 
-async def test_what_the_broker_has_no_queue_for_is_kept_in_the_end(house: Installation) -> None:
+async def test_a_message_without_a_queue_is_kept_in_the_end(house: Installation) -> None:
     await house.apply(*shop.ALL)
     parts = await house.parts()
     await house.rows(
@@ -38,7 +38,7 @@ async def test_what_the_broker_has_no_queue_for_is_kept_in_the_end(house: Instal
     assert not await house.rows("select 1 from outbox")
 
 
-async def test_what_tells_whoever_listens_does_not_stay(house: Installation) -> None:
+async def test_an_announcement_without_a_listener_does_not_stay(house: Installation) -> None:
     """The process that staged it died. It is work of no other process, and soon gone, even where the outbox is the queue."""
     await house.rows(
         "insert into outbox (queue, ids, due_at) select q, array[gen_random_uuid()], clock_timestamp() "
@@ -51,7 +51,7 @@ async def test_what_tells_whoever_listens_does_not_stay(house: Installation) -> 
     assert not await house.rows("select 1 from dead_letter")
 
 
-async def test_what_was_unroutable_is_replayed(database: str, vhost: str) -> None:
+async def test_an_unroutable_message_is_replayed(database: str, vhost: str) -> None:
     async with Installation(database, vhost) as house:
         await house.apply(*shop.ALL, Limit(1, ref="shop.one", scope="shop"))
         ids = await house.client.start_many("shop.charge", [{"order": 7}] * 11)  # an executor has to be asked
@@ -59,10 +59,10 @@ async def test_what_was_unroutable_is_replayed(database: str, vhost: str) -> Non
         await house.client.flush()  # no service has declared the queue: it comes back
         await house.rows("update outbox set tries = $1, due_at = clock_timestamp() returning 1", RETURNS - 1)
         assert await relay(parts.transport, parts.database.session(), 0.0) == 1
-        found = await letter(house, "unroutable")
+        row = await letter(house, "unroutable")
         await house.executor()
         await house.worker(*shop.ALL)
-        [done] = [one async for one in dead_letters.replay(house.client, LetterFilter([found["id"]]))]
+        [done] = [replayed async for replayed in dead_letters.replay(house.client, LetterFilter([row["id"]]))]
         assert "execution.requested" in str(done.said)
         for id in ids:
             assert await house.client.result(id, timeout=20) == {"order": 7, "charged": 0}
@@ -97,7 +97,7 @@ async def test_nothing_is_held_against_a_message_while_there_is_no_broker(house:
     assert (row["tries"], row["due"]) == (0, True)
 
 
-async def test_what_a_relay_took_is_free_as_soon_as_the_database_is_back(
+async def test_rows_of_a_relay_are_free_once_the_database_is_back(
     house: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Broker and database went at the same moment."""

@@ -51,9 +51,9 @@ async def offered_to_the_other(house: Installation) -> None:
     raise AssertionError("a hundred times it was never offered to the worker that lacks it")
 
 
-async def test_what_one_lacks_is_offered_to_the_others_alone(house: Installation) -> None:
+async def test_work_that_one_worker_lacks_is_offered_only_to_the_rest(house: Installation) -> None:
     await one_lacks_it(house)
-    before = await house.client.start("differ.until_opened")
+    earlier = await house.client.start("differ.until_opened")
     await house.until("select from execution where status = 'running'")
     ids = [await house.client.start("differ.of_one", {"number": number}) for number in range(3)]
     parked = await house.rows("select execution_id, queue from parked where worker is null order by ready_at")
@@ -63,13 +63,13 @@ async def test_what_one_lacks_is_offered_to_the_others_alone(house: Installation
     assert "Some workers of its route lack differ.of_one: it is offered to the others alone." in says
     open_gate.set()
     assert [await house.client.result(id, timeout=20) for id in ids] == [0, 1, 2]
-    await house.client.result(before, timeout=20)
+    await house.client.result(earlier, timeout=20)
     await house.quiet()
     assert await house.rows("select from attempt") == []
     await house.sound()
 
 
-async def test_when_workers_come_or_go_it_is_found_out_anew_who_lacks_what(house: Installation) -> None:
+async def test_lacking_workers_are_noted_again_when_workers_come_or_go(house: Installation) -> None:
     await one_lacks_it(house)
     coming = await house.worker(*ALL)
     await house.until("select from namespace where action = 'differ.of_one' and not lacked")
@@ -78,7 +78,7 @@ async def test_when_workers_come_or_go_it_is_found_out_anew_who_lacks_what(house
     await house.until("select from namespace where action = 'differ.of_one' and not lacked")
 
 
-async def test_what_was_parked_for_a_worker_that_leaves_waits_for_the_next_one(house: Installation) -> None:
+async def test_work_parked_for_a_leaving_worker_waits_for_the_next_one(house: Installation) -> None:
     open_gate.clear()
     await house.apply(*ALL)
     await house.executor()

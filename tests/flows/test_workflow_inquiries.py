@@ -19,8 +19,8 @@ async def test_the_answer_to_an_inquiry_is_the_result_of_its_task(house: Install
     await house.start(*ALL)
     run = await house.client.start("wf.asking", {"who": "Bob"})
     task = await waiting(house, run)
-    [asked] = await house.rows("select prompt, assignee, schema::text as schema, due_at from inquiry")
-    assert (asked["prompt"], asked["assignee"], orjson.loads(asked["schema"])) == (
+    [inquiry] = await house.rows("select prompt, assignee, schema::text as schema, due_at from inquiry")
+    assert (inquiry["prompt"], inquiry["assignee"], orjson.loads(inquiry["schema"])) == (
         "May Bob pass?",
         "ada",
         {"type": "boolean"},
@@ -48,11 +48,11 @@ async def test_a_run_that_waits_for_a_human_waits_and_does_not_run(house: Instal
     await asyncio.sleep(0.3)
     await house.client.answer(task, True, by="ada")
     assert await house.client.result(run, timeout=30) is True
-    found = await described(house.session, run)
-    assert found is not None
-    whole = (found["finished_at"] - found["created_at"]).total_seconds()
-    assert found["ran"] < 0.3 <= found["waited"]
-    assert found["ran"] + found["waited"] == pytest.approx(whole, abs=0.01)
+    description = await described(house.session, run)
+    assert description is not None
+    whole = (description["finished_at"] - description["created_at"]).total_seconds()
+    assert description["ran"] < 0.3 <= description["waited"]
+    assert description["ran"] + description["waited"] == pytest.approx(whole, abs=0.01)
 
 
 async def test_without_an_answer_in_time_the_default_is_the_result(house: Installation) -> None:
@@ -60,7 +60,7 @@ async def test_without_an_answer_in_time_the_default_is_the_result(house: Instal
     assert await house.client.run("wf.defaulting", {"default": 7}, timeout=30) == 7
 
 
-async def test_a_default_that_is_no_answer_fails_the_task_before_anybody_is_asked(
+async def test_a_default_that_is_not_an_answer_fails_the_task_unasked(
     house: Installation,
 ) -> None:
     await house.start(*ALL)
@@ -76,7 +76,7 @@ async def test_without_a_default_the_task_times_out(house: Installation) -> None
         await house.client.run("wf.defaulting", {"default": None}, timeout=30)
 
 
-async def test_cancelling_the_workflow_withdraws_what_it_waits_for(house: Installation) -> None:
+async def test_cancelling_the_workflow_withdraws_its_inquiry(house: Installation) -> None:
     await house.start(*ALL)
     asking = await house.client.start("wf.asking", {"who": "Bob"})
     order = await house.client.start("wf.order", {"order": 1})

@@ -22,7 +22,7 @@ output: "{{ tasks.all.result }}"
 """
     assert await run(house, text) == [[0, 1, 2], [3, 4, 5], [6]]
     times = await house.rows("select created_at, finished_at from execution where task = 'all' order by item")
-    assert all(after["created_at"] >= before["finished_at"] for before, after in itertools.pairwise(times))
+    assert all(later["created_at"] >= earlier["finished_at"] for earlier, later in itertools.pairwise(times))
 
 
 async def test_so_many_items_may_fail_and_have_no_result(house: Installation) -> None:
@@ -50,7 +50,7 @@ tasks:
     assert len(await house.rows("select 1 from execution where status = 'completed'")) == left
 
 
-async def test_or_what_runs_of_it_is_cancelled(house: Installation) -> None:
+async def test_or_the_running_items_are_cancelled(house: Installation) -> None:
     text = """
 workflow: op.cancelling
 tasks:

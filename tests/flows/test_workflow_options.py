@@ -101,7 +101,7 @@ output: "{{ tasks.after.result }}"
     assert await run(house, text) == "failed"
 
 
-async def test_what_a_task_says_of_retries_replaces_what_its_action_says(house: Installation) -> None:
+async def test_retries_of_a_task_replace_those_of_its_action(house: Installation) -> None:
     text = """
 workflow: op.retrying
 tasks: {one: {action: op.third_time, retry: {max_attempts: 3, initial_delay: 0.05}}}
@@ -128,7 +128,7 @@ tasks: {one: {action: op.stubborn, retry: {max_attempts: 1}}}
     assert (await house.rows("select attempt from execution where task = 'one'"))[0]["attempt"] == 1
 
 
-async def test_what_a_task_says_of_its_time_replaces_what_its_action_says(house: Installation) -> None:
+async def test_the_timeout_of_a_task_replaces_that_of_its_action(house: Installation) -> None:
     text = """
 workflow: op.brief
 tasks:
@@ -137,9 +137,11 @@ tasks:
 output: "{{ tasks.instead.result }}"
 """
     assert await run(house, text) == "too long"
-    [ended] = await house.rows("select worker from attempt where outcome = 'timeout'")
+    [attempt] = await house.rows("select worker from attempt where outcome = 'timeout'")
     workers = await house.rows("select name from process where kind = 'worker'")
-    assert any(row["name"] in ended["worker"] for row in workers), "by itself, and not since somebody noticed"
+    assert any(row["name"] in attempt["worker"] for row in workers), (
+        "by itself, and not since somebody noticed"
+    )
 
 
 @action(pack="op", on_worker_loss="fail")
@@ -164,7 +166,7 @@ where e.status = 'running' and e.claim is not null
         ("{action: op.delicate, recovery: {on_worker_loss: rerun}, input: {seconds: 60}}", "requested"),
     ],
 )
-async def test_what_a_task_says_of_lost_workers_replaces_what_its_action_says(
+async def test_the_recovery_of_a_task_replaces_that_of_its_action(
     house: Installation, task: str, ends: str
 ) -> None:
     await house.start(*ACTIONS, delicate, from_yaml(f"workflow: op.lost\ntasks: {{one: {task}}}\n"))
@@ -207,10 +209,10 @@ tasks: {again: {workflow: op.deeper, input: {n: "{{ parameters.n + 1 }}"}}}
         id = await house.client.start("op.deeper", {"n": 1})
         with pytest.raises(ExecutionFailed, match="max_workflow_depth is 4"):
             await house.client.result(id, timeout=30)
-        begun = await house.rows(
+        rows = await house.rows(
             "select (p.params ->> 'n')::int as n from workflow w join payload p using (execution_id)"
         )
-        assert sorted(row["n"] for row in begun) == [1, 2, 3, 4]
+        assert sorted(row["n"] for row in rows) == [1, 2, 3, 4]
         await house.quiet()
         await house.sound()
 
@@ -229,7 +231,7 @@ on_exit: {action: op.echo, input: {value: "{{ system.status }}: {{ system.error.
     assert row["said"] == "failed: bad: ValueError: 2 is even"
 
 
-async def test_rules_decide_what_runs_after_a_failure(house: Installation) -> None:
+async def test_rules_decide_which_tasks_run_after_a_failure(house: Installation) -> None:
     text = """
 workflow: op.rules
 vars: {level: 3}
@@ -266,7 +268,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_what_would_do_nothing_is_refused(what: str) -> None:
+def test_an_option_without_effect_is_refused(what: str) -> None:
     task, named = WRONG[what]
     with pytest.raises(DefinitionError, match=named) as refused:
         from_yaml(f"workflow: op.wrong\ntasks: {{one: {task}}}\n")

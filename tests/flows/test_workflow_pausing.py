@@ -88,7 +88,7 @@ async def settle(house: Installation) -> None:
     await house.until("select 1 where not exists (select from outbox where due_at < clock_timestamp())")
 
 
-async def test_what_is_ready_but_has_no_worker_yet_waits_until_resume(house: Installation) -> None:
+async def test_ready_work_without_a_worker_waits_until_resume(house: Installation) -> None:
     await house.apply(*ALL)
     await house.executor()
     id = await house.client.start("ps.ready")
@@ -150,7 +150,7 @@ async def test_a_retry_that_is_not_due_on_resume_keeps_its_time(house: Installat
     assert tuple(task) == ("requested", True)
 
 
-async def test_who_stands_in_line_leaves_it_and_comes_back_to_the_same_place(house: Installation) -> None:
+async def test_a_waiting_task_leaves_the_line_and_keeps_its_place(house: Installation) -> None:
     await house.start(*ALL)
     id = await house.client.start("ps.line")
     await house.until("select 1 from execution where status = 'queued' having count(*) = 2")
@@ -180,8 +180,8 @@ async def test_a_workflow_inside_a_paused_one_is_paused_and_resumed_with_it(hous
     assert not await house.rows("select 1 from execution where task = 'two'")
     await tell(house, id, "resume")
     assert await house.client.result(id, timeout=30) == "rested"
-    said = await house.rows("select kind, by from workflow_command order by id")
-    assert [tuple(row) for row in said] == [
+    commands = await house.rows("select kind, by from workflow_command order by id")
+    assert [tuple(row) for row in commands] == [
         ("pause", "ada"),
         ("pause", "the workflow around it"),
         ("resume", "ada"),
@@ -211,24 +211,24 @@ async def test_cancelling_runs_the_exit_task_and_cancelling_again_cancels_that(h
     await house.until("select 1 from execution where task = 'on_exit' and status = 'running'")
     assert (await house.client.get(id)).status == "running"
     await house.client.cancel(id, reason="enough, really")
-    with pytest.raises(ExecutionFailed, match="enough") as ended:
+    with pytest.raises(ExecutionFailed, match="enough") as failure:
         await house.client.result(id, timeout=30)
-    assert ended.value.status == "cancelled"
+    assert failure.value.status == "cancelled"
     await house.quiet()
     assert await house.statuses() == {"cancelled": 3}
     await house.sound()
 
 
-async def test_a_workflow_that_is_over_its_time_cancels_what_runs_and_runs_its_exit_task(
+async def test_a_workflow_over_its_time_cancels_tasks_and_runs_exit(
     house: Installation,
 ) -> None:
     await house.start(*ALL)
     id = await house.client.start("ps.brief")
     await house.until("select 1 from execution where task = 'one' and status = 'running'")
     await house.rows(DUE, "total")
-    with pytest.raises(ExecutionFailed) as ended:
+    with pytest.raises(ExecutionFailed) as failure:
         await house.client.result(id, timeout=30)
-    assert ended.value.status == "timeout"
+    assert failure.value.status == "timeout"
     await house.quiet()
     tasks = await house.rows("select task, status from execution where parent = $1", id)
     assert dict(map(tuple, tasks)) == {"one": "cancelled", "on_exit": "completed"}

@@ -69,7 +69,7 @@ async def failed(house: Installation, ref: str, params: dict[str, Any] | None = 
     return id
 
 
-async def test_a_rerun_from_what_failed_keeps_what_succeeded(house: Installation) -> None:
+async def test_a_rerun_from_failed_keeps_the_succeeded_tasks(house: Installation) -> None:
     await house.start(*ALL)
     old = await failed(house, "re.chain", {"n": 4})
     new = await house.client.rerun(old, from_failed=True, by="ada", reason="it was mended")
@@ -78,8 +78,8 @@ async def test_a_rerun_from_what_failed_keeps_what_succeeded(house: Installation
     assert (await house.client.get(old)).status == "failed"
     origin = orjson.loads((await house.client.get(new)).origin or "null")
     assert origin == {"rerun_of": str(old), "from_failed": True, "by": "ada", "reason": "it was mended"}
-    [said] = await house.rows("select kind, by, reason, value ->> 'as' as new from workflow_command")
-    assert tuple(said) == ("rerun", "ada", "it was mended", str(new))
+    [command] = await house.rows("select kind, by, reason, value ->> 'as' as new from workflow_command")
+    assert tuple(command) == ("rerun", "ada", "it was mended", str(new))
     await house.quiet()
     await house.sound()
 
@@ -121,7 +121,7 @@ async def test_a_rerun_as_a_whole_keeps_nothing_and_works_for_actions_too(house:
 
 
 @pytest.mark.parametrize("archived", [False, True])
-async def test_a_rerun_of_a_rerun_keeps_what_both_did_archived_or_not(
+async def test_a_rerun_of_a_rerun_keeps_tasks_of_both_archived_or_not(
     house: Installation, archived: bool
 ) -> None:
     await house.start(*ALL)
@@ -157,7 +157,7 @@ tasks: {z: {action: re.cost, input: {n: 1}}}
     assert (await house.client.result(new, timeout=30))["c"] == 410
 
 
-async def test_what_cannot_be_run_again_is_refused_with_the_way_out(house: Installation) -> None:
+async def test_a_rerun_that_is_impossible_is_refused_with_the_way_out(house: Installation) -> None:
     await house.start(*ALL)
     HEALTH["well"] = True
     old = await house.client.start("re.chain", {"n": 4}, delay=1000)

@@ -56,10 +56,10 @@ async def test_a_task_may_run_something_else_in_the_next_version(house: Installa
     await house.worker(old, new, INNER, routes="default,elsewhere")
     await house.apply(old, new, INNER, version("an action"))
     assert await house.client.run("ver.flow", timeout=30) == 1
-    before = await house.client.start("ver.flow")
+    earlier = await house.client.start("ver.flow")
     await house.apply(version(after))
     assert await house.client.run("ver.flow", timeout=30) == RESULTS[after]
-    assert await house.client.result(before, timeout=30) == 1  # what had begun goes on as it began
+    assert await house.client.result(earlier, timeout=30) == 1  # what had begun goes on as it began
     await house.apply(version("an action"))
     assert await house.client.run("ver.flow", timeout=30) == 1
     await house.sound()

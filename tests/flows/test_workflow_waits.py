@@ -13,8 +13,8 @@ pytestmark = pytest.mark.either_transport
 
 async def test_a_task_completes_with_the_event_that_it_waits_for(house: Installation) -> None:
     await house.start(*ALL)
-    one, other = [await house.client.start("wf.order", {"order": n}) for n in (1, 2)]
-    task = await waiting(house, one)
+    first, other = [await house.client.start("wf.order", {"order": n}) for n in (1, 2)]
+    task = await waiting(house, first)
     await waiting(house, other)
     assert not await house.rows("select 1 from claim where $1 = any(executions)", task)
     assert not await house.rows("select 1 from slot")
@@ -23,7 +23,7 @@ async def test_a_task_completes_with_the_event_that_it_waits_for(house: Installa
     assert await house.client.result(other, timeout=30) == 20
     assert (await house.client.get(task)).status == "waiting"
     await house.client.publish("shop.paid", {"order": 1, "amount": 10})
-    assert await house.client.result(one, timeout=30) == 10
+    assert await house.client.result(first, timeout=30) == 10
     await house.quiet()
     assert not await house.rows("select 1 from event_wait")
     await house.sound()

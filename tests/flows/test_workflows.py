@@ -136,7 +136,7 @@ async def test_a_failure_that_is_handled_does_not_fail_the_workflow(house: Insta
     assert answer == {"mended": 8, "why": "negative"}
 
 
-async def test_a_failure_that_nobody_handles_fails_the_workflow_and_skips_the_rest(
+async def test_an_unhandled_failure_fails_the_run_and_skips_the_rest(
     house: Installation,
 ) -> None:
     await house.start(*ALL)
@@ -153,7 +153,7 @@ async def test_a_workflow_runs_inside_a_workflow(house: Installation) -> None:
     await house.sound()
 
 
-async def test_cancelling_a_workflow_cancels_what_it_has_started_and_starts_nothing_more(
+async def test_cancelling_a_workflow_cancels_tasks_and_starts_no_more(
     house: Installation,
 ) -> None:
     await house.start(*ALL)
@@ -226,11 +226,16 @@ async def test_a_paused_workflow_starts_nothing_until_it_is_resumed(house: Insta
     assert not await house.rows("select 1 from execution where task = 'after'")
     await house.client.command(id, "resume", by="ada")
     assert await house.client.result(id, timeout=30) == 2
-    [said, _] = await house.rows(
+    [command, _] = await house.rows(
         "select kind, by, reason, obeyed_at, error from workflow_command order by id"
     )
-    assert (said["kind"], said["by"], said["reason"], said["error"]) == ("pause", "ada", "let me look", None)
-    assert said["obeyed_at"] is not None
+    assert (command["kind"], command["by"], command["reason"], command["error"]) == (
+        "pause",
+        "ada",
+        "let me look",
+        None,
+    )
+    assert command["obeyed_at"] is not None
     await house.sound()
 
 
@@ -247,7 +252,7 @@ async def test_a_task_can_be_skipped_or_given_a_result_by_hand(house: Installati
     await house.sound()
 
 
-async def test_whoever_ends_a_task_takes_the_next_one_with_it(house: Installation) -> None:
+async def test_the_end_of_a_task_claims_the_next_task_with_it(house: Installation) -> None:
     tasks = "".join(
         f"  t{n}: {{action: wf.double, needs: [t{n - 1}], input: {{n: 1}}}}\n" for n in range(1, 8)
     )
@@ -258,13 +263,13 @@ async def test_whoever_ends_a_task_takes_the_next_one_with_it(house: Installatio
         "select e.task, h.new, split_part(h.actor, ':', 1) as who, h.xmin::text as transaction "
         "from history h join execution e on e.id = h.execution_id where e.task > 't1' order by e.task, h.at"
     )
-    by_task = {task: list(found) for task, found in itertools.groupby(moves, lambda row: row["task"])}
-    for (_, before), (_, after) in itertools.pairwise(by_task.items()):
-        assert [(row["new"], row["who"]) for row in after] == [
+    by_task = {task: list(rows) for task, rows in itertools.groupby(moves, lambda row: row["task"])}
+    for (_, earlier), (_, later) in itertools.pairwise(by_task.items()):
+        assert [(row["new"], row["who"]) for row in later] == [
             (status, "worker") for status in ("requested", "scheduled", "running", "completed")
         ]
-        assert before[3]["transaction"] == after[0]["transaction"] == after[2]["transaction"]
-        assert after[0]["transaction"] != after[3]["transaction"]
+        assert earlier[3]["transaction"] == later[0]["transaction"] == later[2]["transaction"]
+        assert later[0]["transaction"] != later[3]["transaction"]
     await house.sound()
 
 
@@ -283,9 +288,9 @@ async def test_a_workflow_whose_message_was_lost_goes_on_by_itself(house: Instal
     if parts.transport.name == "postgres":
         await house.rows("delete from outbox returning 1")
     else:
-        lost = await parts.transport.subscribe("execution.completed", 10)
-        await lost.ack(await lost.receive(10))
-        await lost.close()
+        subscription = await parts.transport.subscribe("execution.completed", 10)
+        await subscription.ack(await subscription.receive(10))
+        await subscription.close()
     await house.executor()
     assert await house.client.result(id, timeout=30) == 2
     await house.sound()

@@ -19,23 +19,23 @@ from tests.kit.otlp import Collector, Received, collector
 def traced(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
     """Collect the spans of this process until the end of the block; then each span must have been one that the reference
     describes."""
-    with collector() as found:
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", found.url)
+    with collector() as spans:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", spans.url)
         monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
         # The first provider of a process stays for good, save here.
         monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
         monkeypatch.setattr(trace, "_TRACER_PROVIDER_SET_ONCE", Once())
         tracing.exporting.cache_clear()
-        yield found
+        yield spans
         sending = tracing.exporting()
         assert sending is not None
         sending.close()
         tracing.exporting.cache_clear()
-    for span in found.spans:
-        known = SPANS.get(span.name.split()[0])
+    for span in spans.spans:
+        documented = SPANS.get(span.name.split()[0])
         if any(name.startswith("penstock.") for name in span.attributes):
-            assert known is not None, span
-            assert span.attributes.keys() <= set(known.attributes), span
+            assert documented is not None, span
+            assert span.attributes.keys() <= set(documented.attributes), span
 
 
 async def arrived(received: Collector, *names: str, count: int = 1) -> None:
@@ -47,9 +47,9 @@ async def arrived(received: Collector, *names: str, count: int = 1) -> None:
 
 def by_id(received: Collector) -> dict[str, Received]:
     """Return the received spans by id. None came twice."""
-    found = {span.id: span for span in received.spans}
-    assert len(found) == len(received.spans), "a span was sent twice"
-    return found
+    spans = {span.id: span for span in received.spans}
+    assert len(spans) == len(received.spans), "a span was sent twice"
+    return spans
 
 
 def above(received: Collector, name: str) -> str:

@@ -29,10 +29,10 @@ async def main(name: str, order: str, seed: str | None = None, faults: str = "0"
                 await play(scene, stage, case, order, drawn, float(faults))
                 print("All ended well.")
             finally:
-                for who in stage.actors:
+                for actor in stage.actors:
                     print(
-                        f"session {who.number}:",
-                        *(" ".join(s.split())[:100] for s in who.statements),
+                        f"session {actor.number}:",
+                        *(" ".join(s.split())[:100] for s in actor.statements),
                         sep="\n  ",
                     )
                 print("order:", "".join(map(str, stage.played)))

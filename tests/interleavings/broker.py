@@ -64,18 +64,18 @@ class Fickle(Silent):
 
     def next(self, queues: Iterable[str]) -> list[Delivery]:
         """Return the next deliveries of these queues: some of one of them, in any order; perhaps nothing yet."""
-        here = [message for message in self._waiting if message.queue in queues]
-        if not here or self._does("late", 0.15):
+        messages = [message for message in self._waiting if message.queue in queues]
+        if not messages or self._does("late", 0.15):
             return []
-        queue = self._draw.choice(here).queue
-        here = [message for message in here if message.queue == queue]
-        taken = self._draw.sample(here, self._draw.randint(1, len(here)))
-        if len(here) > 1:
+        queue = self._draw.choice(messages).queue
+        messages = [message for message in messages if message.queue == queue]
+        sample = self._draw.sample(messages, self._draw.randint(1, len(messages)))
+        if len(messages) > 1:
             self._count("in another order")
-        for message in taken:
+        for message in sample:
             if not self._does("twice", 0.2):
                 self._waiting.remove(message)
-        return [Delivery(queue, m.body, n, m.id, m.type) for n, m in enumerate(taken)]
+        return [Delivery(queue, m.body, n, m.id, m.type) for n, m in enumerate(sample)]
 
     def holds(self, queues: Iterable[str]) -> bool:
         return any(message.queue in queues for message in self._waiting)

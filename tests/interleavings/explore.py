@@ -111,48 +111,48 @@ def _switches(order: Order, step: int, who: int) -> int:
 async def explore(scene: Scene, stage: Stage, case: Case, most: int, seed: int) -> Found:
     """Play `most` distinct orders: those in which one goes after the other, then those with few switches in an order that the
     seed shuffles, then random ones."""
-    found, draw = Found(), random.Random(f"{case.name} {seed}")
+    result, draw = Found(), random.Random(f"{case.name} {seed}")
     one_by_one, frontier = [""], list[str]()
     queued = {""}
     tries = 0
-    while len(found.seen) < most and tries < most * 2 and not found.wrong:
+    while len(result.seen) < most and tries < most * 2 and not result.wrong:
         tries += 1
-        left = one_by_one or frontier
-        found.exhausted |= not left
-        prefix = left.pop(draw.randrange(len(left))) if left else ""
-        rest = random.Random(f"{case.name} {seed} {tries}") if found.exhausted else None
+        choices = one_by_one or frontier
+        result.exhausted |= not choices
+        prefix = choices.pop(draw.randrange(len(choices))) if choices else ""
+        chooser = random.Random(f"{case.name} {seed} {tries}") if result.exhausted else None
         try:
-            order = await play(scene, stage, case, prefix, rest)
+            order = await play(scene, stage, case, prefix, chooser)
         except Exception:
             played = "".join(str(n) for n in stage.played)
-            found.wrong.append(f"{case.name}, order {played}:\n{traceback.format_exc(limit=-4)}")
+            result.wrong.append(f"{case.name}, order {played}:\n{traceback.format_exc(limit=-4)}")
             break
-        found.seen.add(str(order))
-        if rest is None:
+        result.seen.add(str(order))
+        if chooser is None:
             for step in range(len(prefix), len(order.choices)):
-                for who in order.enabled[step]:
-                    other = "".join(map(str, order.choices[:step])) + str(who)
-                    if who == order.choices[step] or other in queued:
+                for number in order.enabled[step]:
+                    other = "".join(map(str, order.choices[:step])) + str(number)
+                    if number == order.choices[step] or other in queued:
                         continue
-                    if (switches := _switches(order, step, who)) <= SWITCHES:
+                    if (switches := _switches(order, step, number)) <= SWITCHES:
                         queued.add(other)
                         (frontier if switches else one_by_one).append(other)
-    return found
+    return result
 
 
 async def draw(scene: Scene, stage: Stage, case: Case, seeds: Iterable[object], faults: float = 0.0) -> Found:
     """Play an order that each of these seeds draws, with so many steps that go wrong."""
-    found = Found()
+    result = Found()
     for seed in seeds:
         try:
             order = await play(scene, stage, case, "", random.Random(f"{case.name} {seed}"), faults)
         except Exception:
-            found.wrong.append(
+            result.wrong.append(
                 f"{case.name}, seed {seed}, faults {faults}:\n{traceback.format_exc(limit=-4)}"
             )
             break
-        found.seen.add(str(order))
-    return found
+        result.seen.add(str(order))
+    return result
 
 
 Played = Mapping[str, asyncio.Task[Found]]

@@ -47,9 +47,9 @@ def records(scene: Scene, id: UUID, worker: UUID | None = None, attempt: int = 1
 
 
 def suspends(scene: Scene, id: UUID, **awaits: object) -> Work:
-    asked = {"awaits": {"children": [], "until": None, "signals": [], **awaits}}
+    carried = {"awaits": {"children": [], "until": None, "signals": [], **awaits}}
     return scene.calls(
-        FINISH, scene.worker, [id], [1], ["waiting"], [orjson.dumps(asked).decode()], [None], [0.0], [None], [None], [], []
+        FINISH, scene.worker, [id], [1], ["waiting"], [orjson.dumps(carried).decode()], [None], [0.0], [None], [None], [], []
     )  # fmt: skip
 
 

@@ -120,8 +120,8 @@ async def the_limit_goes(scene: Scene) -> Sequence[Work]:
 
 async def nobody_was_left(scene: Scene) -> None:
     """Assert that all requested executions are scheduled or in line, without a loop that finds them."""
-    left = await scene.session.fetch("select id from execution where status = 'requested'")
-    assert not left
+    rows = await scene.session.fetch("select id from execution where status = 'requested'")
+    assert not rows
     await restore_the_limit(scene)
 
 
@@ -168,7 +168,7 @@ async def workers_are_back(scene: Scene) -> None:
 async def keyed_submits(scene: Scene) -> Sequence[Work]:
     def submit() -> Work:
         async def work(session: Session) -> None:
-            one = executions.Submission(
+            submission = executions.Submission(
                 new_id(),
                 await scene._space("shop.charge"),
                 scene._definitions["shop.charge"],
@@ -180,7 +180,7 @@ async def keyed_submits(scene: Scene) -> Sequence[Work]:
             async for attempt in soon():
                 with attempt:
                     async with session.transaction() as tx:
-                        await executions.submit(tx, [one])
+                        await executions.submit(tx, [submission])
 
         return work
 
@@ -193,7 +193,7 @@ async def two_limited_submits_and_an_end(scene: Scene) -> Sequence[Work]:
 
     def submit() -> Work:
         async def work(session: Session) -> None:
-            one = executions.Submission(
+            submission = executions.Submission(
                 new_id(),
                 await scene._space("shop.charge"),
                 scene._definitions["shop.charge"],
@@ -203,7 +203,7 @@ async def two_limited_submits_and_an_end(scene: Scene) -> Sequence[Work]:
             async for attempt in soon():
                 with attempt:
                     async with session.transaction() as tx:
-                        await executions.submit(tx, [one])
+                        await executions.submit(tx, [submission])
 
         return work
 

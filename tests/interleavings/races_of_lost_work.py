@@ -67,14 +67,14 @@ async def recovery_and_promotion(scene: Scene) -> Sequence[Work]:
 
 
 async def recovery_and_cancel(scene: Scene) -> Sequence[Work]:
-    lost = await lost_with_its_worker(scene)
+    execution = await lost_with_its_worker(scene)
     await hire_another(scene)
-    return [scene.turns(reap_workers.turn), scene.cancels(lost)]
+    return [scene.turns(reap_workers.turn), scene.cancels(execution)]
 
 
 async def recovery_and_finish(scene: Scene) -> Sequence[Work]:
-    lost = await lost_with_its_worker(scene)
-    finish = scene.finishes(lost)
+    execution = await lost_with_its_worker(scene)
+    finish = scene.finishes(execution)
     await hire_another(scene)
     new = await scene.request(1)
     return [scene.turns(reap_workers.turn), finish, scene.handles(EXECUTION_REQUESTED, new)]
@@ -82,9 +82,9 @@ async def recovery_and_finish(scene: Scene) -> Sequence[Work]:
 
 async def recovery_under_two_limits(scene: Scene) -> Sequence[Work]:
     """The one that waits is of another action, and waits for the slot that all actions share."""
-    lost = await running(scene)
+    execution = await running(scene)
     await scene.start(1, "shop.refund")
-    finish = scene.finishes(lost)
+    finish = scene.finishes(execution)
     await scene.session.fetch(
         "update process set beat_at = '-infinity' where id = $1 returning 1", scene.worker
     )

@@ -78,7 +78,7 @@ def executor(broker: Fickle, scene: Scene) -> Work:
     async def work(session: Session) -> None:
         async def handle(publisher: Publisher, deliveries: list[Delivery]) -> None:
             queue = deliveries[0].queue
-            one = Consumer(
+            consumer = Consumer(
                 Route(queue, HANDLERS[queue]),
                 broker,
                 cast(Database, Only(session)),
@@ -86,9 +86,9 @@ def executor(broker: Fickle, scene: Scene) -> Work:
                 scene.parts.metrics,
                 batch=2,
             )
-            one._subscription = Settled(queue)
-            await one._take(deliveries)
-            assert not one._subscription.dead, one._subscription.dead
+            consumer._subscription = Settled(queue)
+            await consumer._take(deliveries)
+            assert not consumer._subscription.dead, consumer._subscription.dead
 
         await replica(broker, tuple(HANDLERS), handle)(session)
 

@@ -23,10 +23,10 @@ async def one_envelope_twice(scene: Scene) -> Sequence[Work]:
 
 
 async def claimed_once(scene: Scene, order: Order) -> None:
-    taken = [id for answer in order.answers for id in answer or ()]
-    assert len(taken) == len(set(taken)), "claimed by both"
-    lost = await scene.session.fetch("select count(*) from attempt where outcome = 'lost'")
-    assert lost[0][0] == 0
+    claimed = [id for answer in order.answers for id in answer or ()]
+    assert len(claimed) == len(set(claimed)), "claimed by both"
+    rows = await scene.session.fetch("select count(*) from attempt where outcome = 'lost'")
+    assert rows[0][0] == 0
 
 
 async def claim_and_cancel(scene: Scene) -> Sequence[Work]:

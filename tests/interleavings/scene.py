@@ -112,8 +112,8 @@ class Scene(Desk):
             async for attempt in soon():
                 with attempt:
                     claims = Claims(session, identity, self.action, Slots(take), ExecutorRoom({}, 0), {})
-                    found = [claimed async for claimed in claims.claim("work.default", list(ids))]
-            return [one.event.execution_id for claimed in found for one in claimed.attempts]
+                    answers = [claimed async for claimed in claims.claim("work.default", list(ids))]
+            return [one.event.execution_id for claimed in answers for one in claimed.attempts]
 
         return work
 
@@ -201,9 +201,9 @@ class Scene(Desk):
 
     async def _deliver(self, queue: str, ids: Sequence[UUID]) -> None:
         if queue.startswith(queues.WORK):
-            taken = await self.claims(ids)(self.session)
-            if taken:
-                await self.finish(taken)
+            claimed = await self.claims(ids)(self.session)
+            if claimed:
+                await self.finish(claimed)
         elif queue in HANDLERS:
             await self.handles(queue, ids)(self.session)
 
@@ -212,8 +212,8 @@ class Scene(Desk):
         for _ in range(ROUNDS):
             moved = await self.deliver() + await self._report()
             await reap_workers.turn(self.parts, self.session)
-            more = await fire_timers.turn(self.parts, self.session)
-            if not moved and more is not True:
+            outcome = await fire_timers.turn(self.parts, self.session)
+            if not moved and outcome is not True:
                 return
         raise AssertionError("it goes on for ever")
 
@@ -229,8 +229,8 @@ class Scene(Desk):
 
     async def ended_well(self) -> None:
         """Nothing is open, nothing is held, and no invariant is violated."""
-        left = await self.session.fetch(OPEN)
-        assert not left, f"open: {[tuple(row) for row in left]}"
+        rows = await self.session.fetch(OPEN)
+        assert not rows, f"open: {[tuple(row) for row in rows]}"
         [row] = await self.session.fetch(LEFT)
         assert (row["slots"], row["waiters"], row["lanes"], row["live"]) == (0, 0, 0, 0), dict(row)
         broken = [

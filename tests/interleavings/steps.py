@@ -64,15 +64,19 @@ async def takes_remembered_steps(scene: Scene, ids: Sequence[UUID]) -> Work:
 
 async def _look_up(scene: Scene) -> None:
     """All that a step may start is known from memory."""
-    refs = [one.ref for one in scene.definitions if getattr(one, "kind", "action") == "action"]
-    wanted = [
-        namespaces.Namespace(f"public::{one.ref.replace('.', '::')}::{node.name}", node.step.action)
-        for one in scene.definitions
-        if isinstance(one, Workflow)
-        for node in Plan(one).graph.nodes
+    refs = [
+        definition.ref
+        for definition in scene.definitions
+        if getattr(definition, "kind", "action") == "action"
+    ]
+    names = [
+        namespaces.Namespace(f"public::{definition.ref.replace('.', '::')}::{node.name}", node.step.action)
+        for definition in scene.definitions
+        if isinstance(definition, Workflow)
+        for node in Plan(definition).graph.nodes
         if node.step.action is not None
     ]
-    await namespaces.places(scene.session, wanted)
+    await namespaces.places(scene.session, names)
     async with scene.session.transaction() as tx:
         targets = await current_targets(tx, refs)
         await catalog.parameter_schemas(tx, [target.definition for target in targets.values()])

@@ -35,16 +35,18 @@ async def with_faults(
 async def test_nor_is_it_wrong_where_statements_fail_and_connections_are_lost(
     with_faults: Played, name: str
 ) -> None:
-    found = await with_faults[name]
-    assert not found.wrong, found.wrong[0]
+    result = await with_faults[name]
+    assert not result.wrong, result.wrong[0]
 
 
 @pytest.fixture(scope="module")
 async def messages(postgres_server: Postgres, gated: str) -> AsyncIterator[Played]:
     async def one(name: str) -> Found:
         async with theatre(postgres_server, gated, MESSAGES[name]) as (scene, stage):
-            found = await draw(scene, stage, MESSAGES[name], range(DRAWN))
-            return found if found.wrong else await draw(scene, stage, MESSAGES[name], ["faults"], faults=0.05)
+            result = await draw(scene, stage, MESSAGES[name], range(DRAWN))
+            return (
+                result if result.wrong else await draw(scene, stage, MESSAGES[name], ["faults"], faults=0.05)
+            )
 
     async with in_lanes(LANES, MESSAGES, one) as playing:
         yield playing
@@ -54,5 +56,5 @@ async def messages(postgres_server: Postgres, gated: str) -> AsyncIterator[Playe
 async def test_nor_where_a_broker_drops_repeats_delays_and_loses_messages(
     messages: Played, name: str
 ) -> None:
-    found = await messages[name]
-    assert not found.wrong, found.wrong[0]
+    result = await messages[name]
+    assert not result.wrong, result.wrong[0]

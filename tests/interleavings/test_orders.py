@@ -22,12 +22,12 @@ LANES = 2
 
 def asked_for(request: pytest.FixtureRequest) -> list[str]:
     """The cases of which a test of this module is run."""
-    here = [
+    items_here = [
         item
         for item in request.session.items
         if isinstance(item, pytest.Function) and item.module is request.module
     ]
-    names = {item.callspec.params["name"] if hasattr(item, "callspec") else None for item in here}
+    names = {item.callspec.params["name"] if hasattr(item, "callspec") else None for item in items_here}
     return [name for name in CASES if name in names or None in names]
 
 
@@ -46,10 +46,10 @@ async def played(
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_whoever_comes_first_all_ends_well(played: Played, name: str) -> None:
-    found = await played[name]
-    assert not found.wrong, found.wrong[0]
-    assert len(found.seen) >= 2
+async def test_every_order_of_the_race_ends_well(played: Played, name: str) -> None:
+    result = await played[name]
+    assert not result.wrong, result.wrong[0]
+    assert len(result.seen) >= 2
 
 
 async def test_these_were_a_thousand_orders(played: Played) -> None:

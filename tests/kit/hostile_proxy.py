@@ -130,10 +130,10 @@ class HostileProxy:
             try:
                 done, _ = await asyncio.wait(passing, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                for one in passing:
-                    one.cancel()
+                for passage in passing:
+                    passage.cancel()
                 await asyncio.gather(*passing, return_exceptions=True)
-            if cut is not None and any(one.result() for one in done):
+            if cut is not None and any(passage.result() for passage in done):
                 await self._strike(cut, reader, writer)
         except (OSError, asyncio.CancelledError):
             pass

@@ -60,7 +60,10 @@ def _received(span: Any) -> Received:
         span.end_time_unix_nano,
         span.status.code == 2,
         span.status.message,
-        {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in span.attributes},
+        {
+            attribute.key: getattr(attribute.value, attribute.value.WhichOneof("value"))
+            for attribute in span.attributes
+        },
         [link.span_id.hex() for link in span.links],
     )
 
@@ -72,7 +75,7 @@ def collector() -> Iterator[Collector]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
-            found.take(gzip.decompress(body) if self.headers.get("content-encoding") == "gzip" else body)
+            spans.take(gzip.decompress(body) if self.headers.get("content-encoding") == "gzip" else body)
             self.send_response(200)
             self.send_header("content-length", "0")
             self.end_headers()
@@ -81,11 +84,11 @@ def collector() -> Iterator[Collector]:
             """Tests are quiet."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    found = Collector(f"http://127.0.0.1:{server.server_port}")
+    spans = Collector(f"http://127.0.0.1:{server.server_port}")
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:
-        yield found
+        yield spans
     finally:
         server.shutdown()
         server.server_close()

@@ -93,25 +93,25 @@ class Protocol:
                 yield f"lose {message}", s._replace(outbox=s.outbox - {message})
         for message in s.messages:
             kind, e = message
-            taken = s._replace(messages=s.messages - {message})
+            without = s._replace(messages=s.messages - {message})
             if self.fault == "acked before the commit":
-                yield f"die with {message}", taken
-            for source in (taken, s):  # its only copy, or one of two
+                yield f"die with {message}", without
+            for source in (without, s):  # its only copy, or one of two
                 yield from getattr(self, f"_{kind}")(source, e)
         yield from self._deciding(s)
         yield from self._workers(s)
-        for e, one in enumerate(s.executions):
-            if self.lossy and one.status not in (*FINAL, CANCELING) and e == 0:
+        for e, execution in enumerate(s.executions):
+            if self.lossy and execution.status not in (*FINAL, CANCELING) and e == 0:
                 yield f"cancel {e}", self._cancel(s, e)
 
     # -- executors -------------------------------------------------------------------------------------------
 
     def _requested(self, s: State, e: int) -> Iterator[tuple[str, State]]:
-        one = s.executions[e]
-        if one.status != REQUESTED and self.fault != "no guard on the status when scheduling":
+        execution = s.executions[e]
+        if execution.status != REQUESTED and self.fault != "no guard on the status when scheduling":
             yield f"requested {e} again", s
             return
-        if one.status in FINAL or one.status == QUEUED:
+        if execution.status in FINAL or execution.status == QUEUED:
             return
         if self.fault == "published before the commit":
             early = s.messages | {("work", e)}
@@ -125,14 +125,14 @@ class Protocol:
             yield f"admit {e}", self._admitted(s, e, not s.slots)
 
     def _deciding(self, s: State) -> Iterator[tuple[str, State]]:
-        for what, e in s.deciding:
-            rest = s._replace(deciding=s.deciding - {(what, e)})
-            if what == "join":
-                yield "join", self._join(rest)
-            elif what == "commit":
-                yield f"commit {e}", self._moved(rest, e, status=SCHEDULED)
-            elif rest.executions[e].status == REQUESTED:
-                yield f"decide {e}", self._admitted(rest, e, what == "room")
+        for kind, e in s.deciding:
+            remaining = s._replace(deciding=s.deciding - {(kind, e)})
+            if kind == "join":
+                yield "join", self._join(remaining)
+            elif kind == "commit":
+                yield f"commit {e}", self._moved(remaining, e, status=SCHEDULED)
+            elif remaining.executions[e].status == REQUESTED:
+                yield f"decide {e}", self._admitted(remaining, e, kind == "room")
 
     def _admitted(self, s: State, e: int, room: bool) -> State:
         if room and not s.waiters:
@@ -145,64 +145,70 @@ class Protocol:
         return self._moved(s, e, status=SCHEDULED)._replace(outbox=s.outbox | {("work", e)})
 
     def _completed(self, s: State, e: int) -> Iterator[tuple[str, State]]:
-        if not s.executions[e].parent or any(one.status not in FINAL for one in s.executions):
+        if not s.executions[e].parent or any(execution.status not in FINAL for execution in s.executions):
             yield f"completed {e}, nothing follows", s
         elif self.fault == "no lock on the workflow":
-            if not any(one.task == "both" for one in s.executions):
+            if not any(execution.task == "both" for execution in s.executions):
                 yield f"look at the join after {e}", s._replace(deciding=s.deciding | {("join", e)})
         else:
             yield (
                 f"advance after {e}",
-                s if any(one.task == "both" for one in s.executions) else self._join(s),
+                s if any(execution.task == "both" for execution in s.executions) else self._join(s),
             )
 
     def _join(self, s: State) -> State:
-        made = len(s.executions)
-        if made > 3:
+        count = len(s.executions)
+        if count > 3:
             return s
         new = (*s.executions, Execution(task="both"))
-        return s._replace(executions=new, outbox=s.outbox | {("requested", made)})
+        return s._replace(executions=new, outbox=s.outbox | {("requested", count)})
 
     # -- workers ---------------------------------------------------------------------------------------------
 
     def _work(self, s: State, e: int) -> Iterator[tuple[str, State]]:
-        one = s.executions[e]
-        if one.status != SCHEDULED:
-            if self.fault == "no guard on the status when claiming" and one.status == RUNNING:
-                yield f"claim {e} again", self._moved(s, e, claims=one.claims + 1)
+        execution = s.executions[e]
+        if execution.status != SCHEDULED:
+            if self.fault == "no guard on the status when claiming" and execution.status == RUNNING:
+                yield f"claim {e} again", self._moved(s, e, claims=execution.claims + 1)
             yield f"work {e} again", s
             return
         for worker in (0, 1) if self.lossy else (1,):
             if worker not in s.dead:
-                moved = self._moved(s, e, status=RUNNING, attempt=one.attempt + 1, owner=worker, claims=1)
-                held = (*s.held, (worker, e, one.attempt + 1))
+                moved = self._moved(
+                    s, e, status=RUNNING, attempt=execution.attempt + 1, owner=worker, claims=1
+                )
+                held = (*s.held, (worker, e, execution.attempt + 1))
                 yield f"worker {worker} claims {e}", moved._replace(held=tuple(sorted(held)))
 
     def _workers(self, s: State) -> Iterator[tuple[str, State]]:
         for mine in s.held:
             worker, e, attempt = mine
-            rest = s._replace(held=tuple(h for h in s.held if h != mine))
-            one = s.executions[e]
-            ours = one.owner == worker and one.attempt == attempt and one.status in (RUNNING, CANCELING)
+            remaining = s._replace(held=tuple(h for h in s.held if h != mine))
+            execution = s.executions[e]
+            ours = (
+                execution.owner == worker
+                and execution.attempt == attempt
+                and execution.status in (RUNNING, CANCELING)
+            )
             if ours:
-                yield f"worker {worker} ends {e}", self._end(rest, e, COMPLETED)
-                if one.status == CANCELING:
-                    yield f"worker {worker} stops {e}", self._end(rest, e, CANCELLED)
-            elif self.fault == "no fence" and one.status in (RUNNING, CANCELING):
+                yield f"worker {worker} ends {e}", self._end(remaining, e, COMPLETED)
+                if execution.status == CANCELING:
+                    yield f"worker {worker} stops {e}", self._end(remaining, e, CANCELLED)
+            elif self.fault == "no fence" and execution.status in (RUNNING, CANCELING):
                 yield (
                     f"worker {worker} ends what is another's",
-                    self._end(rest._replace(wrong="I2"), e, COMPLETED),
+                    self._end(remaining._replace(wrong="I2"), e, COMPLETED),
                 )
-            elif self.fault == "final is not guarded" and one.status in FINAL:
-                yield f"worker {worker} ends {e} again", self._moved(rest, e, ends=one.ends + 1)
+            elif self.fault == "final is not guarded" and execution.status in FINAL:
+                yield f"worker {worker} ends {e} again", self._moved(remaining, e, ends=execution.ends + 1)
             else:
-                yield f"worker {worker} has lost {e}", rest
+                yield f"worker {worker} has lost {e}", remaining
             if worker not in s.dead and worker == 0:  # it dies with it, or freezes; the other one lives on
                 yield f"worker {worker} falls silent", s._replace(dead=s.dead | {worker})
-                yield f"worker {worker} dies", rest._replace(dead=s.dead | {worker})
+                yield f"worker {worker} dies", remaining._replace(dead=s.dead | {worker})
         if self.fault != "no sweep":
-            for e, one in enumerate(s.executions):
-                if one.owner in s.dead and one.status in (RUNNING, CANCELING):
+            for e, execution in enumerate(s.executions):
+                if execution.owner in s.dead and execution.status in (RUNNING, CANCELING):
                     yield f"sweep {e}", self._swept(s, e)
 
     def _swept(self, s: State, e: int) -> State:
@@ -231,8 +237,8 @@ class Protocol:
             return s
         first = waiters[-1 if self.fault == "who came last is promoted first" else 0]
         wrong = "I4" if first != waiters[0] else s.wrong
-        left = tuple(w for w in waiters if w != first)
-        return self._scheduled(s._replace(waiters=left, slots=s.slots | {first}, wrong=wrong), first)
+        remaining = tuple(w for w in waiters if w != first)
+        return self._scheduled(s._replace(waiters=remaining, slots=s.slots | {first}, wrong=wrong), first)
 
     def _moved(self, s: State, e: int, **changes: object) -> State:
         changed = s.executions[e]._replace(**changes)  # type: ignore[arg-type]

@@ -23,14 +23,14 @@ def violated(s: State) -> str:
     """The invariant (as DESIGN names them) that does not hold in a state, or nothing."""
     if s.wrong:
         return s.wrong
-    if any(one.claims > 1 for one in s.executions):
+    if any(execution.claims > 1 for execution in s.executions):
         return "I1"
     if len(s.slots) > LIMIT:
         return "I3"
-    tasks = [one.task for one in s.executions if one.task]
+    tasks = [execution.task for execution in s.executions if execution.task]
     if len(tasks) != len(set(tasks)):
         return "I6"
-    if any(one.ends > 1 for one in s.executions):
+    if any(execution.ends > 1 for execution in s.executions):
         return "I9"
     return ""
 
@@ -46,23 +46,25 @@ def search(scenario: str, fault: str = "") -> Searched:
     """All states, breadth first. Then I10: from each of them everything can still be brought to its end without help."""
     protocol = Protocol(scenario, fault)
     first = beginning(scenario)
-    came: dict[State, tuple[State, str] | None] = {first: None}
-    before: dict[State, list[State]] = {}
+    reached: dict[State, tuple[State, str] | None] = {first: None}
+    predecessors: dict[State, list[State]] = {}
     todo = deque([first])
     while todo:
         state = todo.popleft()
         broken = violated(state)
         if broken:
-            return Searched(len(came), broken, _way(came, state))
-        for name, after in protocol.steps(state):
-            if after == state or any(one.attempt > MOST_ATTEMPTS for one in after.executions):
+            return Searched(len(reached), broken, _way(reached, state))
+        for name, successor in protocol.steps(state):
+            if successor == state or any(
+                execution.attempt > MOST_ATTEMPTS for execution in successor.executions
+            ):
                 continue
             if not name.startswith(("cancel", "worker 0 falls", "worker 0 dies", "lose", "die with")):
-                before.setdefault(after, []).append(state)
-            if after not in came:
-                came[after] = (state, name)
-                todo.append(after)
-    return _progress(came, before, scenario)
+                predecessors.setdefault(successor, []).append(state)
+            if successor not in reached:
+                reached[successor] = (state, name)
+                todo.append(successor)
+    return _progress(reached, predecessors, scenario)
 
 
 def _progress(
@@ -83,14 +85,17 @@ def _progress(
 
 def _ended(s: State, scenario: str) -> bool:
     """All is final, nothing is held, and a join was made."""
-    final = all(one.status in FINAL for one in s.executions)
+    final = all(execution.status in FINAL for execution in s.executions)
     return final and not s.slots and not s.waiters and (scenario != "join" or len(s.executions) == 3)
 
 
 def _last_attempt(s: State) -> bool:
     """Return true where the model ends: an attempt more was not looked at."""
-    return any(one.attempt == MOST_ATTEMPTS and one.status not in FINAL for one in s.executions) and any(
-        one.owner in s.dead or one.status in (QUEUED, SCHEDULED, RUNNING, CANCELING) for one in s.executions
+    return any(
+        execution.attempt == MOST_ATTEMPTS and execution.status not in FINAL for execution in s.executions
+    ) and any(
+        execution.owner in s.dead or execution.status in (QUEUED, SCHEDULED, RUNNING, CANCELING)
+        for execution in s.executions
     )
 
 

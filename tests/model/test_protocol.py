@@ -12,13 +12,13 @@ SCENARIOS = ("limit", "line", "join")
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_no_invariant_is_violated_in_any_state(scenario: str) -> None:
-    found = search(scenario)
-    assert (found.violation, found.way) == ("", ())
-    assert found.states > 1_000
+    result = search(scenario)
+    assert (result.violation, result.way) == ("", ())
+    assert result.states > 1_000
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_without_one_of_its_mechanisms_the_model_finds_what_breaks(fault: str) -> None:
-    found: list[Searched] = [search(scenario, fault) for scenario in SCENARIOS]
-    violations = [one.violation for one in found if one.violation]
-    assert FAULTS[fault] in violations, [(one.violation, one.way) for one in found]
+def test_without_one_mechanism_the_model_finds_a_violation(fault: str) -> None:
+    results: list[Searched] = [search(scenario, fault) for scenario in SCENARIOS]
+    violations = [result.violation for result in results if result.violation]
+    assert FAULTS[fault] in violations, [(result.violation, result.way) for result in results]

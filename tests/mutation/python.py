@@ -31,7 +31,7 @@ def run(only: Sequence[str]) -> list[str]:
     """Judge the mutants of these modules (`engine`, `engine.joins`), or of all that `mutmut.toml` names; `survivors`: only those
     that lived, or were not judged yet; `lanes=1`: so many at a time; and write the verdicts. Returns the parts of which there
     are verdicts now."""
-    lanes = next((one.partition("=")[2] for one in only if one.startswith("lanes=")), LANES)
+    lanes = next((argument.partition("=")[2] for argument in only if argument.startswith("lanes=")), LANES)
     names = [f"penstock.{name}*" for name in only if "=" not in name and name != "survivors"]
     stage()
     with migrated():
@@ -53,14 +53,16 @@ def mutmut(lanes: str, *names: str) -> None:
 
 def survivors() -> list[str]:
     """Return the mutants without a verdict that a test found them, by mutmut's names."""
-    found = []
+    names_left = []
     for meta in sorted(COPY.glob(METAS)):
-        known = read(_part(meta))
+        judged = read(_part(meta))
         names = list(json.loads(meta.read_text())["exit_code_by_key"])
-        found += [
-            name for name, said in _said(meta, names) if said not in known or known[said].verdict == SURVIVED
+        names_left += [
+            name
+            for name, change in _said(meta, names)
+            if change not in judged or judged[change].verdict == SURVIVED
         ]
-    return found
+    return names_left
 
 
 def _part(meta: Path) -> str:
@@ -83,18 +85,18 @@ def stage() -> None:
 
 def collect() -> list[str]:
     """Write down what mutmut found so far, by the rooms of the modules. What was judged before, and is still made, stays."""
-    found: dict[str, dict[str, Verdict]] = {}
+    by_part: dict[str, dict[str, Verdict]] = {}
     for meta in sorted(COPY.glob(METAS)):
         part, codes = _part(meta), json.loads(meta.read_text())["exit_code_by_key"]
-        known = read(part)
-        for name, said in _said(meta, list(codes)):
+        judged_before = read(part)
+        for name, change in _said(meta, list(codes)):
             if judged := STATES.get(codes[name], KILLED):
-                found.setdefault(part, {})[said] = Verdict(judged)
-            elif said in known:
-                found.setdefault(part, {})[said] = known[said]
-    for part, verdicts in found.items():
+                by_part.setdefault(part, {})[change] = Verdict(judged)
+            elif change in judged_before:
+                by_part.setdefault(part, {})[change] = judged_before[change]
+    for part, verdicts in by_part.items():
         write(part, verdicts)
-    return sorted(found)
+    return sorted(by_part)
 
 
 def _said(meta: Path, names: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -108,9 +110,9 @@ def _said(meta: Path, names: Sequence[str]) -> Iterator[tuple[str, str]]:
         begin, end = spans[function.partition("__mutmut_")[0] + "__mutmut_orig"]
         old, new = source[begin - 1 : end], source[first - 1 : last]
         plain = function.partition("__mutmut_")[0].removeprefix("x_").removeprefix("xǁ").replace("ǁ", ".")
-        said = f"{module.removeprefix('penstock.')}.{plain}: {_difference(old, new)}"
-        again[said] += 1
-        yield name, said if again[said] == 1 else f"{said} ({again[said]})"
+        change = f"{module.removeprefix('penstock.')}.{plain}: {_difference(old, new)}"
+        again[change] += 1
+        yield name, change if again[change] == 1 else f"{change} ({again[change]})"
 
 
 def _difference(old: list[str], new: list[str]) -> str:

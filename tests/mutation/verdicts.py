@@ -31,7 +31,9 @@ def read(part: str) -> dict[str, Verdict]:
 def write(part: str, verdicts: Mapping[str, Verdict]) -> None:
     file = HOME / "verdicts" / f"{part}.tsv"
     file.parent.mkdir(exist_ok=True)
-    file.write_text("".join(f"{one.verdict}\t{name}\t{one.by}\n" for name, one in verdicts.items()))
+    file.write_text(
+        "".join(f"{verdict.verdict}\t{name}\t{verdict.by}\n" for name, verdict in verdicts.items())
+    )
 
 
 def parts() -> list[str]:
@@ -40,5 +42,7 @@ def parts() -> list[str]:
 
 def explained() -> dict[str, str]:
     """Return the reasons for which nothing can tell these mutants from their originals, or no test should."""
-    said: Mapping[str, Iterable[Mapping[str, str]]] = tomllib.loads((HOME / "survivors.toml").read_text())
-    return {one["mutant"]: one["why"] for one in said.get("survivor", ())}
+    survivors: Mapping[str, Iterable[Mapping[str, str]]] = tomllib.loads(
+        (HOME / "survivors.toml").read_text()
+    )
+    return {survivor["mutant"]: survivor["why"] for survivor in survivors.get("survivor", ())}

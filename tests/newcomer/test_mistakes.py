@@ -57,9 +57,9 @@ def explained(path: Path, word: str, where: str) -> None:
     with pytest.raises(DefinitionError) as caught:
         load(path).documents()
     error = caught.value
-    said = f"{error.message}\n{error.hint}"
-    assert word in said, said
-    assert re.search(where, said), said
+    text = f"{error.message}\n{error.hint}"
+    assert word in text, text
+    assert re.search(where, text), text
 
 
 @pytest.fixture(scope="module")
@@ -78,11 +78,11 @@ async def test_a_mistake_on_the_command_line_says_how_to_mend_it(
 ) -> None:
     monkeypatch.setenv("PENSTOCK_DATABASE_URL", shop)
     monkeypatch.delenv("PENSTOCK_BROKER_URL", raising=False)
-    words, wanted = COMMANDS[mistake]
-    said = await penstock(*words)
-    assert said.code in (1, 2), said
-    assert wanted in said.err, said.err
-    assert "Traceback" not in said.err
+    words, expected = COMMANDS[mistake]
+    result = await penstock(*words)
+    assert result.code in (1, 2), result
+    assert expected in result.err, result.err
+    assert "Traceback" not in result.err
 
 
 def test_lint_knows_the_task_executors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,9 +90,9 @@ def test_lint_knows_the_task_executors(tmp_path: Path, monkeypatch: pytest.Monke
     file.write_text(
         "from penstock import action\n@action(pack='shop', executor='proces')\ndef f() -> None: ...\n"
     )
-    said = CliRunner().invoke(build(), ["lint", str(file)])
-    assert (said.exit_code, "mistaken.py:2" in said.output) == (1, True), said.output
-    assert "no task executor 'proces'" in said.output
-    assert "Did you mean 'process'?" in " ".join(said.output.split())
+    result = CliRunner().invoke(build(), ["lint", str(file)])
+    assert (result.exit_code, "mistaken.py:2" in result.output) == (1, True), result.output
+    assert "no task executor 'proces'" in result.output
+    assert "Did you mean 'process'?" in " ".join(result.output.split())
     monkeypatch.setenv("PENSTOCK_EXECUTORS", '{"proces": {"class": "shop.gpu:Gpu"}}')
     assert CliRunner().invoke(build(), ["lint", str(file)]).exit_code == 0

@@ -49,7 +49,7 @@ def accepts(option: Option, value: Any) -> bool:
 
 
 @pytest.mark.parametrize("transport", ["postgres"], indirect=True)
-async def test_number_takes_exactly_what_its_column_holds(house: Installation) -> None:
+async def test_a_number_takes_exactly_the_range_of_its_column(house: Installation) -> None:
     types = {row["name"]: row["type"] for row in await house.rows(IN_DATABASE)}
     for option in whole_numbers():
         if (columns := by_suffix((option.path[-1],), COLUMNS)) is None:

@@ -25,14 +25,14 @@ async def tried(row: Row, host: Host, turn: asyncio.Semaphore) -> tuple[Row, boo
         began = time.monotonic()
         try:
             async with asyncio.timeout(SECONDS):
-                green, said = True, await row.run(host)
+                green, report = True, await row.run(host)
         except TimeoutError:
-            green, said = False, f"nothing after {SECONDS} s"
+            green, report = False, f"nothing after {SECONDS} s"
         except AssertionError as wrong:
-            green, said = False, str(wrong)
+            green, report = False, str(wrong)
         except Exception as fault:
-            green, said = False, f"{type(fault).__name__}: {fault}"
-        return row, green, " ".join(said.split()), time.monotonic() - began
+            green, report = False, f"{type(fault).__name__}: {fault}"
+        return row, green, " ".join(report.split()), time.monotonic() - began
 
 
 def line(row: Row, green: bool, said: str, seconds: float) -> str:
@@ -46,16 +46,16 @@ async def main(names: list[str]) -> int:
     if unknown:
         out.print(f"There is no row {', '.join(unknown)}. There are: {', '.join(row.name for row in ROWS)}.")
         return 2
-    chosen = [row for row in ROWS if not names or row.name in names]
+    selected = [row for row in ROWS if not names or row.name in names]
     with tempfile.TemporaryDirectory(prefix="penstock-parity-") as folder:
         async with Host(Path(folder)) as host:
             turn = asyncio.Semaphore(AT_ONCE)
-            order = sorted(chosen, key=lambda row: not row.long)
-            found = await asyncio.gather(*(tried(row, host, turn) for row in order))
-    for result in sorted(found, key=lambda result: chosen.index(result[0])):
+            order = sorted(selected, key=lambda row: not row.long)
+            results = await asyncio.gather(*(tried(row, host, turn) for row in order))
+    for result in sorted(results, key=lambda result: selected.index(result[0])):
         out.print(line(*result))
-    red = [row.name for row, green, _, _ in found if not green]
-    out.print(f"{len(found) - len(red)} of {len(found)} rows are green.")
+    red = [row.name for row, green, _, _ in results if not green]
+    out.print(f"{len(results) - len(red)} of {len(results)} rows are green.")
     return len(red)
 
 

@@ -110,11 +110,11 @@ class Amqp:
         """All that waits in a queue of one's own: (routing key, document)."""
 
         def get(channel: Any) -> list[tuple[str, Any]]:
-            found: list[tuple[str, Any]] = []
+            messages: list[tuple[str, Any]] = []
             while True:
                 method, _, body = channel.basic_get(queue, auto_ack=True)
                 if method is None:
-                    return found
-                found.append((method.routing_key, json.loads(body)))
+                    return messages
+                messages.append((method.routing_key, json.loads(body)))
 
         return await self.call(get)

@@ -22,7 +22,7 @@ def test_every_setting_has_its_row_on_the_page() -> None:
     assert set(attribute_docs(Settings)) == set(listed), "a text below each setting"
 
 
-def test_the_page_names_what_only_looks_like_a_setting() -> None:
+def test_the_page_names_variables_that_only_look_like_settings() -> None:
     text = PAGE.read_text()
     assert [name for name in FOREIGN if f"`{name}`" not in text] == []
 
@@ -33,13 +33,13 @@ def test_a_misspelt_setting_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) 
         load()
 
 
-def test_what_is_for_the_tests_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_for_the_tests_is_not_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_TEST_ANYTHING", "1")
     load()
 
 
 @pytest.mark.parametrize("name", sorted({*Settings.model_fields} - {"name"}))
-def test_what_is_empty_is_unset(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_variable_is_unset(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(f"PENSTOCK_{name.upper()}", "")
     assert (
         getattr(load(), name)
@@ -65,7 +65,7 @@ def test_levels_may_be_written_as_in_other_tools(monkeypatch: pytest.MonkeyPatch
         ({"log_format": "jsn"}, "log_format.*'json', 'console' or 'auto'"),
     ],
 )
-def test_what_cannot_work_is_refused_at_the_start(given: dict[str, object], says: str) -> None:
+def test_an_impossible_setting_is_refused_at_the_start(given: dict[str, object], says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
         load(**given)
 

@@ -76,7 +76,7 @@ async def ask(caller: httpx.AsyncClient, route: Guarded, id: UUID) -> httpx.Resp
     return await caller.request(route.method, route.address(id), json={})
 
 
-async def test_each_route_refuses_who_has_no_token_or_lacks_its_scope(api: Api) -> None:
+async def test_each_route_refuses_a_caller_without_token_or_scope(api: Api) -> None:
     for scope in (*SCOPES, *NARROW):
         lacking_scopes = {scope, IMPLIED_BY.get(scope)}
         await api.token(f"all but {scope}", *(other for other in SCOPES if other not in lacking_scopes))
@@ -148,7 +148,7 @@ async def test_a_token_is_made_used_and_revoked(api: Api, call: httpx.AsyncClien
     assert (await call.delete(f"{V1}/tokens/ci")).status_code == 404
 
 
-async def test_what_is_changed_is_kept_with_who_and_why(api: Api, call: httpx.AsyncClient) -> None:
+async def test_a_change_is_kept_with_caller_and_reason(api: Api, call: httpx.AsyncClient) -> None:
     rule = f"{V1}/rules/shop.big_orders"
     assert (await call.post(f"{rule}/disable", headers={"x-reason": "a flood"})).status_code == 200
     assert (await call.post(f"{rule}/enable", content=b"{no JSON, and nobody reads it")).status_code == 200
@@ -167,7 +167,7 @@ async def test_what_is_changed_is_kept_with_who_and_why(api: Api, call: httpx.As
     assert all(one["id"] < int(page["next"]) for one in more["items"])
 
 
-def test_a_route_that_does_not_say_who_may_call_it_cannot_be_made() -> None:
+def test_a_route_without_a_guard_cannot_be_made() -> None:
     router = Router("tests")
     with pytest.raises(TypeError, match="who may call it"):
 

@@ -71,7 +71,7 @@ async def test_pages_go_on_where_the_one_before_ended(api: Api, call: AsyncClien
         assert set(wanted) - found <= {ids[2]}, edge  # its id was made a moment before its row
 
 
-async def test_a_refusal_says_what_the_command_line_says(call: AsyncClient) -> None:
+async def test_a_refusal_equals_that_of_the_command_line(call: AsyncClient) -> None:
     unknown = await call.post(f"{V1}/executions", json={"action": "shop.chrage"})
     assert unknown.status_code == 404
     assert "shop.charge" in unknown.json()["hint"]
@@ -88,7 +88,7 @@ async def test_a_refusal_says_what_the_command_line_says(call: AsyncClient) -> N
     assert large.status_code == 413
 
 
-async def test_what_runs_is_told_and_says_who_told_it(api: Api, call: AsyncClient) -> None:
+async def test_a_running_execution_names_the_sender_of_a_command(api: Api, call: AsyncClient) -> None:
     id = (await call.post(f"{V1}/executions", json={"action": "shop.approved"})).json()["id"]
     await api.house.until(
         "select 1 from inquiry i join execution e on e.id = i.execution_id where e.parent = $1", UUID(id)
@@ -120,7 +120,7 @@ async def test_what_runs_is_told_and_says_who_told_it(api: Api, call: AsyncClien
     assert again["origin"]["by"] == "token:all"
 
 
-async def test_what_is_cancelled_says_who_cancelled_it(api: Api, call: AsyncClient) -> None:
+async def test_a_cancelled_execution_names_its_canceller(api: Api, call: AsyncClient) -> None:
     started = await call.post(
         f"{V1}/executions", json={"action": "shop.count", "parameters": {"words": "x"}, "delay": 3600}
     )

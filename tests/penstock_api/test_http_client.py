@@ -59,7 +59,7 @@ async def test_it_starts_waits_and_reads(client: HttpClient) -> None:
     assert await client.publish("shop.order_placed", {"id": 1})
 
 
-async def test_it_raises_what_the_client_raises(client: HttpClient, api: Api) -> None:
+async def test_it_raises_the_errors_of_the_client(client: HttpClient, api: Api) -> None:
     with pytest.raises(NotFound, match="no action or workflow"):
         await client.start("shop.nothing")
     with pytest.raises(InvalidInput) as refused:
@@ -248,7 +248,7 @@ async def test_a_server_is_named_in_three_ways(
         assert (odd.code, said in odd.err) == (1, True), odd
 
 
-async def test_a_request_carries_the_trace_of_whoever_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_carries_the_trace_of_its_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[httpx.Request] = []
 
     def answer(request: httpx.Request) -> httpx.Response:

@@ -120,7 +120,7 @@ async def test_sessions_of_looks_are_given_back(api: Api) -> None:
     assert here.reading._free.qsize() == free
 
 
-async def test_who_may_not_look_any_more_is_told_to_load_the_page(api: Api) -> None:
+async def test_a_caller_that_lost_its_access_is_told_to_load_the_page(api: Api) -> None:
     await api.token("about to leave", "viewer")
     async with serving(api.app) as address, opened(api, address, COUNTED, "about to leave") as page:
         await page.next()
@@ -132,7 +132,7 @@ async def test_who_may_not_look_any_more_is_told_to_load_the_page(api: Api) -> N
         await page.ended()
 
 
-async def test_who_may_not_look_is_sent_no_page_and_what_stays_as_it_is_nothing(api: Api) -> None:
+async def test_no_page_is_sent_to_a_stranger_nor_an_unchanged_page(api: Api) -> None:
     async with api.caller(None) as stranger, api.caller() as call:
         assert (await stranger.get(COUNTED, headers=OPEN)).status_code == 401
         past = await call.get(f"/executions?before={UUID(int=2**128 - 1)}", headers=OPEN)
@@ -197,7 +197,7 @@ async def sent(stream: AsyncIterator[bytes]) -> str:
         return html.unescape((await anext(stream)).decode())
 
 
-async def test_what_moves_before_anybody_watches_is_not_missed(api: Api) -> None:
+async def test_a_move_before_the_first_watcher_is_not_missed(api: Api) -> None:
     """Between the look at a page and the watch for what changes on it."""
     look = Looked(Live(Watched(action="shop.count"), None))
 
@@ -212,7 +212,7 @@ async def test_what_moves_before_anybody_watches_is_not_missed(api: Api) -> None
     await stream.aclose()  # type: ignore[attr-defined]
 
 
-async def test_of_two_who_come_at_once_the_one_who_does_not_open_the_page_looks_again(api: Api) -> None:
+async def test_of_two_streams_the_one_that_does_not_open_looks_again(api: Api) -> None:
     """The object may have moved since its look, and the other stream have been notified of it."""
     look = Looked(Live(Watched(action="no.such"), None))
     first, second = await asyncio.gather(follow(api, look, "two come"), follow(api, look, "two come"))
@@ -228,7 +228,7 @@ async def test_of_a_stream_that_is_never_begun_nothing_stays_open(api: Api) -> N
     await stream.aclose()  # type: ignore[attr-defined]
 
 
-async def test_one_who_leaves_takes_the_page_from_nobody(api: Api) -> None:
+async def test_a_stream_that_leaves_takes_the_page_from_no_other(api: Api) -> None:
     look = Looked(Live(Watched(action="shop.charge"), None))
     first = await follow(api, look, "two look")
     second = await follow(api, look, "two look")
@@ -243,9 +243,7 @@ async def test_one_who_leaves_takes_the_page_from_nobody(api: Api) -> None:
     assert not len(api.app.state.backend.open_pages)
 
 
-async def test_what_looks_as_it_did_or_cannot_be_shown_is_not_sent(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unchanged_or_failed_page_is_not_sent(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_pages, "QUIET", 0.5)
     look = Looked(Live(None, 0.05))
     stream = await follow(api, look, "by the clock")

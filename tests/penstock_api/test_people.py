@@ -89,7 +89,7 @@ async def test_no_other_site_changes_anything_with_a_session(api: Api) -> None:
         assert (await browser.post(f"{V1}/session", json=said, headers=foreign)).status_code == 403
 
 
-async def test_whoever_logs_in_gets_a_session_that_nobody_knew_before(api: Api) -> None:
+async def test_a_log_in_gets_a_session_of_an_unknown_secret(api: Api) -> None:
     planted = "planted-by-somebody-else"
     said = {"name": "ada", "password": PASSWORD}
     async with api.caller(None) as browser:
@@ -144,7 +144,7 @@ async def test_roles_hold_for_their_tenants_and_for_no_others(api: Api, call: ht
     await api.house.client.cancel(theirs)
 
 
-async def test_who_guesses_has_to_wait_and_learns_nothing(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_guesser_has_to_wait_and_learns_nothing(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(people, "MOST_OF_BOTH", 3)
     async with api.caller(None) as guesser:
         wrong = [await log_in(guesser, password=f"wrong horse battery {n}") for n in range(3)]
@@ -158,7 +158,7 @@ async def test_who_guesses_has_to_wait_and_learns_nothing(api: Api, monkeypatch:
         assert await api.house.rows("select 1 from login_failure") == []
 
 
-async def test_a_session_that_nobody_uses_ends(api: Api) -> None:
+async def test_an_unused_session_ends(api: Api) -> None:
     async with api.caller(None) as browser:
         for column, past in (("seen_at", "13 hours"), ("expires_at", "8 days")):
             await log_in(browser)
@@ -193,7 +193,7 @@ async def test_the_cookie_goes_over_tls_alone_but_on_this_machine(api: Api) -> N
         ("bob", PASSWORD, []),
     ],
 )
-async def test_what_is_no_user_is_refused(
+async def test_an_invalid_user_is_refused(
     call: httpx.AsyncClient, name: str, password: str, roles: list[str]
 ) -> None:
     made = await call.post(f"{V1}/users", json={"name": name, "password": password, "roles": roles})

@@ -57,7 +57,7 @@ async def test_both_ways_answer_alike(
     "content",
     [b"", b"{", b"[]", b"null", b'{"action": 1}', b'{"action": "shop.count", "x": 1}', b'"\\ud800"', b"\xff"],
 )  # fmt: skip
-async def test_what_is_not_plainly_right_is_explained(
+async def test_a_doubtful_submit_is_explained(
     call: httpx.AsyncClient, ways: list[bool], content: bytes
 ) -> None:
     said = await call.post(f"{V1}/executions", content=content, headers={"content-type": "application/json"})
@@ -102,7 +102,7 @@ async def test_both_ways_refuse_alike(
     assert await api.house.rows("select count(*) from execution") == [before]
 
 
-async def test_what_fails_after_it_may_be_stored_is_done_once_and_answered_as_it_is(
+async def test_a_failure_after_a_possible_store_is_not_tried_again(
     api: Api, call: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[str] = []
@@ -123,7 +123,9 @@ async def test_what_fails_after_it_may_be_stored_is_done_once_and_answered_as_it
     assert tried == ["shop.count"] * 2
 
 
-async def test_what_is_too_large_or_too_long_is_refused(call: httpx.AsyncClient, ways: list[bool]) -> None:
+async def test_a_submit_too_large_or_with_too_long_a_key_is_refused(
+    call: httpx.AsyncClient, ways: list[bool]
+) -> None:
     large = {**START, "parameters": {"words": "x" * 400_000}}
     assert (await call.post(f"{V1}/executions", json=large)).status_code == 413
     long = await call.post(f"{V1}/executions", json=START, headers={"Idempotency-Key": "k" * 1001})

@@ -23,7 +23,7 @@ async def later(call: httpx.AsyncClient, **more: object) -> str:
     return str((await call.post("/api/v1/executions", json=body)).json()["id"])
 
 
-async def test_what_has_ended_is_answered_at_once(call: httpx.AsyncClient) -> None:
+async def test_the_result_of_an_ended_execution_is_answered_at_once(call: httpx.AsyncClient) -> None:
     started = await call.post(
         "/api/v1/executions", json={"action": "shop.count", "parameters": {"words": "a b"}}
     )
@@ -39,7 +39,7 @@ async def test_what_has_ended_is_answered_at_once(call: httpx.AsyncClient) -> No
     assert (await call.get(f"{started.headers['location']}/result")).json() == found.json()
 
 
-async def test_what_has_not_ended_is_told_so(call: httpx.AsyncClient) -> None:
+async def test_the_result_of_an_open_execution_is_answered_with_202(call: httpx.AsyncClient) -> None:
     id = await later(call)
     for wait in (0, 0.1):
         found = await call.get(f"/api/v1/executions/{id}/result", params={"wait": wait})
@@ -48,7 +48,7 @@ async def test_what_has_not_ended_is_told_so(call: httpx.AsyncClient) -> None:
     assert (await call.get(f"/api/v1/executions/{new_id()}/result", params={"wait": 5})).status_code == 404
 
 
-async def test_many_who_wait_hold_up_nobody(call: httpx.AsyncClient, api: Api) -> None:
+async def test_many_waiting_requests_hold_up_no_other(call: httpx.AsyncClient, api: Api) -> None:
     await api.token("ours", "operate", "read", tenants=("acme",))
     async with api.caller("ours") as limited:
         id = await later(limited, tenant="acme")
@@ -65,7 +65,7 @@ async def test_many_who_wait_hold_up_nobody(call: httpx.AsyncClient, api: Api) -
     assert found == [(200, "cancelled")] * 2 * WAITERS
 
 
-async def test_nobody_waits_for_what_is_not_theirs(call: httpx.AsyncClient, api: Api) -> None:
+async def test_a_request_for_another_tenant_does_not_wait(call: httpx.AsyncClient, api: Api) -> None:
     await api.token("strangers", "read", tenants=(THEIRS,))
     id = await later(call)
     async with api.caller("strangers") as stranger:
@@ -73,7 +73,7 @@ async def test_nobody_waits_for_what_is_not_theirs(call: httpx.AsyncClient, api:
     assert answer.status_code == 404
 
 
-async def test_a_process_that_is_to_stop_answers_who_waits(call: httpx.AsyncClient, api: Api) -> None:
+async def test_a_stopping_process_answers_its_waiting_requests(call: httpx.AsyncClient, api: Api) -> None:
     backend = Backend.of(api.house.client)
     transport = httpx.ASGITransport(make_app(backend))
     headers = {"authorization": f"Bearer {api.secrets['all']}"}

@@ -48,7 +48,7 @@ async def until_begun(rendering: Rendering, count: int) -> None:
             await asyncio.sleep(0)
 
 
-async def test_who_asks_while_a_page_is_rendered_is_shown_the_next_with_all_who_do() -> None:
+async def test_requests_during_a_rendering_share_the_next_one() -> None:
     looks, rendering = SharedLooks(), Rendering()
     first = asyncio.create_task(looks.look("page", rendering))
     await until_begun(rendering, 1)
@@ -64,7 +64,7 @@ async def test_who_asks_while_a_page_is_rendered_is_shown_the_next_with_all_who_
     elsewhere.cancel()
 
 
-async def test_one_who_leaves_takes_the_page_from_nobody() -> None:
+async def test_a_stream_that_leaves_takes_the_page_from_no_other() -> None:
     looks, rendering = SharedLooks(), Rendering()
     first = asyncio.create_task(looks.look("page", rendering))
     other = asyncio.create_task(looks.look("page", rendering))
@@ -79,7 +79,7 @@ async def test_one_who_leaves_takes_the_page_from_nobody() -> None:
     assert (await third).body == b"3"
 
 
-async def test_what_fails_fails_for_all_who_wait_and_for_nobody_after_them() -> None:
+async def test_a_failed_rendering_fails_only_its_waiters() -> None:
     looks, rendering = SharedLooks(), Rendering()
     rendering.error = ValueError("no page")
     rendering.may_end.set()
@@ -92,7 +92,9 @@ async def test_what_fails_fails_for_all_who_wait_and_for_nobody_after_them() -> 
             await asyncio.sleep(0.01)
 
 
-async def test_looks_are_shared_by_who_may_see_the_same(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_looks_are_shared_by_callers_of_the_same_access(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pages: list[Any] = []
     real = execution_list.page
 
@@ -134,7 +136,7 @@ async def test_nothing_that_changes_something_is_shared(api: Api) -> None:
     assert sorted(row["reason"] for row in noted) == sorted(reasons)
 
 
-async def test_who_may_not_look_is_shown_nothing_that_others_are(api: Api) -> None:
+async def test_a_caller_without_access_is_shown_no_shared_look(api: Api) -> None:
     async with api.caller() as call:
         looks = [asyncio.create_task(call.get("/executions", headers=AGAIN)) for _ in range(5)]
         transport = httpx.ASGITransport(api.app, raise_app_exceptions=False)

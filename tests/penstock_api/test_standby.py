@@ -76,7 +76,7 @@ async def on_standby(pair: ReplicatedPostgres, statement: str) -> Any:
         await connection.close()
 
 
-async def test_lists_are_the_standbys_and_what_has_a_name_is_the_primarys(
+async def test_lists_come_from_the_standby_and_objects_from_the_primary(
     pair: ReplicatedPostgres, caller: httpx.AsyncClient
 ) -> None:
     await nothing_of_the_standby(caller)
@@ -145,7 +145,7 @@ async def test_doctor_says_how_the_standby_is(pair: ReplicatedPostgres) -> None:
     assert "PENSTOCK_DATABASE_READ_URL" in str(found.fix)
 
 
-async def test_what_a_standby_cannot_do_is_done_by_the_primary(pair: ReplicatedPostgres) -> None:
+async def test_a_query_that_a_standby_cannot_run_runs_on_the_primary(pair: ReplicatedPostgres) -> None:
     settings = Settings(
         database_url=SecretStr(pair.dsn()), database_read_url=SecretStr(pair.standby_dsn()), name="reader"
     )

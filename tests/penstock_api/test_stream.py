@@ -89,7 +89,7 @@ async def address(api: Api) -> AsyncIterator[str]:
         yield found
 
 
-async def test_a_stream_tells_what_moves_and_goes_on_at_another_replica(api: Api, address: str) -> None:
+async def test_a_stream_sends_moves_and_goes_on_at_another_replica(api: Api, address: str) -> None:
     await api.token("stream of theirs", "viewer", tenants=(THEIRS,))
     start = api.house.client.start
     async with (
@@ -130,7 +130,7 @@ async def test_a_stream_tells_what_moves_and_goes_on_at_another_replica(api: Api
     assert {data["id"] for _, _, data in again.told} == {str(id)}
 
 
-async def test_what_was_committed_long_after_it_moved_is_told(
+async def test_a_move_committed_long_after_its_instant_is_sent(
     api: Api, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(changes, "OVERLAP", timedelta(seconds=30))  # this machine may be busy
@@ -156,7 +156,7 @@ def five_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changes, "PAUSE", 0.5)
 
 
-async def test_what_moves_while_nobody_looks_after_too_much_is_told(api: Api, five_at_most: None) -> None:
+async def test_a_move_without_a_watcher_after_a_flood_is_sent(api: Api, five_at_most: None) -> None:
     async def start() -> UUID:
         return await api.house.client.start("shop.charge", {"order": 1}, delay=3600)  # moves once
 
@@ -191,17 +191,13 @@ async def test_after_too_much_has_moved_less_is_told_one_by_one_again(api: Api, 
     await cancel(moving)
 
 
-async def test_where_too_much_moves_who_watches_is_told_to_look(
-    api: Api, address: str, five_at_most: None
-) -> None:
+async def test_a_flood_of_moves_resets_the_watchers(api: Api, address: str, five_at_most: None) -> None:
     async with listening(api, address) as heard:
         await api.house.client.start_many("shop.charge", [{"order": n} for n in range(20)])
         await heard.until(lambda heard: "reset" in heard.names)
 
 
-async def test_what_moves_once_it_says_that_it_watches_is_told(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_move_after_the_watch_has_begun_is_sent(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     """Though the first look at what moves was slow."""
     feed = Backend.of(api.house.client).changes
     settled, may_look = moves.settled, asyncio.Event()
@@ -225,7 +221,7 @@ async def test_what_moves_once_it_says_that_it_watches_is_told(
     await feed.close()
 
 
-async def test_nobody_looks_while_nobody_watches(api: Api) -> None:
+async def test_the_feed_does_not_look_without_a_watcher(api: Api) -> None:
     """From the next look on, which may be a while after one that took long."""
     feed = api.app.state.backend.changes
     async with asyncio.timeout(2 * changes.LONGEST):

@@ -53,7 +53,9 @@ async def test_an_event_says_which_rules_matched_and_why_the_others_did_not(
     assert {rule["ref"]: rule["errors"] > 0 for rule in await got(call, "/rules")}["shop.broken"]
 
 
-async def test_a_limit_is_changed_and_says_who_holds_and_who_waits(api: Api, call: httpx.AsyncClient) -> None:
+async def test_a_limit_is_changed_and_shows_its_holders_and_waiters(
+    api: Api, call: httpx.AsyncClient
+) -> None:
     start = {"action": "shop.wait_for", "parameters": {"seconds": 60}}
     ids = [(await sent(call, "POST", "/executions", start))["id"] for _ in range(3)]
     await api.house.until("select 1 from waiter")
@@ -101,7 +103,7 @@ async def test_a_schedule_is_made_changed_previewed_paused_run_and_deleted(
     assert (await call.get(f"{V1}/schedules/shop.hourly")).status_code == 404
 
 
-async def test_a_workflow_shows_its_versions_and_what_differs(api: Api, call: httpx.AsyncClient) -> None:
+async def test_a_workflow_shows_its_versions_and_their_differences(api: Api, call: httpx.AsyncClient) -> None:
     text = "workflow: shop.twice\ntasks:\n  a: {action: shop.count, input: {words: x}}\n"
     for more in ("", "  b: {action: shop.charge, input: {order: 1}, needs: [a]}\n"):
         await api.house.apply(from_yaml(text + more))

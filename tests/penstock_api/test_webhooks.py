@@ -89,7 +89,9 @@ async def test_a_call_that_is_signed_is_an_event_once(kind: str, api: Api, call:
         assert (await sender.post(f"/hooks/{kind}", content=body)).status_code == 404
 
 
-async def test_what_cannot_be_an_event_is_refused_and_said(api: Api, call: httpx.AsyncClient) -> None:
+async def test_a_call_that_cannot_be_an_event_is_refused_and_recorded(
+    api: Api, call: httpx.AsyncClient
+) -> None:
     given: dict[str, Any] = {"trigger": "shop.order_placed", "signature": "secret", "secret": SECRET}
     assert (await call.put(f"{V1}/webhooks/odd", json={**given, "secret": "short"})).status_code == 422
     assert (await call.put(f"{V1}/webhooks/odd", json={**given, "payload": "{{ open"})).status_code == 422

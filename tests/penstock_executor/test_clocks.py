@@ -73,7 +73,7 @@ async def house(database: str) -> AsyncIterator[ByHand]:
         await house.sound()
 
 
-async def test_what_no_worker_starts_in_time_ends(house: ByHand) -> None:
+async def test_an_execution_that_no_worker_starts_in_time_ends(house: ByHand) -> None:
     requested, scheduled = await house.client.start("clock.start"), await house.scheduled("clock.start")
     await house.later()
     for id in (requested, scheduled):
@@ -127,7 +127,7 @@ async def test_while_a_limit_holds_it_no_time_to_start_goes_by(house: ByHand) ->
     assert await house.stands(second) == "timeout"
 
 
-async def test_what_its_limits_do_not_let_in_in_time_ends(house: ByHand) -> None:
+async def test_an_execution_that_its_limits_do_not_admit_in_time_ends(house: ByHand) -> None:
     first, second = await house.running("clock.queued"), await house.scheduled("clock.queued")
     await house.later()
     assert await house.stands(first) == "running"
@@ -135,7 +135,7 @@ async def test_what_its_limits_do_not_let_in_in_time_ends(house: ByHand) -> None
     assert (row.status, row.reason) == ("timeout", "its limits did not let it in in time")
 
 
-async def test_who_was_let_in_may_wait_for_a_worker_and_stand_in_line_anew(house: ByHand) -> None:
+async def test_an_admitted_execution_may_wait_and_queue_again(house: ByHand) -> None:
     first, second = await house.running("clock.queued"), await house.scheduled("clock.queued")
     await house.finish(first, "completed")
     await house.later()
@@ -176,9 +176,7 @@ async def test_neither_deferrals_nor_losses_use_up_its_attempts(house: ByHand) -
 
 
 @pytest.mark.parametrize("state", ["requested", "queued", "scheduled", "running", "waiting"])
-async def test_what_takes_too_long_in_all_ends_as_timeout_wherever_it_stands(
-    house: ByHand, state: str
-) -> None:
+async def test_an_execution_over_its_total_time_ends_in_any_state(house: ByHand, state: str) -> None:
     if state == "requested":
         id = await house.requested("clock.total")
     elif state == "queued":
@@ -200,14 +198,14 @@ async def test_what_takes_too_long_in_all_ends_as_timeout_wherever_it_stands(
     assert orjson.loads(row.error or "{}")["type"] == "timeout"
 
 
-async def test_what_is_over_its_time_and_lost_with_its_worker_ends_as_timeout(house: ByHand) -> None:
+async def test_an_execution_over_its_time_and_lost_ends_as_timeout(house: ByHand) -> None:
     id = await house.running("clock.total")
     await house.later()
     await house.rows("select * from recover_executions($1, array[$2::uuid], 'lost')", house.claimer, id)
     assert await house.stands(id) == "timeout"
 
 
-async def test_who_completes_while_it_is_asked_to_end_has_completed(house: ByHand) -> None:
+async def test_a_completion_during_a_requested_end_counts(house: ByHand) -> None:
     id = await house.running("clock.total")
     await house.later()
     await house.finish(id, "completed")
@@ -215,7 +213,7 @@ async def test_who_completes_while_it_is_asked_to_end_has_completed(house: ByHan
 
 
 @pytest.mark.parametrize("state", ["requested", "queued", "scheduled"])
-async def test_what_nobody_has_begun_ends_when_it_expires(house: ByHand, state: str) -> None:
+async def test_an_execution_that_has_not_begun_ends_when_it_expires(house: ByHand, state: str) -> None:
     expires = {"expires_at": datetime.now(UTC) + timedelta(minutes=1)}
     if state == "queued":
         await house.running("clock.plain")
@@ -226,7 +224,7 @@ async def test_what_nobody_has_begun_ends_when_it_expires(house: ByHand, state: 
 
 
 @pytest.mark.parametrize("state", ["running", "scheduled", "waiting"])
-async def test_what_has_begun_once_never_expires(house: ByHand, state: str) -> None:
+async def test_an_execution_that_has_begun_once_never_expires(house: ByHand, state: str) -> None:
     id = await house.running("clock.plain", expires_at=datetime.now(UTC) + timedelta(minutes=1))
     if state == "waiting":
         await house.finish(id, state)
@@ -239,7 +237,7 @@ async def test_what_has_begun_once_never_expires(house: ByHand, state: str) -> N
     assert await house.stands(id) == state
 
 
-async def test_what_a_rule_starts_expires_only_before_it_has_begun(house: ByHand) -> None:
+async def test_an_execution_of_a_rule_expires_only_before_it_has_begun(house: ByHand) -> None:
     for begun in (True, False):
         event = await house.client.publish("clock.placed", {})
         async with house.session.transaction() as tx:
@@ -251,14 +249,14 @@ async def test_what_a_rule_starts_expires_only_before_it_has_begun(house: ByHand
         assert await house.stands(row[0]) == ("running" if begun else "timeout")
 
 
-async def test_a_question_that_nobody_answers_in_time_ends(house: ByHand) -> None:
+async def test_an_inquiry_that_is_not_answered_in_time_ends(house: ByHand) -> None:
     id = await house.running("clock.ask")
     await house.finish(id, "waiting")
     await house.later()
     assert await house.stands(id) == "timeout"
 
 
-async def test_what_no_worker_claims_may_be_bounded_for_all(house: ByHand) -> None:
+async def test_unclaimed_work_may_be_bounded_for_all(house: ByHand) -> None:
     never = {"options": {"timeouts": {"schedule_to_start": None}}}
     ids = [await house.scheduled("clock.plain"), await house.scheduled("clock.attempt", **never)]
     await house.later()
@@ -284,7 +282,7 @@ async def test_a_task_that_says_null_has_no_bound_whatever_its_action_says(house
     assert await house.stands(endless) == "scheduled"
 
 
-def test_what_a_task_names_is_kept_though_it_be_a_default() -> None:
+def test_a_timeout_of_a_task_is_kept_even_if_it_is_the_default() -> None:
     workflow = from_yaml("""
 workflow: clock.flow
 tasks:

@@ -39,7 +39,7 @@ async def house(database: str) -> AsyncIterator[ByHand]:
 
 
 @pytest.mark.parametrize("ref", ["late.patient", "late.once"])
-async def test_what_was_lost_with_its_worker_is_not_what_took_too_long(house: ByHand, ref: str) -> None:
+async def test_an_attempt_lost_with_its_worker_is_not_overdue(house: ByHand, ref: str) -> None:
     id = await house.running(ref)
     await house.pass_time()  # and its worker is heard of no more since it claimed that
     await house.rows("update process set beat_at = clock_timestamp() - interval '1 hour' returning 1")
@@ -54,7 +54,7 @@ async def test_what_was_lost_with_its_worker_is_not_what_took_too_long(house: By
     assert (row.status, row.recoveries, row.failures) == ("requested", 1, 0)
 
 
-async def test_who_died_just_before_the_time_was_over_is_lost_too(house: ByHand) -> None:
+async def test_an_attempt_of_a_worker_dead_before_the_deadline_is_lost(house: ByHand) -> None:
     id = await house.running("late.once")
     await house.pass_time()
     await house.rows(  # it was heard of until its attempt was about to be over its time, and so looks alive for a while
@@ -64,7 +64,7 @@ async def test_who_died_just_before_the_time_was_over_is_lost_too(house: ByHand)
     assert await house.stands(id) == "running"
 
 
-async def test_the_worker_and_who_ends_it_in_its_place_ask_the_same_policy(house: ByHand) -> None:
+async def test_the_worker_and_the_executor_apply_the_same_retry_policy(house: ByHand) -> None:
     ids = {ref: await house.running(ref) for ref in ("late.patient", "late.once", "late.choosy")}
     await house.later()
     stands = {ref: await house.stands(id) for ref, id in ids.items()}
@@ -73,7 +73,7 @@ async def test_the_worker_and_who_ends_it_in_its_place_ask_the_same_policy(house
     assert "took longer than its 60 s" in (tried.error or "")
 
 
-async def test_what_the_worker_says_afterwards_changes_nothing(house: ByHand) -> None:
+async def test_a_late_report_of_the_worker_changes_nothing(house: ByHand) -> None:
     id = await house.running("late.patient")
     await house.later()
     late = AttemptEnd(id, 1, "completed", "7", None, 0.0, None, None, False)
@@ -83,7 +83,7 @@ async def test_what_the_worker_says_afterwards_changes_nothing(house: ByHand) ->
     assert await house.stands(id) == "requested"
 
 
-async def test_what_was_to_be_cancelled_and_is_not_ended_is_cancelled(house: ByHand) -> None:
+async def test_an_overdue_attempt_that_is_canceling_is_cancelled(house: ByHand) -> None:
     id = await house.running("late.patient")
     await house.client.cancel(id, reason="enough")
     await house.later()

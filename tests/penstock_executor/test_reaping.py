@@ -83,7 +83,7 @@ def home_settings(home: Database) -> Settings:
     return home.session().settings
 
 
-async def test_what_a_process_had_taken_out_of_the_outbox_is_given_to_others_when_it_is_gone(
+async def test_outbox_rows_of_a_gone_process_are_given_away(
     home: Database,
 ) -> None:
     session, gone, living = home.session(), new_id(), new_id()
@@ -102,7 +102,7 @@ async def test_what_a_process_had_taken_out_of_the_outbox_is_given_to_others_whe
     assert [row["holder"] for row in rows] == [living]
 
 
-async def test_what_a_relay_took_and_never_published_is_published_by_another_a_minute_later(
+async def test_rows_that_a_relay_never_published_go_to_another(
     home: Database,
 ) -> None:
     session = home.session()

@@ -136,7 +136,7 @@ async def test_a_day_is_written_as_parquet_and_reads_back_as_it_was(
     assert (letter["body"], json.loads(letter["headers"]), letter["type"]) == (b"\xff\x00", {"n": 1}, None)
 
 
-async def test_what_was_not_written_whole_is_not_dropped(house: Installation, tmp_path: Path) -> None:
+async def test_a_day_that_was_not_exported_whole_is_not_dropped(house: Installation, tmp_path: Path) -> None:
     await old_day(house, "history")
     await moved(house, 3)
     folder = tmp_path / "gone"
@@ -186,7 +186,7 @@ async def test_old_dead_letters_go_with_their_time_and_into_a_file(
     assert [(line["fingerprint"], line["body"]) for line in lines(file)] == [("100", "x")]
 
 
-async def test_what_no_day_was_there_for_goes_with_its_time_too(house: Installation, tmp_path: Path) -> None:
+async def test_rows_of_the_default_partition_expire_too(house: Installation, tmp_path: Path) -> None:
     await moved(house, 3)  # there is no such day: the default partition has them
     await turn(await parts_with(house, export_folder=tmp_path))
     assert not await house.rows("select 1 from history_default")

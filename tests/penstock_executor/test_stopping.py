@@ -64,7 +64,7 @@ async def take_note(house: Installation, run: UUID) -> Sequence[tuple[str, int, 
     return [tuple(row)[1:] for row in await house.rows(CHILDREN, run)]
 
 
-async def test_what_starts_in_the_step_that_stops_the_workflow_is_cancelled(house: Installation) -> None:
+async def test_a_task_that_starts_in_the_stopping_step_is_cancelled(house: Installation) -> None:
     run = await begun(house, IN_A_ROW)
     await end(house, (await house.rows(CHILDREN, run))[0]["id"], COMPLETED)
     await house.client.cancel(run)

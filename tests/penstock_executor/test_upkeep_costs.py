@@ -90,7 +90,7 @@ async def test_archiving_some_reads_no_rows_of_others_though_it_was_planned_on_e
     assert many <= few + 20, (few, many)
 
 
-async def test_what_was_archived_before_is_not_gone_over_again(house: Installation, database: str) -> None:
+async def test_archived_executions_are_not_gone_through_again(house: Installation, database: str) -> None:
     await house.apply(*shop.ALL)
     await house.client.start("shop.charge", {"order": 1})
     parts = await house.parts()

@@ -118,7 +118,7 @@ async def test_an_event_that_was_stored_before_the_wait_does_not_count_when_it_i
     assert (await scene.task())[1] == "waiting"
 
 
-async def test_what_is_published_once_the_task_is_seen_to_wait_counts_however_late_it_is_looked_at(
+async def test_an_event_after_a_visible_wait_counts_when_handled_late(
     scene: Scene,
 ) -> None:
     await scene.waits()

@@ -82,7 +82,7 @@ async def test_two_claims_on_their_way_do_not_take_one_place_twice(house: Instal
     assert [one.event.execution_id for one in given.attempts] == ids[:1]
 
 
-async def test_what_is_claimed_is_given_before_more_is_asked_of_the_database(house: Installation) -> None:
+async def test_claimed_work_is_given_before_the_next_question(house: Installation) -> None:
     await house.apply(known, met_later)
     await house.executor()
     slots = Slots(10)
@@ -100,7 +100,7 @@ async def test_what_is_claimed_is_given_before_more_is_asked_of_the_database(hou
     assert sorted(one.event.execution_id for answer in given for one in answer.attempts) == sorted(ids)
 
 
-async def test_what_was_parked_is_known_too_though_its_answer_was_lost(house: Installation) -> None:
+async def test_parked_work_is_known_too_though_the_answer_was_lost(house: Installation) -> None:
     await house.apply(known, met_later)
     await house.executor()
     able, lacking = await claims(house, Slots(3)), await claims(house, Slots(9), met_later)
@@ -119,7 +119,7 @@ async def test_what_was_parked_is_known_too_though_its_answer_was_lost(house: In
 
 
 @pytest.mark.parametrize("transport", ["postgres"])
-async def test_a_claim_made_again_takes_what_has_come_since_under_one_claim(house: Installation) -> None:
+async def test_a_repeated_claim_takes_new_work_under_one_claim(house: Installation) -> None:
     await house.apply(known)
     await house.executor()
     [first] = await scheduled(house, "claims.known")

@@ -17,7 +17,7 @@ def test_only_those_are_named_that_have_less_room_than_is_asked_for() -> None:
     assert room.promise(CLAIM, 2) == {}
 
 
-def test_what_was_given_to_an_executor_counts_before_it_begins() -> None:
+def test_work_given_to_an_executor_counts_before_it_begins() -> None:
     executor = AsyncExecutor(capacity=3)
     room = ExecutorRoom({"async": executor}, SLOTS)
     room.give("async")
@@ -41,7 +41,7 @@ def test_a_leaked_attempt_holds_its_place_after_its_end() -> None:
     assert room.promise(CLAIM, 9) == {"async": 1}
 
 
-def test_what_is_promised_to_a_claim_on_its_way_is_promised_to_no_other() -> None:
+def test_room_promised_to_an_open_claim_is_promised_to_no_other() -> None:
     room = ExecutorRoom({"narrow": AsyncExecutor(capacity=2), "wide": AsyncExecutor(capacity=9)}, SLOTS)
     assert room.promise(CLAIM, 1) == {}
     assert room.promise(OTHER, 5) == {"narrow": 1}

@@ -114,6 +114,6 @@ async def test_a_secret_parameter_is_in_no_log_error_or_history(house: Installat
         assert not [row[0] for row in rows if "s3cr3t-key" in row[0]], table
 
 
-def test_settings_do_not_show_what_is_in_them() -> None:
+def test_settings_do_not_show_their_secrets() -> None:
     settings = Settings(database_url=SecretStr("postgresql://ada:hunter2@h/db"))
     assert PASSWORD not in repr(settings) + str(settings.model_dump()) + str(settings.model_dump_json())

@@ -160,7 +160,7 @@ for name, work in WORK.items():
 """
 
 
-def test_what_is_small_to_write_and_large_to_hold_is_refused_in_little_memory(tmp_path: Path) -> None:
+def test_a_small_text_of_a_large_value_is_refused(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", BOMBS, str(tmp_path / "shop.yaml")],
         cwd=Path(__file__).parents[2],

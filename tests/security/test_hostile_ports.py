@@ -113,7 +113,7 @@ async def test_any_bytes_are_answered_or_refused(port: Port) -> None:
     assert not port.faults, port.faults
 
 
-async def test_those_who_say_nothing_keep_nobody_waiting(port: Port) -> None:
+async def test_silent_connections_keep_no_other_waiting(port: Port) -> None:
     silent = [await asyncio.open_connection("127.0.0.1", port.health.port) for _ in range(200)]
     for _, writer in silent[::2]:
         writer.write(b"GET /live HTT")

@@ -256,7 +256,7 @@ NOTHING_TO_TELL = {
 """Routes about what is not there, and those that only count."""
 
 
-async def test_what_is_not_secret_is_shown(house: Installation, tmp_path: Path) -> None:
+async def test_values_that_are_not_secret_are_shown(house: Installation, tmp_path: Path) -> None:
     await furnished(house, tmp_path)
     [first, second] = (await penstock("rules", "list", "--json")).documents
     assert (first["ref"], second["definition"]["params"]) == ("vault.broken", {"key": "***", "door": "back"})

@@ -54,7 +54,7 @@ async def test_pgbouncer_pools_by_transaction(pgbouncer: PgBouncer, database: st
         await second.close()
 
 
-async def test_a_private_postgres_keeps_what_was_committed_when_it_is_killed(
+async def test_a_private_postgres_keeps_its_commits_when_it_is_killed(
     private_postgres: Callable[[], Postgres],
 ) -> None:
     server = private_postgres()

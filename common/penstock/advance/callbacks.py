@@ -15,41 +15,41 @@ from penstock.store.database import Transaction
 log = structlog.get_logger()
 
 
-async def start_callbacks(tx: Transaction, ended: Sequence[FollowedExecution]) -> None:
+async def start_callbacks(tx: Transaction, followed: Sequence[FollowedExecution]) -> None:
     """Start what follows these executions. No other delivery of their ends has done so before."""
-    wanted = [(execution, ref) for execution in ended for ref in execution.callbacks]
-    if not wanted:
+    starts = [(execution, ref) for execution in followed for ref in execution.callbacks]
+    if not starts:
         return
-    refs = sorted({ref for _, ref in wanted})
-    known = {
+    refs = sorted({ref for _, ref in starts})
+    definitions = {
         current.ref: current.definition_id
         for current in await catalog.current(tx, ["action", "workflow"], refs)
         if current.enabled
     }
-    for execution, ref in wanted:
-        if ref not in known:
+    for execution, ref in starts:
+        if ref not in definitions:
             log.warning(
                 "callback.not_started",
                 execution_id=str(execution.id),
                 action=ref,
                 reason="retired or not registered",
             )
-    wanted = [(execution, ref) for execution, ref in wanted if ref in known]
-    if not wanted:
+    starts = [(execution, ref) for execution, ref in starts if ref in definitions]
+    if not starts:
         return
-    ids = await namespaces.places(tx, {namespaces.of(execution.tenant, ref) for execution, ref in wanted})
+    ids = await namespaces.places(tx, {namespaces.of(execution.tenant, ref) for execution, ref in starts})
     await executions.submit(
         tx,
         [
             executions.Submission(
                 id=new_id(),
                 namespace=ids[namespaces.of(execution.tenant, ref)],
-                definition=known[ref],
+                definition=definitions[ref],
                 params=_parameters(execution),
                 tenant=execution.tenant,
                 origin=_origin(execution),
             )
-            for execution, ref in wanted
+            for execution, ref in starts
         ],
     )
 

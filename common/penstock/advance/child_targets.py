@@ -14,8 +14,8 @@ from penstock.store.workflows import children
 async def known_targets(tx: Transaction, refs: Collection[str]) -> dict[str, Target]:
     """Return the existing targets among `refs`, from memory if all of them were looked up before. The transaction
     that starts them has the database check the targets that are `remembered`."""
-    found = {ref: target for ref in refs if (target := tx.cache.get(("target", ref))) is not None}
-    return found if len(found) == len(refs) else await current_targets(tx, refs)
+    cached = {ref: target for ref in refs if (target := tx.cache.get(("target", ref))) is not None}
+    return cached if len(cached) == len(refs) else await current_targets(tx, refs)
 
 
 def remembered(targets: Mapping[str, Target]) -> dict[str, int]:
@@ -28,9 +28,9 @@ def remembered(targets: Mapping[str, Target]) -> dict[str, int]:
 async def current_targets(tx: Transaction, refs: Collection[str]) -> dict[str, Target]:
     """Look up the existing targets among `refs`."""
     rows = await catalog.current(tx, ["action", "workflow"], refs)
-    found = {row.ref: Target(row.definition_id, row.kind, row.enabled) for row in rows}
+    targets = {row.ref: Target(row.definition_id, row.kind, row.enabled) for row in rows}
     for ref in refs:
-        target = found.get(ref)
+        target = targets.get(ref)
         if target is not None and target.enabled:
             tx.cache["target", ref] = target
         else:
@@ -39,5 +39,5 @@ async def current_targets(tx: Transaction, refs: Collection[str]) -> dict[str, T
         if "waits" not in tx.cache:
             waits = await children.read_wait_definitions(tx)
             tx.cache["waits"] = {ref: Target(id, "wait") for ref, id in waits.items()}
-        found |= {ref: target for ref, target in tx.cache["waits"].items() if ref in refs}
-    return found
+        targets |= {ref: target for ref, target in tx.cache["waits"].items() if ref in refs}
+    return targets

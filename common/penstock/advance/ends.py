@@ -31,13 +31,15 @@ class NotAtOnce(Exception):
 
 async def follow_ends(tx: Transaction, ids: Sequence[UUID]) -> None:
     """Do what follows these ends, from whichever process they came, once. Waits for the locks of workflows."""
-    ended, workflows = await open_parents(tx, ids)
+    ended_executions, workflows = await open_parents(tx, ids)
     if workflows:
         await advance(tx, workflows)
-    others = {e.parent for e in ended if e.parent is not None} - {workflow.id for workflow in workflows}
-    if others:  # durable functions; or workflows that have ended, which wait for nothing
-        await steps.wake(tx, list(others), "a step of it has ended")
-    followed = [execution.id for execution in ended if execution.followed]
+    other_parents = {e.parent for e in ended_executions if e.parent is not None} - {
+        workflow.id for workflow in workflows
+    }
+    if other_parents:  # durable functions; or workflows that have ended, which wait for nothing
+        await steps.wake(tx, list(other_parents), "a step of it has ended")
+    followed = [execution.id for execution in ended_executions if execution.followed]
     if followed:
         await start_callbacks(tx, await callbacks.read_followed(tx, followed))
 

@@ -55,16 +55,16 @@ async def open_parents(
 ) -> tuple[list[EndedExecution], list[OpenWorkflow]]:
     """Read the executions among `ids` that have ended and are children or have followers, and the running workflows of the
     children. The workflows come with those ends."""
-    ended, stored = await state.open_parents(tx, ids)
-    return ended, await with_ends(tx, ended, stored)
+    ended_executions, stored = await state.open_parents(tx, ids)
+    return ended_executions, await with_ends(tx, ended_executions, stored)
 
 
 async def with_ends(
-    tx: Transaction, ended: Sequence[EndedExecution], stored: Sequence[StoredWorkflow]
+    tx: Transaction, ended_executions: Sequence[EndedExecution], stored: Sequence[StoredWorkflow]
 ) -> list[OpenWorkflow]:
     """These workflows, with those ends of their tasks."""
     workflows = {workflow.id: workflow for workflow in await _opened(tx, stored)}
-    for execution in ended:
+    for execution in ended_executions:
         if execution.parent in workflows:
             assert execution.parent is not None
             assert execution.task is not None

@@ -38,33 +38,33 @@ async def read_facts(tx: Transaction, requests: Requests) -> None:
 
 
 async def _read_tasks(tx: Transaction, requests: Requests) -> None:
-    wanted = [(id, task) for id, request in requests.items() for task in request.needed.tasks]
-    if not wanted:
+    pairs = [(id, task) for id, request in requests.items() for task in request.needed.tasks]
+    if not pairs:
         return
-    for id, task in wanted:
+    for id, task in pairs:
         requests[id].facts.tasks[task] = None
-    for found in await stored.read_tasks(tx, wanted):
-        requests[found.workflow].facts.tasks[found.task] = found.state
+    for row in await stored.read_tasks(tx, pairs):
+        requests[row.workflow].facts.tasks[row.task] = row.state
 
 
 async def _read_results(tx: Transaction, requests: Requests) -> None:
-    wanted = [
+    requested = [
         (id, task, request.plan.graph[task].name)
         for id, request in requests.items()
         for task in request.needed.results
     ]
-    if not wanted:
+    if not requested:
         return
-    rows = await stored.read_results(tx, wanted)
-    kept = [(id, task) for id, task, _ in wanted if requests[id].facts.rerun]
-    if kept:  # first, so that what the run did itself goes over it
-        rows = await stored.read_kept_results(tx, kept) + rows
-    found: dict[tuple[UUID, int], dict[int | None, TaskResult]] = {}
+    rows = await stored.read_results(tx, requested)
+    kept_tasks = [(id, task) for id, task, _ in requested if requests[id].facts.rerun]
+    if kept_tasks:  # first, so that what the run did itself goes over it
+        rows = await stored.read_kept_results(tx, kept_tasks) + rows
+    by_task: dict[tuple[UUID, int], dict[int | None, TaskResult]] = {}
     for row in rows:
-        found.setdefault((row.workflow, row.task), {})[row.item] = row.result
-    totals = await _read_totals(tx, requests, [(id, task) for id, task, _ in wanted])
-    for id, task, _ in wanted:
-        items, total = found.get((id, task), {}), totals.get((id, task))
+        by_task.setdefault((row.workflow, row.task), {})[row.item] = row.result
+    totals = await _read_totals(tx, requests, [(id, task) for id, task, _ in requested])
+    for id, task, _ in requested:
+        items, total = by_task.get((id, task), {}), totals.get((id, task))
         if total is None:
             result = items.get(None, TaskResult())
         else:
@@ -118,19 +118,19 @@ async def _read_variables(tx: Transaction, requests: Requests) -> None:
 
 def _visible(request: VariablesRequest, variables: Iterable[StoredVariable]) -> dict[str, tuple[int, Any]]:
     """Return, by name, the value that counts for the reader, and its writer."""
-    found: dict[str, StoredVariable] = {}
+    latest: dict[str, StoredVariable] = {}
     for variable in variables:
         if not request.sees(variable.writer, variable.name):
             continue
-        if variable.name not in found or variable.writer >= found[variable.name].writer:
-            found[variable.name] = variable
-    return {name: (variable.writer, orjson.loads(variable.value)) for name, variable in found.items()}
+        if variable.name not in latest or variable.writer >= latest[variable.name].writer:
+            latest[variable.name] = variable
+    return {name: (variable.writer, orjson.loads(variable.value)) for name, variable in latest.items()}
 
 
 def _names(needed: Iterable[Needed]) -> list[str] | None:
     """The names that are asked for; None for all."""
     names: set[str] = set()
-    for request in (variables for one in needed for variables in one.variables.values()):
+    for request in (variables for needs in needed for variables in needs.variables.values()):
         if request.names is None:
             return None
         names |= request.names
@@ -145,19 +145,19 @@ async def _read_items(tx: Transaction, requests: Requests) -> None:
     ]
     if not ranges:
         return
-    for found in await stored.read_items(tx, ranges):
-        requests[found.workflow].facts.items.setdefault(found.task, {})[found.item] = found.value
+    for row in await stored.read_items(tx, ranges):
+        requests[row.workflow].facts.items.setdefault(row.task, {})[row.item] = row.value
 
 
 async def _read_parameters(tx: Transaction, requests: Requests) -> None:
-    wanted = [id for id, request in requests.items() if request.needed.parameters]
-    if not wanted:
+    ids = [id for id, request in requests.items() if request.needed.parameters]
+    if not ids:
         return
-    for found in await stored.read_parameters(tx, wanted):
-        plan, _, facts = requests[found.workflow]
-        facts.parameters = plan.parameters(found.parameters)
-        if found.context is not None:
-            facts.context = dict(found.context)
+    for row in await stored.read_parameters(tx, ids):
+        plan, _, facts = requests[row.workflow]
+        facts.parameters = plan.parameters(row.parameters)
+        if row.context is not None:
+            facts.context = dict(row.context)
 
 
 async def _read_failures(tx: Transaction, requests: Requests) -> None:
@@ -166,7 +166,7 @@ async def _read_failures(tx: Transaction, requests: Requests) -> None:
         return
     for facts in failures.values():
         facts.failures = {}
-    for found in await stored.read_failures(tx, list(failures)):
-        of_workflow = failures[found.workflow].failures
+    for row in await stored.read_failures(tx, list(failures)):
+        of_workflow = failures[row.workflow].failures
         assert of_workflow is not None
-        of_workflow[found.task] = found.state
+        of_workflow[row.task] = row.state

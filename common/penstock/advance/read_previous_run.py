@@ -18,22 +18,22 @@ async def keep_results(
 ) -> dict[int, KeptTask]:
     """Copy the results that the re-run `id` keeps. `rerun` says of which run, and whether `from_failed` or
     `from_task`; with neither of them nothing is kept. Raises NotFound if the run before is gone."""
-    before = UUID(rerun["rerun_of"])
+    previous_run = UUID(rerun["rerun_of"])
     if not rerun.get("from_failed") and not rerun.get("from_task"):
         return {}
-    tasks = await kept_results.read_tasks(tx, before)
+    tasks = await kept_results.read_tasks(tx, previous_run)
     if rerun.get("from_task"):
-        kept = from_task(plan, tasks, plan.index(rerun["from_task"]))
+        kept_tasks = from_task(plan, tasks, plan.index(rerun["from_task"]))
     else:
-        kept = from_failed(plan, tasks, await _read_completed_items(tx, before, plan, tasks))
-    copied = [task for task, one in kept.items() if not one.given]
+        kept_tasks = from_failed(plan, tasks, await _read_completed_items(tx, previous_run, plan, tasks))
+    copied = [task for task, kept_task in kept_tasks.items() if not kept_task.given]
     if copied:
-        await kept_results.copy(tx, id, before, copied, [plan.graph[task].name for task in copied])
-    return kept
+        await kept_results.copy(tx, id, previous_run, copied, [plan.graph[task].name for task in copied])
+    return kept_tasks
 
 
 async def _read_completed_items(
-    tx: Transaction, before: UUID, plan: Plan, tasks: Mapping[int, TaskState]
+    tx: Transaction, previous_run: UUID, plan: Plan, tasks: Mapping[int, TaskState]
 ) -> dict[int, bytes]:
     """Return, for each fan-out that did not complete, a bitmap of its completed items."""
     fans = {task: state.fan for task, state in tasks.items() if state.fan and state.status != COMPLETED}
@@ -42,9 +42,10 @@ async def _read_completed_items(
     names = [plan.graph[task].name for task in fans]
     bits = {task: bytearray((fan.total + 7) // 8) for task, fan in fans.items()}
     completed = [
-        (plan.index(name), item) for name, item in await kept_results.read_completed_items(tx, before, names)
+        (plan.index(name), item)
+        for name, item in await kept_results.read_completed_items(tx, previous_run, names)
     ]
-    completed += await kept_results.read_kept_items(tx, before, list(fans))
+    completed += await kept_results.read_kept_items(tx, previous_run, list(fans))
     for task, item in completed:
         bits[task][item >> 3] |= 1 << (item & 7)
-    return {task: bytes(found) for task, found in bits.items()}
+    return {task: bytes(bitmap) for task, bitmap in bits.items()}

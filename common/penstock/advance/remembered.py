@@ -60,10 +60,13 @@ class RememberedWorkflows:
     def keep(self, workflow: OpenWorkflow, version: int) -> None:
         """This was committed as this version of the workflow. Its facts hold how all of its tasks stand."""
         stored, facts = workflow.stored, workflow.facts
-        known = Facts(
+        kept_facts = Facts(
             tasks=facts.tasks, parameters=facts.parameters, context=facts.context, rerun=facts.rerun
         )
-        self._known[workflow.id] = (OpenWorkflow(stored, workflow.plan, known, trace=workflow.trace), version)
+        self._known[workflow.id] = (
+            OpenWorkflow(stored, workflow.plan, kept_facts, trace=workflow.trace),
+            version,
+        )
         if len(self._known) > MOST_WORKFLOWS:
             self._known.popitem(last=False)
 
@@ -82,14 +85,14 @@ class RememberedWorkflows:
 
     def _open(self, ends: Sequence[AttemptEnd]) -> tuple[list[OpenWorkflow], Mapping[UUID, int]] | None:
         ids = {end.workflow for end in ends}
-        found = {id: self._known.pop(id) for id in ids & self._known.keys() if id is not None}
-        if len(found) < len(ids):
+        opened = {id: self._known.pop(id) for id in ids & self._known.keys() if id is not None}
+        if len(opened) < len(ids):
             return None
         for end in ends:
             assert end.workflow is not None
-            if not _takes(found[end.workflow][0], end):
+            if not _takes(opened[end.workflow][0], end):
                 return None
-        return [found[id][0] for id in sorted(found)], {id: version for id, (_, version) in found.items()}
+        return [opened[id][0] for id in sorted(opened)], {id: version for id, (_, version) in opened.items()}
 
 
 def all_tasks(workflow: OpenWorkflow, stored: Mapping[int, TaskState]) -> None:
@@ -106,8 +109,8 @@ def _takes(workflow: OpenWorkflow, end: AttemptEnd) -> bool:
     """Takes in the end of a task that completed. What has items needs to know which one it was."""
     assert end.task is not None
     task = workflow.plan.index(end.task)
-    known = workflow.facts.tasks.get(task)
-    if end.status != COMPLETED or known is None or known.fan is not None:
+    state = workflow.facts.tasks.get(task)
+    if end.status != COMPLETED or state is None or state.fan is not None:
         return False
     workflow.ended.append(ChildEnded(task, end.status))
     result = None if end.result is None else orjson.loads(end.result)
@@ -126,5 +129,5 @@ async def _step(tx: Transaction, turns: Turns, versions: Mapping[UUID, int]) -> 
     children, errors = await new_children(tx, starts, targets)
     if errors:
         raise NotRemembered
-    seen = {workflow.id: (versions[workflow.id], workflow.stored.stops) for workflow, _ in turns}
-    return Step(seen, new_state(turns), children, remembered(targets), ended_workflows(turns))
+    expected = {workflow.id: (versions[workflow.id], workflow.stored.stops) for workflow, _ in turns}
+    return Step(expected, new_state(turns), children, remembered(targets), ended_workflows(turns))

@@ -127,17 +127,17 @@ def _origin(workflow: OpenWorkflow) -> str:
 
 async def _place(tx: Transaction, starts: Sequence[ChildStart]) -> dict[Namespace, int]:
     """The ids of the namespaces of what starts."""
-    wanted: set[Namespace] = set()
+    needed: set[Namespace] = set()
     for workflow, start, namespace in starts:
-        if namespace in wanted:
+        if namespace in needed:
             continue
-        wanted.add(namespace)
+        needed.add(namespace)
         if namespaces.remembered(tx, namespace) is None:
             for node in _nodes_ahead(workflow.plan, start.task):
                 if node.step.route is None:  # others may be known only once they start
                     tenant, ref = workflow.stored.tenant, workflow.plan.workflow.ref
-                    wanted.add(namespaces.of_child(tenant, ref, node.name, target_ref(node.step)))
-    return await namespaces.places(tx, wanted)
+                    needed.add(namespaces.of_child(tenant, ref, node.name, target_ref(node.step)))
+    return await namespaces.places(tx, needed)
 
 
 def _nodes_ahead(plan: Plan, first: int) -> list[Node]:

@@ -29,14 +29,14 @@ def send(turns: Turns) -> None:
     for workflow, turn in turns:
         if workflow.trace is None or workflow.turn_began is None:
             continue
-        ref, ended = workflow.plan.workflow.ref, [(one.task, one.item) for one in workflow.ended]
+        ref, ends = workflow.plan.workflow.ref, [(end.task, end.item) for end in workflow.ended]
         attributes = {
             "penstock.workflow.id": str(workflow.id),
             "penstock.action": ref,
-            "penstock.ended": len(ended),
+            "penstock.ended": len(ends),
             "penstock.started": sum(map(len, turn.starts)),
         }
-        id = span_id(ADVANCE, workflow.id, *ended, *(command.id for command in workflow.commands))
+        id = span_id(ADVANCE, workflow.id, *ends, *(command.id for command in workflow.commands))
         parent = execution_span(workflow.id)
         began, now = workflow.turn_began, datetime.now(UTC)
         tracing.send(Span(f"{ADVANCE} {ref}", "internal", workflow.trace, id, parent, began, now, attributes))

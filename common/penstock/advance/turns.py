@@ -32,8 +32,8 @@ async def take_turns(tx: Transaction, workflows: Sequence[OpenWorkflow]) -> Turn
         for workflow, turn in asking:
             try:
                 requests[workflow.id] = Request(workflow.plan, next(turn), workflow.facts)
-            except StopIteration as taken:
-                turns[workflow.id] = taken.value
+            except StopIteration as finished:
+                turns[workflow.id] = finished.value
             else:
                 going_on.append((workflow, turn))
         if requests:

@@ -15,20 +15,22 @@ from penstock.store.workflows.state import EndedWorkflow, NewState
 
 async def write(tx: Transaction, turns: Turns) -> None:
     """Write everything that was decided. Call it in the transaction that holds the locks."""
-    before, after = _starts(turns)
+    starts_before, starts_after = _starts(turns)
     new = new_state(turns)
-    together = bool(after) and all(turn.only_starts for _, turn in turns) and are_placed(tx, after)
+    together = (
+        bool(starts_after) and all(turn.only_starts for _, turn in turns) and are_placed(tx, starts_after)
+    )
     if not together:
         await state.write(tx, new)
     await _store_items(tx, turns)
     await _forget_kept(tx, turns)
     await _hold_or_release(tx, turns)
-    if before:  # rows are locked before keys of limits, and starting takes keys
+    if starts_before:  # rows are locked before keys of limits, and starting takes keys
         await children.lock(tx, await _find_cancelled(tx, turns))
-        await start_children(tx, before)
+        await start_children(tx, starts_before)
     if cancelled := await _find_cancelled(tx, turns):
         await executions.cancel(tx, cancelled, "its workflow does not need it any more")
-    await start_children(tx, after, new if together else None)
+    await start_children(tx, starts_after, new if together else None)
     await _finish(tx, turns)
     followed = [(command.id, turn.refused.get(command.id)) for _, turn in turns for command in turn.commands]
     if followed:
@@ -41,13 +43,13 @@ async def write(tx: Transaction, turns: Turns) -> None:
 
 def _starts(turns: Turns) -> tuple[list[ChildStart], list[ChildStart]]:
     """Return the starts before and after the cancellations."""
-    before: list[ChildStart] = []
-    after: list[ChildStart] = []
+    starts_before: list[ChildStart] = []
+    starts_after: list[ChildStart] = []
     for workflow, turn in turns:
         first, then = turn.starts
-        before += [ChildStart.of(workflow, start) for start in first]
-        after += [ChildStart.of(workflow, start) for start in then]
-    return before, after
+        starts_before += [ChildStart.of(workflow, start) for start in first]
+        starts_after += [ChildStart.of(workflow, start) for start in then]
+    return starts_before, starts_after
 
 
 def new_state(turns: Turns) -> NewState:
@@ -94,12 +96,12 @@ async def _hold_or_release(tx: Transaction, turns: Turns) -> None:
 
 async def _find_cancelled(tx: Transaction, turns: Turns) -> list[UUID]:
     """The executions that were decided to be cancelled, as far as they are there."""
-    found: list[UUID] = []
+    ids: list[UUID] = []
     for workflow, turn in turns:
         for tasks in turn.cancels:
             names = None if tasks is None else [workflow.plan.graph[task].name for task in tasks]
-            found += await children.find_open(tx, workflow.id, names)
-    return found
+            ids += await children.find_open(tx, workflow.id, names)
+    return ids
 
 
 def ended_workflows(turns: Turns) -> list[EndedWorkflow]:

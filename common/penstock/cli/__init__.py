@@ -101,10 +101,10 @@ def print_version() -> None:
 
 def _parts_of(words: Sequence[str]) -> list[str] | None:
     """The file of the command that is asked for; None where that takes all of them: for help, and for what there is not."""
-    rest = iter(words)
-    asked = next((word for word in rest if not _is_option(word, rest)), "")
-    found = [part for parts in PARTS.values() for part, commands in parts.items() if asked in commands]
-    return found or None
+    remaining = iter(words)
+    command = next((word for word in remaining if not _is_option(word, remaining)), "")
+    matching = [part for parts in PARTS.values() for part, commands in parts.items() if command in commands]
+    return matching or None
 
 
 def _words_before_the_last() -> list[str]:
@@ -116,25 +116,25 @@ def _words_before_the_last() -> list[str]:
     return line.split()[1 : None if line.endswith(" ") else -1]
 
 
-def _is_option(word: str, rest: Iterator[str]) -> bool:
+def _is_option(word: str, following: Iterator[str]) -> bool:
     """Return whether a word is an option of all commands. The value after it is consumed, too."""
     if word in ("--server", "--profile"):
-        next(rest, None)
+        next(following, None)
     return word.startswith("-")
 
 
 def main(words: Sequence[str] | None = None) -> None:
     """Run the command line, of this process by default. Always ends with SystemExit; exit codes: 0 done, 1 an error
     that is explained, 2 wrong usage, 3 a service's servers were not ready in time, 130 interrupted."""
-    given = list(sys.argv[1:] if words is None else words)
+    arguments = list(sys.argv[1:] if words is None else words)
     if sys.stderr is None:  # it was closed: the exit code alone tells what happened
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-    typed = given
+    typed = arguments
     try:
         if sys.stdout is None:  # it was closed: the next file that is opened would get what is printed
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115
             raise _unwritable("it is closed")
-        if given == ["--version"]:
+        if arguments == ["--version"]:
             print_version()
             _flush()
             sys.exit(0)
@@ -144,7 +144,7 @@ def main(words: Sequence[str] | None = None) -> None:
             completion_init()
             typed = _words_before_the_last()
         try:
-            build(_parts_of(typed))(given, prog_name="penstock")
+            build(_parts_of(typed))(arguments, prog_name="penstock")
         finally:
             _flush()
     except KeyboardInterrupt:
@@ -211,9 +211,9 @@ def _explain(error: Exception) -> None:
 
     if os.environ.get("PENSTOCK_LOG_LEVEL", "").lower() == "debug":
         sys.stderr.write(visible(traceback.format_exc()))
-    said = explained(error)
-    complain(said)
-    match said:
+    explanation = explained(error)
+    complain(explanation)
+    match explanation:
         case ServersNotReady():
             sys.exit(3)
         case MissingExtra():

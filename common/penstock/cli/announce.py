@@ -25,13 +25,13 @@ def announce(
     if off and statuses:
         raise InvalidInput("--off and statuses exclude each other", hint="Name those to announce, or --off.")
     if off or statuses:
-        chosen = with_session(lambda session: store.announce(session, statuses or []))
+        announced = with_session(lambda session: store.announce(session, statuses or []))
     else:
-        chosen = with_session(store.announced)
+        announced = with_session(store.announced)
     if json:
-        json_line({"announced": chosen})
+        json_line({"announced": announced})
     else:
-        out.print(f"Announced: {', '.join(chosen)}." if chosen else "No status is announced.")
+        out.print(f"Announced: {', '.join(announced)}." if announced else "No status is announced.")
 
 
 def add_to(app: typer.Typer) -> None:

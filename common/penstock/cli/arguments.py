@@ -32,16 +32,16 @@ def parse_duration(option: str, word: str) -> float:
 def parse_params(words: list[str]) -> dict[str, Any]:
     """`name=value` words as parameters: a value is JSON where it reads as JSON, else text. `@FILE` gives an object.
     Raises InvalidInput."""
-    given: dict[str, Any] = {}
+    params: dict[str, Any] = {}
     for word in words:
         if word.startswith("@"):
-            given |= _from_file(word[1:])
+            params |= _from_file(word[1:])
             continue
         name, separator, value = word.partition("=")
         if not separator or not name:
             raise InvalidInput(f"{word!r} is not name=value", hint="Write for example: order=7 name=Ada")
-        given[name] = parse_value(value)
-    return given
+        params[name] = parse_value(value)
+    return params
 
 
 def _from_file(path: str) -> dict[str, Any]:

@@ -30,17 +30,17 @@ def show(outcomes: Iterable[Outcome], done: str, *, each: bool, json: bool) -> N
             json_line({"id": outcome.id, "done": outcome.said})
         else:
             out.print(f"{outcome.id} {done}: {escape(str(outcome.said))}")
-    left = sorted(counted.refused.items(), key=lambda one: -one[1].count)
+    refusals = sorted(counted.refused.items(), key=lambda item: -item[1].count)
     if json and not each:
-        refused = [{"count": r.count, "error": why, "example": r.example} for why, r in left]
+        refused = [{"count": r.count, "error": why, "example": r.example} for why, r in refusals]
         json_line({"done": counted.done, "refused": refused})
     elif not each:
         out.print(f"{counted.done:,} {done}.")
-        for why, refusal in left[:SHOWN]:
+        for why, refusal in refusals[:SHOWN]:
             err.print(f"[red]{refusal.count:,} left alone:[/red] {escape(why)} (such as {refusal.example})")
             if refusal.error.hint:
                 err.print(f"[dim]hint:[/dim]  {escape(refusal.error.hint)}")
-        if len(left) > SHOWN:
-            err.print(f"[dim]and for {len(left) - SHOWN} other reasons; --json has all.[/dim]")
-    if left:
+        if len(refusals) > SHOWN:
+            err.print(f"[dim]and for {len(refusals) - SHOWN} other reasons; --json has all.[/dim]")
+    if refusals:
         raise typer.Exit(1)

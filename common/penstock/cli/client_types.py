@@ -45,17 +45,17 @@ def types(
     stale = digest_of(_text_of(file)) != digest
     if stale and not check:
         _write(file, module)
-    said = ("stale" if check else "written") if stale else "current"
+    state = ("stale" if check else "written") if stale else "current"
     if json:
-        json_line({"file": str(file), "is": said, "digest": digest})
+        json_line({"file": str(file), "is": state, "digest": digest})
     else:
-        what = {
+        sentences = {
             "current": "is of the current definitions.",
             "written": "is written.",
             "stale": f"is not of the current definitions. Write it: penstock types {file}",
         }
-        out.print(f"{file} {what[said]}", markup=False, highlight=False)
-    if said == "stale":
+        out.print(f"{file} {sentences[state]}", markup=False, highlight=False)
+    if state == "stale":
         raise typer.Exit(1)
 
 

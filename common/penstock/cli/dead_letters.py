@@ -40,11 +40,11 @@ def list_(
     json: Json = False,
 ) -> None:
     """List them, the newest first, with the reason of each."""
-    chosen = LetterFilter(queue=queue, reason=reason)
+    letter_filter = LetterFilter(queue=queue, reason=reason)
 
     async def work(session: Session) -> tuple[list[DeadLetterSummary], int]:
-        rows = await dead_letters.newest(session, chosen, limit=limit, before=before)
-        return rows, sum(one.letters for one in await dead_letters.counts(session, chosen))
+        rows = await dead_letters.newest(session, letter_filter, limit=limit, before=before)
+        return rows, sum(group.letters for group in await dead_letters.counts(session, letter_filter))
 
     rows, total = with_session(work)
     if json:
@@ -59,8 +59,10 @@ def list_(
         else "No dead letters: everything could be handled.",
     )
     if len(rows) < total:
-        more = f" The next page: --before {rows[-1].id}" if len(rows) == limit else ""
-        err.print(f"[dim]{len(rows):,} of {total:,}. By reason: penstock dead-letters counts.{more}[/dim]")
+        next_page = f" The next page: --before {rows[-1].id}" if len(rows) == limit else ""
+        err.print(
+            f"[dim]{len(rows):,} of {total:,}. By reason: penstock dead-letters counts.{next_page}[/dim]"
+        )
 
 
 @commands.command()
@@ -86,15 +88,15 @@ def counts(queue: Queue = None, reason: Reason = None, json: Json = False) -> No
 def show(id: Annotated[UUID, typer.Argument(help="A dead letter.")], json: Json = False) -> None:
     """Show one, with its headers and its body."""
 
-    found = with_session(lambda session: dead_letters.shown(session, id))
+    letter = with_session(lambda session: dead_letters.shown(session, id))
     if json:
-        json_line(found)
+        json_line(letter)
         return
-    shown = {name: value for name, value in asdict(found).items() if name not in ("body", "cut_from")}
-    fields({"dead letter" if name == "id" else name: value for name, value in shown.items()})
-    cut = f": only the beginning of {found.cut_from:,} bytes was kept" if found.cut_from is not None else ""
+    details = {name: value for name, value in asdict(letter).items() if name not in ("body", "cut_from")}
+    fields({"dead letter" if name == "id" else name: value for name, value in details.items()})
+    cut = f": only the beginning of {letter.cut_from:,} bytes was kept" if letter.cut_from is not None else ""
     out.print(f"[dim]body{cut}[/dim]")
-    out.print(found.body, markup=False, highlight=False)
+    out.print(letter.body, markup=False, highlight=False)
 
 
 @commands.command()
@@ -108,10 +110,10 @@ def replay(
 ) -> None:
     """Put them back where they came from, once what was wrong is right. Broken off, it can be called again: each is put back
     once. Exit code 1 if some cannot be."""
-    chosen = _chosen(ids, queue, reason, every)
+    selection = _chosen(ids, queue, reason, every)
 
     async def work(client: Client) -> list[Outcome]:
-        return [one async for one in dead_letters.replay(client, chosen, dry_run=dry_run)]
+        return [outcome async for outcome in dead_letters.replay(client, selection, dry_run=dry_run)]
 
     done = with_client(work)
     if ids and not done:
@@ -129,8 +131,8 @@ def drop(
     json: Json = False,
 ) -> None:
     """Forget them."""
-    chosen = _chosen(ids, queue, reason, every)
-    count = with_session(lambda session: dead_letters.drop(session, chosen, dry_run=dry_run))
+    selection = _chosen(ids, queue, reason, every)
+    count = with_session(lambda session: dead_letters.drop(session, selection, dry_run=dry_run))
     if ids and not count:
         raise _missing()
     if json:

@@ -62,31 +62,31 @@ def apply(
 
 
 def _listed(kinds: list[str], json: bool, *columns: str) -> None:
-    found = read(
+    documents = read(
         lambda session: operate.listed(session, kinds),
         lambda client: client.get_json("/triggers" if kinds == ["trigger"] else "/actions"),
     )
-    _print(found, json, *columns)
+    _print(documents, json, *columns)
 
 
-def _print(found: list[dict[str, Any]], json: bool, *columns: str) -> None:
+def _print(rows: list[dict[str, Any]], json: bool, *columns: str) -> None:
     if json:
-        for one in found:
-            json_line(one)
+        for row in rows:
+            json_line(row)
         return
     table(
         ["ref", "enabled", *columns],
-        [(one["ref"], one["enabled"], *(_column(one, c) for c in columns)) for one in found],
+        [(row["ref"], row["enabled"], *(_column(row, c) for c in columns)) for row in rows],
         empty="None yet. Register some with `penstock apply FILE`.",
     )
 
 
-def _column(one: dict[str, Any], column: str) -> str:
-    if column in one:
-        return _said(one[column])
-    if column == "executor" and one["kind"] == "workflow":
+def _column(row: dict[str, Any], column: str) -> str:
+    if column in row:
+        return _said(row[column])
+    if column == "executor" and row["kind"] == "workflow":
         return "workflow"  # executors run it themselves
-    return _said(one["definition"].get(column))
+    return _said(row["definition"].get(column))
 
 
 def _said(value: Any) -> str:

@@ -89,26 +89,28 @@ async def _show(
     terminal, the pages stay until Ctrl-C."""
     from penstock.client.local_installation import LocalInstallation
 
-    begun = time.perf_counter()
+    began = time.perf_counter()
     say.print("Starting PostgreSQL, an executor and a worker ...", style="dim")
     async with LocalInstallation.started(
         home, modules=[str(example())], fresh=fresh, overrides=QUICK
     ) as local:
-        say.print(f"ready after {time.perf_counter() - begun:.1f} s: {local.describe()}", style="dim")
+        say.print(f"ready after {time.perf_counter() - began:.1f} s: {local.describe()}", style="dim")
         repository: ModuleType = imported("git_history.repository")
-        what, payloads = repository.events(folder, commits=commits, files=files)
+        description, payloads = repository.events(folder, commits=commits, files=files)
         if not payloads:
             raise NotFound(
                 f"nothing in {folder} to look at", hint="Name a git repository: penstock demo FOLDER"
             )
-        say.print(f"\nEvents: {escape(what)}\n")
+        say.print(f"\nEvents: {escape(description)}\n")
         say.print(f"pages: [bold]{local.address}[/bold]")
         if browse:
             local.show()
         async with Client.connect(local.settings) as client:
             run = DemoRun(client)
-            if left := await run.left_over():
-                say.print(f"An earlier run was interrupted. What it left is done now: {left} executions.\n")
+            if leftover_count := await run.left_over():
+                say.print(
+                    f"An earlier run was interrupted. What it left is done now: {leftover_count} executions.\n"
+                )
             with _progress() as progress:
                 await run.publish(payloads)
                 await _follow(run, progress, len(payloads))
@@ -156,12 +158,12 @@ def _print_report(report: Mapping[str, Any]) -> None:
         f"{report['files_measured']} files measured, {report['lines_read']} lines, "
         f"{report['functions_read']} functions, {report['words_in_documents']} words of documents"
     )
-    for title, found in (
+    for title, lines in (
         ("most complex", [f"{f['name']} ({f['complexity']}) in {f['path']}" for f in report["most_complex"]]),
         ("most changed", [f"{f['path']} ({f['commits']} commits)" for f in report["most_changed"]]),
         ("largest", [f"{c['subject']} ({c['lines']} lines)" for c in report["largest"]]),
     ):
-        for line in found[:3]:
+        for line in lines[:3]:
             say.print(f"  [dim]{title:13}[/dim] {escape(line)}", no_wrap=True, overflow="ellipsis")
 
 
@@ -202,9 +204,11 @@ def _print_next(figures: Figures) -> None:
 
 def _command() -> str:
     """Return the form in which this command is typed here."""
-    here = Path(sys.argv[0])
-    known = shutil.which("penstock")
-    return "penstock" if known and Path(known).resolve() == here.resolve() else os.path.relpath(here)
+    program = Path(sys.argv[0])
+    on_path = shutil.which("penstock")
+    return (
+        "penstock" if on_path and Path(on_path).resolve() == program.resolve() else os.path.relpath(program)
+    )
 
 
 def add_to(app: typer.Typer) -> None:

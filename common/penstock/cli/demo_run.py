@@ -59,7 +59,7 @@ class DemoRun:
 
     async def publish(self, payloads: Sequence[dict[str, Any]]) -> None:
         """Publish them all at once: the client puts what is pending into one transaction."""
-        self._events = await asyncio.gather(*(self._client.publish(TRIGGER, one) for one in payloads))
+        self._events = await asyncio.gather(*(self._client.publish(TRIGGER, payload) for payload in payloads))
 
     async def expected(self) -> dict[str, int]:
         """Return the number of expected executions of each action: the rules are tried here as `penstock rules test`
@@ -85,14 +85,14 @@ class DemoRun:
         """Yield the number of ended executions of each action until all have ended. Raises ConnectionFailed if it
         stops."""
         loop = asyncio.get_running_loop()
-        before: dict[str, int] = {}
+        previous: dict[str, int] = {}
         moved = loop.time()
         while True:
-            ended = await demo.ended(self._client.session, self._events)
-            yield ended
-            if ended != before:
-                before, moved = ended, loop.time()
-            all_there = all(ended.get(action, 0) >= count for action, count in self._expected.items())
+            counts = await demo.ended(self._client.session, self._events)
+            yield counts
+            if counts != previous:
+                previous, moved = counts, loop.time()
+            all_there = all(counts.get(action, 0) >= count for action, count in self._expected.items())
             if all_there and not await demo.any_open(self._client.session, self._left):
                 return
             if loop.time() - moved > STUCK:
@@ -104,10 +104,10 @@ class DemoRun:
 
     async def report(self) -> dict[str, Any]:
         """Let a last action make a report of the results."""
-        found: dict[str, list[Any]] = {COMMITS: [], "git.weigh": [], "git.read_documents": []}
+        results: dict[str, list[Any]] = {COMMITS: [], "git.weigh": [], "git.read_documents": []}
         for action, result in await demo.results(self._client.session, self._events):
-            found[action].append(orjson.loads(result))
-        commits, large, documents = found.values()
+            results[action].append(orjson.loads(result))
+        commits, large, documents = results.values()
         id = await self._client.start(
             "git.report", {"commits": commits, "large": large, "documents": documents}
         )
@@ -126,8 +126,8 @@ class DemoRun:
         return Figures(
             actions=actions,
             matches=await demo.matches(session, self._events),
-            executions=sum(one.ran for one in actions),
-            took=max(one.ended for one in actions) - min(one.begun for one in actions),
+            executions=sum(action.ran for action in actions),
+            took=max(action.ended for action in actions) - min(action.begun for action in actions),
             largest=largest.execution_id if largest else None,
             event=largest.event_id if largest else self._events[0],
         )

@@ -44,13 +44,13 @@ class Definitions(DefaultFilter):
         return path.endswith(SUFFIXES) and super().__call__(change, path)
 
 
-async def reload_changes(local: LocalInstallation, modules: Sequence[str], asked: asyncio.Event) -> None:
+async def reload_changes(local: LocalInstallation, modules: Sequence[str], stop: asyncio.Event) -> None:
     """Take over what the modules define whenever a file of theirs is saved, until it is asked to stop. What is wrong is
     said, and the last good definitions stay."""
     logging.getLogger("watchfiles").setLevel(logging.WARNING)
     sys.dont_write_bytecode = True  # two saves within a second would otherwise look alike
     folders = folders_of(modules)
-    async for saved in awatch(*folders, watch_filter=Definitions(), stop_event=asked, debounce=300, step=50):
+    async for saved in awatch(*folders, watch_filter=Definitions(), stop_event=stop, debounce=300, step=50):
         await take_over(local, modules, folders, sorted({Path(path).name for _, path in saved}))
 
 
@@ -64,11 +64,11 @@ async def take_over(
         complain(error)
         err.print("[yellow]kept[/yellow]   the last good definitions; save again once it is mended")
         return
-    said = (
+    summary = (
         ", ".join(f"{change.kind} {change.ref} {change.what}" for change in changed)
         or "no definition changed"
     )
-    err.print(f"[green]taken[/green]  {escape(', '.join(saved))}: {escape(said)}", highlight=False)
+    err.print(f"[green]taken[/green]  {escape(', '.join(saved))}: {escape(summary)}", highlight=False)
     print_faults(likely_typos(definitions), err)
 
 
@@ -78,44 +78,44 @@ async def print_executions(local: LocalInstallation) -> None:
     try:
         session = database.session()
         async for id in _ended(session):
-            found = await described(session, id)
-            if found is not None:
-                err.print(line_of(found), highlight=False)
+            execution = await described(session, id)
+            if execution is not None:
+                err.print(line_of(execution), highlight=False)
     finally:
         await database.close()
 
 
 async def _ended(session: Session) -> AsyncIterator[UUID]:
-    at, told = datetime.now(UTC), dict[UUID, datetime]()
+    at, announced = datetime.now(UTC), dict[UUID, datetime]()
     while True:
         await asyncio.sleep(PAUSE)
         moves = await changes.after(session, at - OVERLAP, MOST)
         for move in moves:
-            if move.new in FINAL and move.id not in told:
+            if move.new in FINAL and move.id not in announced:
                 yield move.id
-                told[move.id] = move.at
+                announced[move.id] = move.at
         at = max([at, *(move.at for move in moves)])
-        told = {id: ended for id, ended in told.items() if ended > at - 2 * OVERLAP}
+        announced = {id: ended_at for id, ended_at in announced.items() if ended_at > at - 2 * OVERLAP}
 
 
-def line_of(found: dict[str, Any]) -> str:
+def line_of(execution: dict[str, Any]) -> str:
     """Return one line: the start, the action, the outcome, the duration, and the result or the first line of the
     error."""
-    began, ended, status = found["created_at"], found["finished_at"], found["status"]
-    indent = "  " if found["parent"] else ""
-    what = f"{indent}{found['action']}" + (f" ({found['task']})" if found["task"] else "")
+    began, finished, status = execution["created_at"], execution["finished_at"], execution["status"]
+    indent = "  " if execution["parent"] else ""
+    title = f"{indent}{execution['action']}" + (f" ({execution['task']})" if execution["task"] else "")
     style = STYLES.get(status, "")
     end = f"[{style}]{status}[/{style}]" if style else status
-    took = span(ended - began)
+    duration = span(finished - began)
     clock = began.astimezone().strftime("%H:%M:%S")
-    return f"[dim]{clock}[/dim] {escape(what)}  {end} in {took}  {escape(_came_of(found))}  [dim]{found['id']}[/dim]"
+    return f"[dim]{clock}[/dim] {escape(title)}  {end} in {duration}  {escape(_came_of(execution))}  [dim]{execution['id']}[/dim]"
 
 
-def _came_of(found: dict[str, Any]) -> str:
-    error = found.get("error")
+def _came_of(execution: dict[str, Any]) -> str:
+    error = execution.get("error")
     if isinstance(error, dict):
         message = str(error.get("message") or "").strip().split("\n", 1)[0]
         text = f"{error.get('type')}: {message}"
     else:
-        text = orjson.dumps(found.get("result")).decode()
+        text = orjson.dumps(execution.get("result")).decode()
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."

@@ -49,12 +49,12 @@ def replay(
     async def work(session: Session) -> Replayed:
         return await durable_replay.replay(session, id, definitions)
 
-    found = with_session(work)
+    outcome = with_session(work)
     if json:
-        json_line({"id": id, "fits": found.fits, "says": found.says})
+        json_line({"id": id, "fits": outcome.fits, "says": outcome.says})
     else:
-        out.print(f"{'It fits' if found.fits else 'It does not fit'}: {found.says}.", markup=False)
-    if not found.fits:
+        out.print(f"{'It fits' if outcome.fits else 'It does not fit'}: {outcome.says}.", markup=False)
+    if not outcome.fits:
         raise typer.Exit(1)
 
 

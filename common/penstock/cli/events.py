@@ -44,9 +44,9 @@ def publish(
     json: Json = False,
 ) -> None:
     """Publish an event."""
-    given = parse_params(payload or [])
+    body = parse_params(payload or [])
 
-    id = by_either(lambda client: client.publish(trigger, given, key=key, tenant=tenant))
+    id = by_either(lambda client: client.publish(trigger, body, key=key, tenant=tenant))
     if json:
         json_line({"id": id})
     else:
@@ -71,7 +71,7 @@ def events(
     json: Json = False,
 ) -> None:
     """List the newest events, and how many rules matched each."""
-    chosen = EventFilter(
+    event_filter = EventFilter(
         trigger=trigger,
         tenant=tenant,
         source=source,
@@ -81,7 +81,7 @@ def events(
         key=key,
     )
 
-    rows = with_session(lambda session: event_rules.listed(session, chosen, before=before, limit=limit))
+    rows = with_session(lambda session: event_rules.listed(session, event_filter, before=before, limit=limit))
     if json:
         for row in rows:
             json_line(row)
@@ -117,9 +117,9 @@ def show(
     it and why the others did not."""
 
     async def work(session: Session) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
-        found = await described(session, id)
-        if found is not None:
-            return found, []
+        execution = await described(session, id)
+        if execution is not None:
+            return execution, []
         event = await event_rules.described(session, id)
         if event is None:
             raise NotFound(f"no execution and no event {id}", hint="`penstock executions` lists the newest.")
@@ -130,18 +130,18 @@ def show(
         drawn = over_http(lambda client: client.get_json(f"/executions/{id}/graph", **{"as": notation}))
         out.print(drawn, markup=False)
         return
-    found, verdicts = read(work, lambda client: described_over_http(client, id))
-    assert found is not None
+    record, verdicts = read(work, lambda client: described_over_http(client, id))
+    assert record is not None
     if dot or mermaid:
-        _draw(found, to_dot if dot else to_mermaid)
+        _draw(record, to_dot if dot else to_mermaid)
     elif json:
-        json_line({**found, "rules": verdicts} if "trigger" in found else plain(found))
-    elif "trigger" in found:
-        shown = {name: value for name, value in found.items() if name != "payload"}
-        shown["awaited"] = found["awaited"] or None  # that no workflow waits for it is the ordinary case
-        fields({"event" if name == "id" else name: value for name, value in shown.items()})
+        json_line({**record, "rules": verdicts} if "trigger" in record else plain(record))
+    elif "trigger" in record:
+        details = {name: value for name, value in record.items() if name != "payload"}
+        details["awaited"] = record["awaited"] or None  # that no workflow waits for it is the ordinary case
+        fields({"event" if name == "id" else name: value for name, value in details.items()})
         out.print("[dim]payload[/dim]")
-        out.print_json(orjson.dumps(found["payload"]).decode())
+        out.print_json(orjson.dumps(record["payload"]).decode())
         out.print()
         table(
             ["rule", "verdict", "why", "execution"],
@@ -149,13 +149,15 @@ def show(
             empty="No rule listens to this trigger.",
         )
     else:
-        print_execution(found)
+        print_execution(record)
 
 
-def _draw(found: dict[str, Any], draw: Callable[[Graph, Mapping[str, str]], str]) -> None:
-    if found.get("graph") is None:
-        raise InvalidInput(f"{found['id']} is no run of a workflow", hint="Only those have a graph to draw.")
-    out.print(draw(found["graph"], {task.name: task.status for task in found["tasks"]}), markup=False)
+def _draw(execution: dict[str, Any], draw: Callable[[Graph, Mapping[str, str]], str]) -> None:
+    if execution.get("graph") is None:
+        raise InvalidInput(
+            f"{execution['id']} is no run of a workflow", hint="Only those have a graph to draw."
+        )
+    out.print(draw(execution["graph"], {task.name: task.status for task in execution["tasks"]}), markup=False)
 
 
 def add_to(app: typer.Typer) -> None:

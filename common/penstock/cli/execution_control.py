@@ -97,17 +97,17 @@ def rerun(
         raise InvalidInput("--from names a task of one run", hint="Name the run, or use --from-failed.")
 
     async def work(client: Client) -> list[Outcome]:
-        found = executions.rerun(
+        stream = executions.rerun(
             client, chosen, by=by, reason=reason, from_failed=from_failed, dry_run=dry_run
         )
-        return [one async for one in found]
+        return [outcome async for outcome in stream]
 
-    said = "would be run once more" if dry_run else "requested once more"
+    outcome_text = "would be run once more" if dry_run else "requested once more"
     outcomes = done(
         work,
         lambda client: client.rerun_chosen(chosen, reason=reason, from_failed=from_failed, dry_run=dry_run),
     )
-    bulk_output.show(outcomes, said, each=False, json=json)
+    bulk_output.show(outcomes, outcome_text, each=False, json=json)
 
 
 def _rerun_one(
@@ -122,9 +122,9 @@ def _rerun_one(
         out.print(f"Execution {new} is requested. See it with: penstock show {new}")
 
 
-def _say_which(named: bool, chosen: ExecutionFilter, every: bool, dry_run: bool) -> None:
+def _say_which(named: bool, filters: ExecutionFilter, every: bool, dry_run: bool) -> None:
     """Raises InvalidInput unless it is said which, in one way."""
-    filtered = chosen != ExecutionFilter() or every
+    filtered = filters != ExecutionFilter() or every
     if named and (filtered or dry_run):
         raise InvalidInput("they are named, and chosen by options, too", hint="Do one of the two.")
     if not named and not filtered:

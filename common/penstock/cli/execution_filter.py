@@ -56,9 +56,9 @@ def executions(
     key: Key = None,
 ) -> ExecutionFilter:
     """Return the filter that these options describe. Raises InvalidInput."""
-    for one in status or ():
-        if one not in STATUSES:
-            raise InvalidInput(f"there is no status {one!r}", hint=f"There are: {', '.join(STATUSES)}.")
+    for value in status or ():
+        if value not in STATUSES:
+            raise InvalidInput(f"there is no status {value!r}", hint=f"There are: {', '.join(STATUSES)}.")
     return ExecutionFilter(
         status=status or None,
         action=action,
@@ -78,32 +78,32 @@ def choosing(command: Callable[..., None]) -> Callable[..., None]:
     own = inspect.signature(command, eval_str=True)
 
     @wraps(command)
-    def chosen_by_options(**given: Any) -> None:
-        chosen = executions(**{name: given.pop(name) for name in options})
-        command(chosen=chosen, **given)
+    def chosen_by_options(**values: Any) -> None:
+        filters = executions(**{name: values.pop(name) for name in options})
+        command(chosen=filters, **values)
 
     parameters = [
-        one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        option.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         for parameter in own.parameters.values()
-        for one in (options.values() if parameter.name == "chosen" else [parameter])
+        for option in (options.values() if parameter.name == "chosen" else [parameter])
     ]
     chosen_by_options.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    chosen_by_options.__annotations__ = {one.name: one.annotation for one in parameters}
+    chosen_by_options.__annotations__ = {option.name: option.annotation for option in parameters}
     return chosen_by_options
 
 
-def instant(option: str, given: str | None) -> datetime | None:
+def instant(option: str, text: str | None) -> datetime | None:
     """`1h` (ago) or ISO text as an instant. Raises InvalidInput."""
-    if given is None:
+    if text is None:
         return None
     try:
-        return datetime.now(UTC) - timedelta(seconds=seconds(given))
+        return datetime.now(UTC) - timedelta(seconds=seconds(text))
     except ValueError:
         pass
     try:
-        at = datetime.fromisoformat(given)
+        at = datetime.fromisoformat(text)
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise InvalidInput(
-            f"{option}: {given!r} is neither a time nor how long ago it was", hint=f"Write it so: {_TIME}."
+            f"{option}: {text!r} is neither a time nor how long ago it was", hint=f"Write it so: {_TIME}."
         ) from None

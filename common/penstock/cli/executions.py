@@ -68,58 +68,58 @@ def _took(created: datetime, finished: datetime | None) -> timedelta | None:
     return finished - created if finished else None
 
 
-def _progress(said: Mapping[str, Any] | None) -> str | None:
-    return None if said is None else f"{said['done']:.0%} {said['text']} ({age(said['at'])})"
+def _progress(progress: Mapping[str, Any] | None) -> str | None:
+    return None if progress is None else f"{progress['done']:.0%} {progress['text']} ({age(progress['at'])})"
 
 
-def print_execution(found: dict[str, Any]) -> None:
+def print_execution(execution: dict[str, Any]) -> None:
     """One execution, for people: what it is and how it went; what has its ordinary value is left out."""
-    ended = found["finished_at"]
+    finished_at = execution["finished_at"]
     fields(
         {
-            "execution": found["id"],
-            "action": found["action"],
-            "namespace": found["namespace"],
-            "status": found["status"],
-            "reason": found["reason"],
-            "queue": None if ended else found["queue"],
-            "parent": found["parent"],
-            "task": found["task"],
-            "item": found["item"] if found["item"] >= 0 else None,
-            "priority": found["priority"] or None,
-            "created": found["created_at"],
-            "not before": None if ended else found["not_before"],
-            "finished": ended,
-            "took": _took(found["created_at"], ended),
-            "waited": None if found["waited"] is None else timedelta(seconds=found["waited"]),
-            "ran": None if found["ran"] is None else timedelta(seconds=found["ran"]),
-            "progress": _progress(found["progress"]),
-            "attempt": found["attempt"] or None,
-            "lost by workers": found["recoveries"] or None,
-            "origin": found["origin"],
-            "trace": found["trace"] and (found["trace"]["url"] or found["trace"]["id"]),
-            "options": found["options"],
+            "execution": execution["id"],
+            "action": execution["action"],
+            "namespace": execution["namespace"],
+            "status": execution["status"],
+            "reason": execution["reason"],
+            "queue": None if finished_at else execution["queue"],
+            "parent": execution["parent"],
+            "task": execution["task"],
+            "item": execution["item"] if execution["item"] >= 0 else None,
+            "priority": execution["priority"] or None,
+            "created": execution["created_at"],
+            "not before": None if finished_at else execution["not_before"],
+            "finished": finished_at,
+            "took": _took(execution["created_at"], finished_at),
+            "waited": None if execution["waited"] is None else timedelta(seconds=execution["waited"]),
+            "ran": None if execution["ran"] is None else timedelta(seconds=execution["ran"]),
+            "progress": _progress(execution["progress"]),
+            "attempt": execution["attempt"] or None,
+            "lost by workers": execution["recoveries"] or None,
+            "origin": execution["origin"],
+            "trace": execution["trace"] and (execution["trace"]["url"] or execution["trace"]["id"]),
+            "options": execution["options"],
         }
     )
     out.print("[dim]parameters[/dim]")
-    out.print_json(orjson.dumps(found["params"]).decode())
-    if found["status"] == COMPLETED:
+    out.print_json(orjson.dumps(execution["params"]).decode())
+    if execution["status"] == COMPLETED:
         out.print("[dim]result[/dim]")
-        out.print_json(orjson.dumps(found["result"]).decode())
-    if error := found["error"]:
+        out.print_json(orjson.dumps(execution["result"]).decode())
+    if error := execution["error"]:
         out.print(f"[red]{escape(str(error.get('type')))}[/red]: {escape(str(error.get('message')))}")
         if error.get("traceback"):
             out.print(error["traceback"].rstrip(), style="dim", markup=False, highlight=False)
-    if found["tasks"]:
+    if execution["tasks"]:
         out.print()
-        print_tree(found["tasks"], found["created_at"])
-    if found.get("steps"):
+        print_tree(execution["tasks"], execution["created_at"])
+    if execution.get("steps"):
         out.print()
-        print_steps(found["steps"], found["state"])
-    if found["told"]:
+        print_steps(execution["steps"], execution["state"])
+    if execution["told"]:
         out.print()
-        print_sent_commands(found["told"])
-    if found["attempts"]:
+        print_sent_commands(execution["told"])
+    if execution["attempts"]:
         out.print()
         table(
             ["try", "outcome", "worker", "started", "took", "error"],
@@ -132,7 +132,7 @@ def print_execution(found: dict[str, Any]) -> None:
                     a["duration"],
                     (a["error"] or {}).get("message"),
                 )
-                for a in found["attempts"]
+                for a in execution["attempts"]
             ],
         )
 

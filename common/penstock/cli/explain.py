@@ -23,10 +23,10 @@ def explain(
     """Explain the meaning of an error and its remedy."""
     from penstock.language.options import did_you_mean
 
-    known = {name: one for name, one in vars(errors).items() if _is_error(one)}
-    if error not in known:
-        raise NotFound(f"there is no error {error!r}", hint=did_you_mean(error, known))
-    kind = known[error]
+    error_classes = {name: value for name, value in vars(errors).items() if _is_error(value)}
+    if error not in error_classes:
+        raise NotFound(f"there is no error {error!r}", hint=did_you_mean(error, error_classes))
+    kind = error_classes[error]
     meaning = " ".join(inspect.cleandoc(kind.__doc__ or "").split())
     text = TEXTS[error]
     why, do = (_LINK.sub(r'"\1" (in the documentation)', part) for part in (text.why, text.do))
@@ -37,8 +37,8 @@ def explain(
         )
         return
     _print(f"{error}: {meaning}", "", f"Why: {why}", "", f"What to do: {do}")
-    shown = "An example, which raises it:" if text.code else "It may say:"
-    _print("", shown, "", *(f"    {line}".rstrip() for line in (text.code or text.said).splitlines()))
+    heading = "An example, which raises it:" if text.code else "It may say:"
+    _print("", heading, "", *(f"    {line}".rstrip() for line in (text.code or text.said).splitlines()))
 
 
 def _print(*lines: str) -> None:
@@ -46,8 +46,8 @@ def _print(*lines: str) -> None:
         out.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def _is_error(one: object) -> bool:
-    return isinstance(one, type) and issubclass(one, PenstockError)
+def _is_error(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, PenstockError)
 
 
 def add_to(app: typer.Typer) -> None:

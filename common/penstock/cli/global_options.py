@@ -16,8 +16,8 @@ ON_THIS_MACHINE = (
 """Commands that are about servers themselves, or need none: PENSTOCK_SERVER says nothing to them."""
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         print_version()
         raise typer.Exit
 

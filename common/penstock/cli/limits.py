@@ -83,13 +83,13 @@ def set_(
         "max": max, "scope": scope, "by": by or None, "rate": rate, "burst": burst, "when_full": when_full,
         "max_waiting": max_waiting, "fair": fair or None, "while_waiting": while_waiting,
     }  # fmt: skip
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    given |= {name.replace("-", "_"): None for name in unset or ()}
+    changes: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    changes |= {name.replace("-", "_"): None for name in unset or ()}
 
     async def work(client: Client) -> LimitInForce:
-        return await client.limits.set(ref, **given)
+        return await client.limits.set(ref, **changes)
 
-    row = done(work, lambda client: client.limits.set(ref, **given))
+    row = done(work, lambda client: client.limits.set(ref, **changes))
     if json:
         json_line(_plain(row))
         return

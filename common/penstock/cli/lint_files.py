@@ -40,20 +40,22 @@ def lint(
 ) -> None:
     """Say all that is wrong with definitions, without a database. Exit code 1 if something is. Python files are run, as they
     are when they are applied."""
-    looked = [loading.lint(one) for one in source]
+    looked = [loading.lint(name) for name in source]
     whole, faults = loading.joined([definitions for definitions, _ in looked])
-    faults = [fault for _, found in looked for fault in found] + faults
+    faults = [fault for _, reported in looked for fault in reported] + faults
     if not faults and not alone:  # what is missing may be what could not be read
         faults = loading.check(whole, load().executors)
     faults += _nondeterminism(whole)
-    found = [*faults, *likely_typos(whole)]
+    reported = [*faults, *likely_typos(whole)]
     if json:
-        for fault in found:
+        for fault in reported:
             json_line(asdict(fault))
     else:
-        print_faults(found, out)
-        said = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
-        out.print(f"[red]{said}[/red]" if faults else f"[green]no fault[/green] in {len(whole)} definitions")
+        print_faults(reported, out)
+        summary = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+        out.print(
+            f"[red]{summary}[/red]" if faults else f"[green]no fault[/green] in {len(whole)} definitions"
+        )
     if faults:
         raise typer.Exit(1)
 
@@ -69,17 +71,17 @@ def print_faults(faults: Iterable[Fault], to: Console) -> None:
 def _nondeterminism(definitions: Definitions) -> list[Fault]:
     """Return the faults of durable functions that read the world outside of their steps."""
     functions = [
-        one.function for one in definitions.actions.values() if one.durable and one.function is not None
+        item.function for item in definitions.actions.values() if item.durable and item.function is not None
     ]
     return [
         Fault(
-            f"{one.call} may give something else when the run goes on",
-            one.file,
-            one.line,
-            f"Use {one.instead}.",
+            f"{item.call} may give something else when the run goes on",
+            item.file,
+            item.line,
+            f"Use {item.instead}.",
         )
         for function in functions
-        for one in nondeterminism(function)
+        for item in nondeterminism(function)
     ]
 
 

@@ -43,10 +43,10 @@ async def _print_lines(session: Session, id: UUID, follow: bool, json: bool) -> 
     last: dict[UUID, tuple[int, int]] = {}
     names: dict[UUID, str] = {}
     while True:
-        found = await store.find(session, [id])
-        if not found:
+        rows = await store.find(session, [id])
+        if not rows:
             raise NotFound(f"no execution {id}", hint="`penstock executions` lists the newest.")
-        last_look = not follow or await log_lines.are_all_there(session, found[0].finished_at)
+        last_look = not follow or await log_lines.are_all_there(session, rows[0].finished_at)
         names = await names_inside(session, id)
         for execution in names:
             last.setdefault(execution, (0, -1))
@@ -63,13 +63,13 @@ async def _print_lines(session: Session, id: UUID, follow: bool, json: bool) -> 
 
 async def _print_over_http(client: HttpClient, id: UUID, follow: bool, json: bool) -> int:
     """Print the lines of an execution over HTTP. The lines of its tasks are read by their own ids."""
-    count, after = 0, None
+    count, cursor = 0, None
     while True:
-        lines, after, ended = await client.log_lines(id, after)
+        lines, cursor, finished = await client.log_lines(id, cursor)
         for line in lines:
             _print("", id, line, json)
         count += len(lines)
-        if ended or (not lines and not follow):
+        if finished or (not lines and not follow):
             return count
         if not lines:
             await asyncio.sleep(0.5)

@@ -42,10 +42,10 @@ def _asking(of_session: OfSession, of_server: OfServer) -> Complete:
         from penstock.cli.server import chosen_server, read
         from penstock.client.installation import can_be_asked
 
-        given = ctx.find_root().params
+        options = ctx.find_root().params
         with contextlib.suppress(Exception), contextlib.redirect_stderr(io.StringIO()):
             _end_after(PATIENCE)
-            SERVER.set((given.get("server"), given.get("profile")))
+            SERVER.set((options.get("server"), options.get("profile")))
             if chosen_server() is not None or can_be_asked():
                 return read(of_session, of_server)
         return []
@@ -138,7 +138,7 @@ async def _schedules_of(client: HttpClient) -> Offered:
 
 
 def _named(processes: Sequence[Process]) -> Offered:
-    return [(one.name, one.state) for one in processes if one.kind == "worker"]
+    return [(process.name, process.state) for process in processes if process.kind == "worker"]
 
 
 async def _workers(session: Session) -> Offered:
@@ -192,11 +192,11 @@ route_patterns = _asking(_patterns, _patterns_of)
 
 def routes_by_commas(ctx: typer.Context, incomplete: str) -> Offered:
     """Routes, after those that are there: `gpu,lo` may become `gpu,local`."""
-    before = incomplete.rpartition(",")[0]
-    named = before.split(",")
+    prefix = incomplete.rpartition(",")[0]
+    named = prefix.split(",")
     return [
-        (",".join([*([before] if before else []), name]), said)
-        for name, said in routes(ctx)
+        (",".join([*([prefix] if prefix else []), name]), description)
+        for name, description in routes(ctx)
         if name not in named
     ]
 

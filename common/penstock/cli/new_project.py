@@ -65,8 +65,8 @@ def new(
     lines[f"penstock dev -m {source}"] = "it runs; README.md says what to type next"
     width = max(map(len, lines))
     for line, why in lines.items():
-        said = f"    {line:{width}}    [dim]# {why}[/dim]" if why else f"    {line}"
-        out.print(said, highlight=False)
+        command_line = f"    {line:{width}}    [dim]# {why}[/dim]" if why else f"    {line}"
+        out.print(command_line, highlight=False)
 
 
 def _write(file: Path, text: str) -> None:

@@ -53,33 +53,39 @@ def repair(
     json: Json = False,
 ) -> None:
     """Mend what `check` finds, where there is a mend that does no harm. Exit code 1 while something is violated."""
-    found = with_parts(
+    findings = with_parts(
         lambda parts: repairs.repair(parts.database.session(), parts.publisher, apply=apply, only=only or ())
     )
     if json:
-        for one in found:
-            json_line(asdict(one))
+        for finding in findings:
+            json_line(asdict(finding))
     else:
         table(
             ["", "invariant", "violations", "mended", "what to do"],
             [
-                (one.state, f"{one.name}: {one.says}", ", ".join(one.violations[:5]), one.mended, one.does)
-                for one in found
+                (
+                    finding.state,
+                    f"{finding.name}: {finding.says}",
+                    ", ".join(finding.violations[:5]),
+                    finding.mended,
+                    finding.does,
+                )
+                for finding in findings
             ],
             empty="Nothing is violated: there is nothing to mend.",
         )
-    if any(one.state == "proposed" for one in found):
+    if any(finding.state == "proposed" for finding in findings):
         err.print("Nothing was changed. Do it with: penstock repair --apply")
-    if any(one.violations for one in found):
+    if any(finding.violations for finding in findings):
         raise typer.Exit(1)
 
 
 @workers.command("list")
 def list_workers(json: Json = False) -> None:
     """Executors and workers that live, as their heartbeats say."""
-    found = read(processes.all, lambda client: client.workers.all())
+    rows = read(processes.all, lambda client: client.workers.all())
     if json:
-        for process in found:
+        for process in rows:
             json_line(_document(process))
         return
     table(
@@ -95,7 +101,7 @@ def list_workers(json: Json = False) -> None:
                 p.concurrency,
                 f"{span(p.age)} ago",
             )
-            for p in found
+            for p in rows
         ],
         empty="Nobody lives here. Start one with `penstock executor`, `penstock worker` or `penstock dev`.",
     )
@@ -117,10 +123,10 @@ def show(
     json: Json = False,
 ) -> None:
     """One worker: what it serves and runs, and how its task executors do, as its last heartbeat said."""
-    found = read(
+    rows = read(
         lambda session: operate_workers.named(session, name), lambda client: client.workers.named(name)
     )
-    for process in map(_document, found):
+    for process in map(_document, rows):
         if json:
             json_line(process)
             continue

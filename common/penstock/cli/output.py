@@ -93,31 +93,31 @@ def _plain(value: Any) -> Any:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str = "Nothing.") -> None:
     """A table, or one line saying that there is nothing to show."""
-    given = [tuple(row) for row in rows]
-    if not given:
+    values = [tuple(row) for row in rows]
+    if not values:
         out.print(f"[dim]{escape(empty)}[/dim]")
         return
-    print_whole(grid(columns, given))
+    print_whole(grid(columns, values))
 
 
-def print_whole(shown: Table) -> None:
+def print_whole(rendered: Table) -> None:
     """Print a table. Where names, ids and times are too much for the terminal, lines go over its edge: no name is broken."""
     width = out.width
-    out.width = max(width, Measurement.get(out, out.options.update(max_width=ENDLESS), shown).minimum)
-    out.print(shown)
+    out.width = max(width, Measurement.get(out, out.options.update(max_width=ENDLESS), rendered).minimum)
+    out.print(rendered)
     out.width = width
 
 
 def grid(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
     """A table that is not printed yet."""
-    shown = Table(box=None, pad_edge=False, header_style="bold")
+    rendered = Table(box=None, pad_edge=False, header_style="bold")
     for n, column in enumerate(columns):
         values = [row[n] for row in rows]
         whole = any(isinstance(value, WHOLE) for value in values) or all(map(_is_name, values))
-        shown.add_column(column, overflow="fold", no_wrap=whole)
+        rendered.add_column(column, overflow="fold", no_wrap=whole)
     for row in rows:
-        shown.add_row(*map(text, row))
-    return shown
+        rendered.add_row(*map(text, row))
+    return rendered
 
 
 def _is_name(value: Any) -> bool:
@@ -127,13 +127,13 @@ def _is_name(value: Any) -> bool:
 
 def fields(values: Mapping[str, Any]) -> None:
     """Names and values, one a line; what is None is left out."""
-    shown = Table(box=None, pad_edge=False, show_header=False)
-    shown.add_column(style="dim", no_wrap=True)
-    shown.add_column(overflow="fold")
+    rendered = Table(box=None, pad_edge=False, show_header=False)
+    rendered.add_column(style="dim", no_wrap=True)
+    rendered.add_column(overflow="fold")
     for name, value in values.items():
         if value is not None:
-            shown.add_row(name, text(value))
-    out.print(shown)
+            rendered.add_row(name, text(value))
+    out.print(rendered)
 
 
 def text(value: Any) -> str:
@@ -162,8 +162,8 @@ def span(length: timedelta) -> str:
         return f"{max(0.0, seconds) * 1000:.0f} ms"
     if seconds < 9.95:
         return f"{seconds:.1f} s"
-    for unit, size, most in (("s", 1, 100), ("min", 60, 100 * 60), ("h", 3600, 48 * 3600)):
-        if seconds < most:
+    for unit, size, limit in (("s", 1, 100), ("min", 60, 100 * 60), ("h", 3600, 48 * 3600)):
+        if seconds < limit:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds / 86400:.0f} d"
 

@@ -29,9 +29,9 @@ def _shown(poll: store.Poll) -> dict[str, object]:
 @polls.command("list")
 def list_(json: Json = False) -> None:
     """List them, with what the last call of each came to."""
-    found = with_session(store.listed)
+    rows = with_session(store.listed)
     if json:
-        for poll in found:
+        for poll in rows:
             json_line(_shown(poll))
         return
     table(
@@ -47,7 +47,7 @@ def list_(json: Json = False) -> None:
                 poll.failures,
                 poll.error,
             )
-            for poll in found
+            for poll in rows
         ],
         empty="No trigger polls. Put @trigger(every=...) above a function that looks for events.",
     )
@@ -56,13 +56,13 @@ def list_(json: Json = False) -> None:
 @polls.command()
 def show(ref: Ref, json: Json = False) -> None:
     """Show one, with its state."""
-    found = [poll for poll in with_session(store.listed) if poll.trigger == ref]
-    if not found:
+    rows = [poll for poll in with_session(store.listed) if poll.trigger == ref]
+    if not rows:
         raise _missing(ref)
     if json:
-        json_line(_shown(found[0]))
+        json_line(_shown(rows[0]))
         return
-    fields(asdict(found[0]))
+    fields(asdict(rows[0]))
 
 
 def _change(ref: str, done: str, json: bool, *, enabled: bool | None = None) -> None:

@@ -85,8 +85,8 @@ def explain(
                 "named": choice.named is not None,
                 "rule": None if choice.named or rule is None else rule.pattern,
                 "passed_over": [
-                    {"pattern": one.rule.pattern, "route": one.rule.route, "why": one.reason}
-                    for one in choice.rules.passed_over
+                    {"pattern": skipped.rule.pattern, "route": skipped.rule.route, "why": skipped.reason}
+                    for skipped in choice.rules.passed_over
                 ],
                 "workers": workers,
             }

@@ -63,19 +63,22 @@ def rerun(
         raise InvalidInput("it is not said which", hint="Name a rule or --event ID, or say --all.")
 
     async def work(client: Client) -> list[Rerun]:
-        return [one async for one in rule_errors.rerun(client, rule=rule, event=event)]
+        return [result async for result in rule_errors.rerun(client, rule=rule, event=event)]
 
     done = with_client(work)
     if json:
-        for one in done:
-            json_line(one)
+        for result in done:
+            json_line(result)
     else:
         table(
             ["event", "rule", "", "execution", "why"],
-            [(one.event_id, one.rule, one.what, one.execution_id, one.error) for one in done],
+            [
+                (result.event_id, result.rule, result.what, result.execution_id, result.error)
+                for result in done
+            ],
             empty="There is nothing to run again.",
         )
-    if any(one.what in ("failed", "left") for one in done):
+    if any(result.what in ("failed", "left") for result in done):
         raise typer.Exit(1)
 
 

@@ -60,12 +60,12 @@ def run(
     json: Json = False,
 ) -> None:
     """Start an action or workflow. With --wait: exit code 0 when it has completed, 1 when it ended in any other way."""
-    given = parse_params(params or [])
+    parameters = parse_params(params or [])
     secrets = {name: str(value) for name, value in parse_params(secret or []).items()}
 
     async def work(client: Client) -> tuple[UUID, Any]:
         id = await client.start(
-            ref, given, key=key, delay=delay, priority=priority, tenant=tenant, secrets=secrets
+            ref, parameters, key=key, delay=delay, priority=priority, tenant=tenant, secrets=secrets
         )
         if not wait:
             await _warn("it will wait", partial(_why_nothing_happens, client, ref))
@@ -74,7 +74,7 @@ def run(
 
     async def remote(client: HttpClient) -> tuple[UUID, Any]:
         id = await client.start(
-            ref, given, key=key, delay=delay, priority=priority, tenant=tenant, secrets=secrets
+            ref, parameters, key=key, delay=delay, priority=priority, tenant=tenant, secrets=secrets
         )
         if not wait:
             await _warn("it will wait", partial(_why_over_http, client, ref))
@@ -109,9 +109,9 @@ def _goes_on(id: UUID, timeout: float | None) -> ConnectionFailed:
     )
 
 
-async def _warn(what: str, look: Look) -> None:
+async def _warn(subject: str, look: Look) -> None:
     if warning := await look():
-        err.print(f"[yellow]{what}:[/yellow] {escape(warning)}")
+        err.print(f"[yellow]{subject}:[/yellow] {escape(warning)}")
 
 
 async def _why_nothing_happens(client: Client, ref: str) -> str | None:
@@ -122,10 +122,10 @@ async def _why_nothing_happens(client: Client, ref: str) -> str | None:
 
 async def _why_over_http(client: HttpClient, ref: str) -> str | None:
     try:
-        alive, known = await client.workers.all(), await client.get_json(f"/actions/{ref}")
+        alive, action = await client.workers.all(), await client.get_json(f"/actions/{ref}")
     except PenstockError:  # such as NotAllowed: a caller that may start something need not see the workers
         return None
-    return _missing(alive, ref, known["kind"] == "action")
+    return _missing(alive, ref, action["kind"] == "action")
 
 
 def _missing(alive: Sequence[Process], ref: str, is_action: bool) -> str | None:

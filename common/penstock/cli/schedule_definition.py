@@ -54,7 +54,7 @@ def _declare(
     disabled: Annotated[bool, typer.Option("--disabled", help="Made, but not enabled yet.")] = False,
     json: Json = False,
 ) -> None:
-    given: dict[str, Any] = {
+    definition: dict[str, Any] = {
         "action": action, "cron": cron, "every": every, "at": at, "rrule": rrule, "timezone": timezone,
         "params": parse_params(param) if param else None, "context": parse_params(run_context) if run_context else None,
         "overlap": overlap, "jitter": jitter, "starts_at": starts_at, "ends_at": ends_at, "tenant": tenant,
@@ -63,12 +63,12 @@ def _declare(
     }  # fmt: skip
     late = dict(zip(MISSED, (grace, delay, catch_up, at_most, spread), strict=True))
     late["policy"] = missed
-    given["missed"] = {name: value for name, value in late.items() if value is not None} or None
-    given = {name: value for name, value in given.items() if value is not None}
+    definition["missed"] = {name: value for name, value in late.items() if value is not None} or None
+    definition = {name: value for name, value in definition.items() if value is not None}
 
     async def work(client: Client) -> tuple[Change, ScheduleState]:
-        put = client.schedules.create if context.info_name == "create" else client.schedules.update
-        return await put(ref, given), await client.schedules.get(ref)
+        declare = client.schedules.create if context.info_name == "create" else client.schedules.update
+        return await declare(ref, definition), await client.schedules.get(ref)
 
     change, row = with_client(work)
     if json:

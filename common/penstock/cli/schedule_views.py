@@ -96,11 +96,13 @@ def show(ref: Ref, json: Json = False) -> None:
         body = masking.definition("schedule", orjson.loads(row.body))
         return {**shown(row), "since": row.since, "definition": body}
 
-    found = with_session(work)
+    schedule = with_session(work)
     if json:
-        json_line(found)
+        json_line(schedule)
         return
-    table(["", ""], [(k, orjson.dumps(v).decode() if isinstance(v, dict) else v) for k, v in found.items()])
+    table(
+        ["", ""], [(k, orjson.dumps(v).decode() if isinstance(v, dict) else v) for k, v in schedule.items()]
+    )
 
 
 def preview(
@@ -193,16 +195,23 @@ def _seconds(value: float | None) -> str:
 
 def check_health(json: Json = False) -> None:
     """Say what is wrong with schedules, by name. Exit code 1 if something is."""
-    found = with_session(health.troubles)
+    troubles = with_session(health.troubles)
     if json:
-        for one in found:
-            json_line({"kind": one.kind, "schedule": one.schedule, "says": one.says, "hint": one.hint})
+        for trouble in troubles:
+            json_line(
+                {
+                    "kind": trouble.kind,
+                    "schedule": trouble.schedule,
+                    "says": trouble.says,
+                    "hint": trouble.hint,
+                }
+            )
     else:
-        rows = [(one.kind, one.schedule, one.says, one.hint) for one in found]
+        rows = [(trouble.kind, trouble.schedule, trouble.says, trouble.hint) for trouble in troubles]
         table(["", "schedule", "", "what to do"], rows, empty="All schedules are well.")
-    if found:
+    if troubles:
         if not json:
-            err.print(f"[red]{len(found)} things are wrong.[/red]")
+            err.print(f"[red]{len(troubles)} things are wrong.[/red]")
         raise typer.Exit(1)
 
 

@@ -40,7 +40,7 @@ def _with_schedules(work: Callable[[Schedules], Awaitable[Any]]) -> Any:
 def _changed(
     work: Callable[[Schedules], Awaitable[ScheduleState]],
     over_http: Callable[[HttpSchedules], Awaitable[dict[str, Any]]],
-    said: str,
+    state: str,
     json: bool,
 ) -> None:
     async def of_client(client: Client) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def _changed(
         json_line(row)
         return
     due = f" It fires next at {row['next']}." if row["next"] else ""
-    out.print(f"Schedule {row['ref']} is {said}.{due}")
+    out.print(f"Schedule {row['ref']} is {state}.{due}")
 
 
 @app.command()
@@ -126,27 +126,27 @@ def backfill(
         until = datetime.now(UTC) if last is None else _instant(last, zone, "--to")
         return await schedules.backfill(ref, _instant(first, zone, "--from"), until, dry_run=dry_run)
 
-    asked: list[BackfillFire] = _with_schedules(work)
+    fires: list[BackfillFire] = _with_schedules(work)
     if json:
-        for one in asked:
-            json_line({"due": one.due, "was": one.status, "starts": one.starts, "dry_run": dry_run})
+        for fire in fires:
+            json_line({"due": fire.due, "was": fire.status, "starts": fire.starts, "dry_run": dry_run})
         return
     if dry_run:
-        rows = [(one.due, one.status or "", "would start" if one.starts else "stays") for one in asked]
+        rows = [(fire.due, fire.status or "", "would start" if fire.starts else "stays") for fire in fires]
         table(["due (UTC)", "is", ""], rows, empty="No fire falls into this range.")
         return
-    counts = Counter(one.starts for one in asked)
+    counts = Counter(fire.starts for fire in fires)
     out.print(f"{counts[True]} fires started, {counts[False]} were there already.")
     if counts[True]:
         out.print(f"See them with: penstock schedule history {ref}")
 
 
-def _instant(given: str, zone: str, option: str) -> datetime:
+def _instant(text: str, zone: str, option: str) -> datetime:
     try:
-        instant = datetime.fromisoformat(given)
+        instant = datetime.fromisoformat(text)
     except ValueError as error:
         hint = "Write 2030-01-31, 2030-01-31T09:00 or 2030-01-31T09:00:00+01:00."
-        raise InvalidInput(f"{option} {given!r} is not an instant: {error}", hint=hint) from None
+        raise InvalidInput(f"{option} {text!r} is not an instant: {error}", hint=hint) from None
     return instant if instant.tzinfo else instant.replace(tzinfo=find_zone(zone))
 
 

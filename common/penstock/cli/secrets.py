@@ -32,9 +32,9 @@ def set_(
     """Set a secret, or set it anew. What runs already keeps what it was given."""
     if value is None:
         value = _typed() if sys.stdin.isatty() else sys.stdin.read().removesuffix("\n")
-    made = with_session(lambda session: operate.put(session, tenant, name, value, by=ME))
+    saved = with_session(lambda session: operate.put(session, tenant, name, value, by=ME))
     if json:
-        json_line(asdict(made))
+        json_line(asdict(saved))
     else:
         out.print(f"Parameters of tenant {tenant} may say {{{{ secrets.{name} }}}}.")
 

@@ -39,13 +39,13 @@ Wait = Annotated[
 
 def _serve(kind: str, /, *, wait: str | None, **overrides: Any) -> None:
     async def start() -> None:
-        given = {k: v for k, v in overrides.items() if v is not None}
+        values = {k: v for k, v in overrides.items() if v is not None}
         if wait is not None:
-            given["wait"] = parse_duration("--wait", wait)
+            values["wait"] = parse_duration("--wait", wait)
         current = await find_installation()
         if current.database_url is not None:
-            given = {"database_url": current.database_url, **given}
-        settings = load(**given)
+            values = {"database_url": current.database_url, **values}
+        settings = load(**values)
         forget_secrets()
         configure_logging(settings, service=kind)
         stop = stop_on_signals()
@@ -118,25 +118,33 @@ def migrate(
         database = Database(settings, role="migrate")
         try:
             session = database.session()
-            before, missing = await migrations.current(session.fetch), await migrations.missing(session.fetch)
+            version, missing = (
+                await migrations.current(session.fetch),
+                await migrations.missing(session.fetch),
+            )
         finally:
             await database.close()
-        return before, before if check else await migrations.upgrade(settings), missing
+        return version, version if check else await migrations.upgrade(settings), missing
 
-    before, after, missing = run(work())
+    version_before, version_after, missing = run(work())
     if json:
         json_line(
-            {"before": before, "after": after, "missing": missing, "changed": bool(missing) and not check}
+            {
+                "before": version_before,
+                "after": version_after,
+                "missing": missing,
+                "changed": bool(missing) and not check,
+            }
         )
     elif not missing:
-        out.print(f"The schema is up to date ({after}).")
+        out.print(f"The schema is up to date ({version_after}).")
     elif check:
         out.print(
-            f"The schema is at {before or 'nothing'} and lacks {migrations.named(missing)}: run `penstock migrate`."
+            f"The schema is at {version_before or 'nothing'} and lacks {migrations.named(missing)}: run `penstock migrate`."
         )
     else:
         out.print(
-            f"The schema is now at {after} (it was at {before or 'nothing'}): {migrations.named(missing)}."
+            f"The schema is now at {version_after} (it was at {version_before or 'nothing'}): {migrations.named(missing)}."
         )
     if check and missing:
         raise typer.Exit(1)
@@ -185,12 +193,12 @@ def dev(
             if browse and not local.show():
                 err.print("[dim]there is no browser here: open the address in one[/dim]")
             err.print("[dim]stop with Ctrl-C; in another terminal: penstock executions[/dim]")
-            asked = stop_on_signals().asked
+            stop_event = stop_on_signals().asked
             beside = [asyncio.create_task(print_executions(local))]
             if modules and reload:
-                beside.append(asyncio.create_task(reload_changes(local, modules, asked)))
+                beside.append(asyncio.create_task(reload_changes(local, modules, stop_event)))
             try:
-                await local.until(asked)
+                await local.until(stop_event)
             finally:
                 for task in beside:
                     task.cancel()

@@ -29,39 +29,39 @@ async def described_over_http(client: HttpClient, id: UUID) -> tuple[dict[str, A
     return {**event, "created_at": datetime.fromisoformat(event["created_at"])}, event.pop("rules")
 
 
-def _execution(found: dict[str, Any]) -> dict[str, Any]:
-    instants = {name: _instant(found[name]) for name in INSTANTS}
+def _execution(execution: dict[str, Any]) -> dict[str, Any]:
+    instants = {name: _instant(execution[name]) for name in INSTANTS}
     attempts = [
         {
-            **one,
-            "started_at": _instant(one["started_at"]),
-            "ended_at": _instant(one["ended_at"]),
-            "duration": None if one["duration"] is None else timedelta(seconds=one["duration"]),
+            **entry,
+            "started_at": _instant(entry["started_at"]),
+            "ended_at": _instant(entry["ended_at"]),
+            "duration": None if entry["duration"] is None else timedelta(seconds=entry["duration"]),
         }
-        for one in found["attempts"]
+        for entry in execution["attempts"]
     ]
-    told = [
-        {**one, "created_at": _instant(one["created_at"]), "obeyed_at": _instant(one["obeyed_at"])}
-        for one in found["told"]
+    commands = [
+        {**entry, "created_at": _instant(entry["created_at"]), "obeyed_at": _instant(entry["obeyed_at"])}
+        for entry in execution["told"]
     ]
-    item = -1 if found["item"] is None else found["item"]
-    tasks = [_task(task) for task in found["tasks"]]
+    item = -1 if execution["item"] is None else execution["item"]
+    tasks = [_task(task) for task in execution["tasks"]]
     return {
-        **found,
+        **execution,
         **instants,
         "item": item,
         "attempts": attempts,
-        "told": told,
+        "told": commands,
         "tasks": tasks,
-        "graph": found if tasks else None,
+        "graph": execution if tasks else None,
     }
 
 
-def _task(found: dict[str, Any]) -> TaskProgress:
-    given = {name: value for name, value in found.items() if name != "tasks"}
-    begun, ended = _instant(given.pop("begun")), _instant(given.pop("ended"))
-    inside = [_task(task) for task in found["tasks"]]
-    return TaskProgress(**given, begun=begun, ended=ended, inside=inside)
+def _task(node: dict[str, Any]) -> TaskProgress:
+    fields = {name: value for name, value in node.items() if name != "tasks"}
+    began, finished = _instant(fields.pop("begun")), _instant(fields.pop("ended"))
+    inside = [_task(task) for task in node["tasks"]]
+    return TaskProgress(**fields, begun=began, ended=finished, inside=inside)
 
 
 def _instant(value: str | None) -> datetime | None:

@@ -36,7 +36,7 @@ def set_(
     json: Json = False,
 ) -> None:
     """Have a program called, or change how. One that was disabled is called again from now on."""
-    made, fresh = with_session(
+    subscription, fresh = with_session(
         lambda session: operate.put(
             session,
             name,
@@ -51,12 +51,12 @@ def set_(
         )
     )
     if json:
-        json_line({**asdict(made), "secret": fresh})
+        json_line({**asdict(subscription), "secret": fresh})
         return
     if fresh is not None:
         err.print("[dim]Calls are signed with this secret, which is shown once:[/dim]")
         out.print(fresh)
-    err.print(f"{made.url} is called when an execution becomes {', '.join(made.statuses)}.")
+    err.print(f"{subscription.url} is called when an execution becomes {', '.join(subscription.statuses)}.")
 
 
 @subscriptions.command("list")
@@ -77,9 +77,9 @@ def list_(json: Json = False) -> None:
 @subscriptions.command()
 def enable(name: Name, json: Json = False) -> None:
     """Call one again that was disabled. What happened meanwhile is not told."""
-    made = with_session(lambda session: operate.enable(session, name))
+    subscription = with_session(lambda session: operate.enable(session, name))
     if json:
-        json_line(asdict(made))
+        json_line(asdict(subscription))
     else:
         out.print(f"Subscription {name} is enabled.")
 

@@ -39,15 +39,15 @@ def create(
 ) -> None:
     """Make a token. It is printed once, and kept nowhere."""
     seconds = _lifetime(expires)
-    made, secret = with_session(
+    token, secret = with_session(
         lambda session: access.create_token(
             session, name, scope or [access.READ], tenants=tenant or (), seconds=seconds, by=ME
         )
     )
     if json:
-        json_line({**asdict(made), "secret": secret})
+        json_line({**asdict(token), "secret": secret})
         return
-    _show(made, secret)
+    _show(token, secret)
 
 
 @tokens.command()

@@ -35,8 +35,8 @@ def top(
         watch, stale = ActivityWatch(), (await find_installation()).stale_threshold
 
         async def look() -> Overview:
-            seen = await watch.look(lambda: nullcontext(session), stale)
-            return summed_up(seen, await newest_failures(session))
+            activity = await watch.look(lambda: nullcontext(session), stale)
+            return summed_up(activity, await newest_failures(session))
 
         await _shown(look, once, every, json)
 
@@ -56,26 +56,27 @@ async def _shown(look: Callable[[], Awaitable[Overview]], once: bool, every: flo
                 live.update(_drawn(await look()), refresh=True)
 
 
-def _document(seen: Overview) -> dict[str, Any]:
+def _document(overview: Overview) -> dict[str, Any]:
     """Return the JSON of the API's `/overview`, without the task executors of heartbeats."""
     processes = [
-        {name: value for name, value in asdict(one).items() if name not in ("labels", "executors")}
-        for one in seen.processes
+        {name: value for name, value in asdict(process).items() if name not in ("labels", "executors")}
+        for process in overview.processes
     ]
-    return {**asdict(seen), "processes": processes}
+    return {**asdict(overview), "processes": processes}
 
 
-def _drawn(seen: Overview) -> Group:
-    last = seen.lately
+def _drawn(overview: Overview) -> Group:
+    last = overview.lately
     figures = [(f"{last.rate:,.1f}/s", last.ended, last.failed, _took(last.p50), _took(last.p95))]
     waiting = [
-        (CAUSES[one.cause][0], CAUSES[one.cause][1], one.count, age(one.oldest)) for one in seen.standing
+        (CAUSES[group.cause][0], CAUSES[group.cause][1], group.count, age(group.oldest))
+        for group in overview.standing
     ]
     living = [
         (p.name, p.kind, p.state, p.routes, p.held, p.concurrency, f"{span(p.age)} ago")
-        for p in seen.processes
+        for p in overview.processes
     ]
-    failed = [(f.status, f.action, f.id, age(f.finished_at)) for f in seen.failures]
+    failed = [(f.status, f.action, f.id, age(f.finished_at)) for f in overview.failures]
     return Group(
         grid(["ends", "last minute", "ended badly", "p50", "p95"], figures),
         "",

@@ -38,24 +38,26 @@ def test(
 ) -> None:
     """Try a rule or an expression on a payload, with nothing running. Exit code 1 if it fails; a rule that does not match
     has not failed."""
-    given = parse_params(payload or [])
+    values = parse_params(payload or [])
     with hidden_secrets():
-        known = load_all(",".join(module or []))
+        definitions = load_all(",".join(module or []))
     is_rule = is_ref(target) and target.partition(".")[0] not in ("payload", "event")
     if is_rule:
-        _try_rule(target, given, known, json)
+        _try_rule(target, values, definitions, json)
     else:
-        event = event_namespace(SimulatedEvent("test.event"), given)
-        value = evaluate(target, event=event, payload=given)
+        event = event_namespace(SimulatedEvent("test.event"), values)
+        value = evaluate(target, event=event, payload=values)
         json_line({"value": value}) if json else out.print_json(orjson.dumps(value, default=str).decode())
 
 
-def _try_rule(ref: str, payload: dict[str, Any], known: Definitions, json: bool) -> None:
-    rule = known.rules.get(ref)
+def _try_rule(ref: str, payload: dict[str, Any], definitions: Definitions, json: bool) -> None:
+    rule = definitions.rules.get(ref)
     if rule is None:
-        hint = did_you_mean(ref, known.rules) if known.rules else "Name its file: --module shop.py."
+        hint = (
+            did_you_mean(ref, definitions.rules) if definitions.rules else "Name its file: --module shop.py."
+        )
         raise NotFound(f"no rule {ref!r}", hint=hint)
-    trigger = known.triggers.get(rule.trigger)
+    trigger = definitions.triggers.get(rule.trigger)
     if trigger is not None:
         payload = orjson.loads(Schema(trigger.payload_schema).check(payload, what="payload"))
     match = try_rule(rule, payload, tenant=rule.tenant or "public")

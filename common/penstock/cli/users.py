@@ -36,9 +36,12 @@ def create(
     name: Name, role: Role = None, tenant: Tenant = None, password: Password = None, json: Json = False
 ) -> None:
     """Create a user."""
-    given = password or _typed()
+    new_password = password or _typed()
     _show(
-        _done(lambda people, s: people.create(s, name, given, role or ["viewer"], tenant or (), by=ME)), json
+        _done(
+            lambda people, s: people.create(s, name, new_password, role or ["viewer"], tenant or (), by=ME)
+        ),
+        json,
     )
 
 
@@ -66,16 +69,16 @@ def roles(name: Name, role: Role = None, tenant: Tenant = None, json: Json = Fal
 @users.command()
 def password(name: Name, password: Password = None, json: Json = False) -> None:
     """Set another password. All sessions of theirs end."""
-    given = password or _typed()
-    _done(lambda people, s: people.set_password(s, name, given))
+    new_password = password or _typed()
+    _done(lambda people, s: people.set_password(s, name, new_password))
     _say(json, {"changed": name}, f"{name} has another password, and is logged out everywhere.")
 
 
 @users.command()
 def logout(name: Name, json: Json = False) -> None:
     """Log a user out everywhere."""
-    ended = _done(lambda people, s: people.end_sessions(s, name))
-    _say(json, {"name": name, "ended": ended}, f"{ended} sessions of {name} are over.")
+    session_count = _done(lambda people, s: people.end_sessions(s, name))
+    _say(json, {"name": name, "ended": session_count}, f"{session_count} sessions of {name} are over.")
 
 
 @users.command()

@@ -34,23 +34,23 @@ def watch(
 
         return await _follow(look, json)
 
-    ended = read(of_session, lambda client: _follow(lambda: client.history(id), json))
-    if ended != COMPLETED:
+    status = read(of_session, lambda client: _follow(lambda: client.history(id), json))
+    if status != COMPLETED:
         raise typer.Exit(1)
 
 
 async def _follow(look: Callable[[], Awaitable[list[Move]]], json: bool) -> str:
     """Print what is new at each look; the status that it ended in."""
-    seen = 0
+    shown_count = 0
     while True:
         moves = await look()
-        for move in moves[seen:]:
+        for move in moves[shown_count:]:
             if json:
                 json_line(move)
             else:
                 why = f"  {text(move.reason)}" if move.reason else ""
                 out.print(f"{text(move.at)}  {text(move.new)}  [dim]{text(move.actor)}[/dim]{why}")
-        seen = len(moves)
+        shown_count = len(moves)
         if moves and moves[-1].new in FINAL:
             return moves[-1].new
         await asyncio.sleep(PAUSE)

@@ -47,7 +47,7 @@ def set_(
     json: Json = False,
 ) -> None:
     """Make a webhook, or change it."""
-    made = with_session(
+    webhook = with_session(
         lambda session: operate.put(
             session,
             name,
@@ -62,7 +62,7 @@ def set_(
         )
     )
     if json:
-        json_line(_shown(made))
+        json_line(_shown(webhook))
     else:
         out.print(f"Each call of /hooks/{name} is an event of {trigger}.")
 

@@ -34,8 +34,8 @@ def print_tree(tasks: Sequence[TaskProgress], started: datetime) -> None:
     if path:
         length = (path[-1].ended or datetime.now(UTC)) - (path[0].begun or started)
         names = " > ".join(task.name for task in path)
-        known = [task.ran for task in path if task.ran is not None]
-        ran = f", of which its tasks ran {span(timedelta(seconds=sum(known)))}" if known else ""
+        durations = [task.ran for task in path if task.ran is not None]
+        ran = f", of which its tasks ran {span(timedelta(seconds=sum(durations)))}" if durations else ""
         out.print(f"[dim]* critical path, {span(length)}{ran}:[/dim] {text(names)}")
 
 
@@ -51,8 +51,8 @@ def _executions(task: TaskProgress) -> str:
         return "kept"
     if task.items is None:
         return ""
-    ended = ", ".join(f"{count} {status}" for status, count in task.executions.items())
-    return f"{task.items} items" + (f": {ended}" if ended else "")
+    counts = ", ".join(f"{count} {status}" for status, count in task.executions.items())
+    return f"{task.items} items" + (f": {counts}" if counts else "")
 
 
 def print_sent_commands(commands: Sequence[Mapping[str, Any]]) -> None:

@@ -88,17 +88,17 @@ def compare(
 
     async def work(session: Session) -> list[Difference]:
         if new is None:
-            before, after = await operate.current(session, ref), await _version(session, ref, old)
+            old_version, new_version = await operate.current(session, ref), await _version(session, ref, old)
         else:
-            before, after = await _version(session, ref, old), await _version(session, ref, new)
-        return await operate.differences(session, before, after)
+            old_version, new_version = await _version(session, ref, old), await _version(session, ref, new)
+        return await operate.differences(session, old_version, new_version)
 
-    found = with_session(work)
+    differences = with_session(work)
     if json:
-        for one in found:
-            json_line(asdict(one))
+        for difference in differences:
+            json_line(asdict(difference))
         return
-    out.print("\n".join(map(str, found)) if found else "No difference.", markup=False)
+    out.print("\n".join(map(str, differences)) if differences else "No difference.", markup=False)
 
 
 async def _version(session: Session, ref: str, word: str) -> Workflow:

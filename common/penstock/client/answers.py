@@ -24,7 +24,7 @@ def of_submissions(submitted: Submitted, group: Sequence[Submission]) -> list[UU
         "this idempotency key belongs to execution {}, which was started with other parameters",
         "Use a new key for a new request.",
     )
-    return [winners.get(one.id, one.id) for one in group]
+    return [winners.get(submission.id, submission.id) for submission in group]
 
 
 def of_events(stored: StoredEvents, group: Sequence[NewEvent]) -> list[UUID | Exception]:
@@ -35,14 +35,14 @@ def of_events(stored: StoredEvents, group: Sequence[NewEvent]) -> list[UUID | Ex
         "this key belongs to event {}, which has another payload",
         "Give a different event a different key.",
     )
-    return [winners.get(one.id, one.id) for one in group]
+    return [winners.get(event.id, event.id) for event in group]
 
 
 def _winners(
     existing: Mapping[UUID, UUID], conflicts: Mapping[UUID, UUID], conflict: str, hint: str
 ) -> dict[UUID, UUID | Exception]:
     """By the id given: the id that its key already has, or the conflict."""
-    refused = {given: Conflict(conflict.format(winner), hint=hint) for given, winner in conflicts.items()}
+    refused = {id: Conflict(conflict.format(winner), hint=hint) for id, winner in conflicts.items()}
     return {**existing, **refused}
 
 

@@ -33,7 +33,7 @@ class CallerTransaction:
         try:
             rows: list[Row] = await self._connection.fetch(sql, *args)
         except Exception as error:
-            if said := in_our_words(error):
-                raise said from error
+            if translated := in_our_words(error):
+                raise translated from error
             raise
         return rows

@@ -213,10 +213,10 @@ class Client(StartAndWatch):
             async with self.session.transaction() as tx:
                 return tx, await executions.cancel(tx, ids, reason)
 
-        tx, told = await retried(ask, deadline=30)  # whom it told already is left alone the second time
+        tx, count = await retried(ask, deadline=30)  # an execution that was told already is left alone the second time
         self.publisher.publish(tx.staged)
         await broadcast.cancel_requested(self.publisher.transport, tx.canceling)
-        return told
+        return count
 
     async def command(
         self,

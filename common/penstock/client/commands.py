@@ -29,8 +29,8 @@ async def command(
     Raises Conflict if it does not run, InvalidInput for another word."""
     check_command(kind)
     if kind in ("skip", "set_result") and task is not None:
-        given = check_value(value, tx.settings.payload_cap, what="result").decode()
-        if await steps.give(tx, id, kind, task, given, by=by, reason=reason):
+        result = check_value(value, tx.settings.payload_cap, what="result").decode()
+        if await steps.give(tx, id, kind, task, result, by=by, reason=reason):
             return
     encoded = None if value is None else check_value(value, tx.settings.payload_cap, what="result").decode()
     if not await workflow_commands.command(tx, id, kind, task, encoded, by, reason):
@@ -74,7 +74,7 @@ async def rerun(
         keeps_some = await _see_what_is_kept(tx, row, from_failed, from_task)
         from_failed = from_failed and keeps_some
     keeps = {"from_failed": from_failed, "from_task": from_task}
-    value = {name: one for name, one in keeps.items() if one}
+    value = {name: setting for name, setting in keeps.items() if setting}
     origin = {"rerun_of": str(old), **value, "by": by, **({"reason": reason} if reason else {})}
     with tracing.producing(START, row.action, row.namespace.partition("::")[0]):
         is_there = await workflow_commands.rerun(
@@ -100,8 +100,8 @@ def _traced(old: Execution) -> dict[str, Any]:
     traced = tracing.current()
     if traced is None:
         return {}
-    before = old.trace
-    links = [before.carrier(execution_span(old.id))["traceparent"]] if before is not None else []
+    old_trace = old.trace
+    links = [old_trace.carrier(execution_span(old.id))["traceparent"]] if old_trace is not None else []
     return {"trace": {**traced, "links": links}}
 
 

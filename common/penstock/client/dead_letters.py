@@ -48,18 +48,18 @@ BATCH_BYTES = 8 * 1024 * 1024
 
 
 async def newest(
-    session: Session, chosen: LetterFilter = LetterFilter(), *, limit: int = 50, before: UUID | None = None
+    session: Session, filters: LetterFilter = LetterFilter(), *, limit: int = 50, before: UUID | None = None
 ) -> list[DeadLetterSummary]:
     """Return dead letters, the latest to arrive first. `before` is the last letter of the page before. Raises NotFound if
     that letter is gone."""
     if before is not None:
         await find(session, before)
-    return await dead_letters.newest(session, chosen, limit, before)
+    return await dead_letters.newest(session, filters, limit, before)
 
 
-async def counts(session: Session, chosen: LetterFilter = LetterFilter()) -> list[LetterCount]:
+async def counts(session: Session, filters: LetterFilter = LetterFilter()) -> list[LetterCount]:
     """Count the dead letters of each queue and reason, the largest count first."""
-    return await dead_letters.counts(session, chosen)
+    return await dead_letters.counts(session, filters)
 
 
 async def find(session: Session, id: UUID) -> DeadLetter:
@@ -80,8 +80,8 @@ async def shown(session: Session, id: UUID) -> DeadLetter:
     if trigger is None:
         return replace(letter, headers=headers)
     masking = await Masking.load(session)
-    known = await catalog.current(session, ["trigger"], [str(trigger)])
-    text = masking.text if known else masking.text_of_unknown
+    triggers = await catalog.current(session, ["trigger"], [str(trigger)])
+    text = masking.text if triggers else masking.text_of_unknown
     return replace(letter, headers=headers, body=text(str(trigger), letter.body))
 
 
@@ -89,14 +89,14 @@ def _is_ours(header: str) -> bool:
     return header.startswith(OUR_HEADERS) or header in READ_HEADERS
 
 
-async def drop(session: Session, chosen: LetterFilter, *, dry_run: bool = False) -> int:
+async def drop(session: Session, filters: LetterFilter, *, dry_run: bool = False) -> int:
     """Forget them. Returns how many that were, or would be."""
     if dry_run:
-        return await dead_letters.count(session, chosen)
+        return await dead_letters.count(session, filters)
     dropped = 0
     while True:
         async with session.transaction() as tx:
-            gone = await dead_letters.drop_batch(tx, chosen, BATCH)
+            gone = await dead_letters.drop_batch(tx, filters, BATCH)
             if gone:
                 tx.tell(dropped=len(gone))
         if not gone:
@@ -104,11 +104,11 @@ async def drop(session: Session, chosen: LetterFilter, *, dry_run: bool = False)
         dropped += len(gone)
 
 
-async def replay(client: Client, chosen: LetterFilter, *, dry_run: bool = False) -> AsyncIterator[Outcome]:
+async def replay(client: Client, filters: LetterFilter, *, dry_run: bool = False) -> AsyncIterator[Outcome]:
     """Put them back where they came from, and forget them here. Should one fail again, it comes back. What cannot be put
     back stays, and its outcome says why. `dry_run`: only look which could be."""
-    after: UUID | None = None
-    while letters := await dead_letters.batch(client.session, chosen, after, limit=BATCH, most=BATCH_BYTES):
+    cursor: UUID | None = None
+    while letters := await dead_letters.batch(client.session, filters, cursor, limit=BATCH, most=BATCH_BYTES):
         tries = 0
 
         async def step(letters: Sequence[DeadLetter] = letters) -> tuple[Transaction | None, list[Outcome]]:
@@ -127,7 +127,7 @@ async def replay(client: Client, chosen: LetterFilter, *, dry_run: bool = False)
             client.publish_staged(tx)
         for outcome in outcomes:
             yield outcome
-        after = letters[-1].id
+        cursor = letters[-1].id
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +155,13 @@ async def _ready(client: Client, letters: Sequence[DeadLetter]) -> dict[UUID, _R
             ready[letter.id] = await _event(client, letter) if event else _staging(letter)
         except PenstockError as error:
             ready[letter.id] = error
-    work = {id: one for id, one in ready.items() if isinstance(one, _Staging) and queues.is_work(one.queue)}
-    found = await executions.find(client.session, [id for one in work.values() for id in one.ids])
-    wanted = {row.id for row in found if row.status not in FINAL}
-    ended = {id: _ended(one.ids[0]) for id, one in work.items() if wanted.isdisjoint(one.ids)}
-    return ready | ended
+    work = {
+        id: item for id, item in ready.items() if isinstance(item, _Staging) and queues.is_work(item.queue)
+    }
+    rows = await executions.find(client.session, [id for item in work.values() for id in item.ids])
+    unfinished = {row.id for row in rows if row.status not in FINAL}
+    refusals = {id: _ended(item.ids[0]) for id, item in work.items() if unfinished.isdisjoint(item.ids)}
+    return ready | refusals
 
 
 async def _event(client: Client, letter: DeadLetter) -> NewEvent:
@@ -205,9 +207,9 @@ async def _put_back(tx: Transaction, ready: Mapping[UUID, _Ready], *, again: boo
     """Put back the letters that are still stored. Another transaction may have put back the rest. With `again`, an earlier
     commit may have done so before its answer was lost."""
     held = await dead_letters.hold(
-        tx, [id for id, one in ready.items() if not isinstance(one, PenstockError)]
+        tx, [id for id, item in ready.items() if not isinstance(item, PenstockError)]
     )
-    new = {id: one for id, one in ready.items() if isinstance(one, NewEvent) and id in held}
+    new = {id: item for id, item in ready.items() if isinstance(item, NewEvent) and id in held}
     results: dict[UUID, str | PenstockError] = {}
     if new:
         stored = answers.of_events(
@@ -216,12 +218,12 @@ async def _put_back(tx: Transaction, ready: Mapping[UUID, _Ready], *, again: boo
         for id, answer in zip(new, stored, strict=True):
             results[id] = answer if isinstance(answer, PenstockError) else f"event {answer}"
     staged: dict[str, dict[UUID, None]] = {}  # each id once
-    for id, one in ready.items():
-        if isinstance(one, PenstockError):
-            results[id] = one
-        elif isinstance(one, _Staging) and id in held:
-            staged.setdefault(one.queue, {}).update(dict.fromkeys(one.ids))
-            results[id] = f"{len(one.ids)} on {one.queue}; taken within seconds"
+    for id, item in ready.items():
+        if isinstance(item, PenstockError):
+            results[id] = item
+        elif isinstance(item, _Staging) and id in held:
+            staged.setdefault(item.queue, {}).update(dict.fromkeys(item.ids))
+            results[id] = f"{len(item.ids)} on {item.queue}; taken within seconds"
     for queue, ids in staged.items():
         await outbox.stage(tx, queue, list(ids), ENVELOPE)
     await dead_letters.drop(tx, [id for id, result in results.items() if isinstance(result, str)])

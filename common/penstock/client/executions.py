@@ -24,37 +24,37 @@ RERUN_AT_ONCE = 100
 
 async def page(
     session: Session,
-    chosen: ExecutionFilter = ExecutionFilter(),
+    filters: ExecutionFilter = ExecutionFilter(),
     *,
     before: UUID | None = None,
     limit: int = 50,
 ) -> list[ListedExecution]:
     """The newest first; `before` an id goes on from a page's end."""
-    return await execution_list.page(session, chosen, before=before, limit=limit)
+    return await execution_list.page(session, filters, before=before, limit=limit)
 
 
-async def count(session: Session, chosen: ExecutionFilter = ExecutionFilter()) -> int:
+async def count(session: Session, filters: ExecutionFilter = ExecutionFilter()) -> int:
     """Return the number of executions that match the filter."""
-    return await execution_list.count(session, chosen)
+    return await execution_list.count(session, filters)
 
 
 async def cancel(
-    client: Client, chosen: ExecutionFilter, *, reason: str, dry_run: bool = False, part: Part | None = None
+    client: Client, filters: ExecutionFilter, *, reason: str, dry_run: bool = False, part: Part | None = None
 ) -> int:
     """Ask those to end that have not. Returns how many were told, or would be. Broken off and called again, it goes on with
     what is left; what is started meanwhile is left alone. `part`: only so many of them."""
-    still_open = replace(chosen, ended=False)
+    still_open = replace(filters, ended=False)
     if dry_run:
         return await count(client.session, still_open)
-    told = 0
+    told_count = 0
     async for rows in _batches(client.session, still_open, CANCELLED_AT_ONCE, part):
-        told += await client.cancel(*(row.id for row in rows), reason=reason)
-    return told
+        told_count += await client.cancel(*(row.id for row in rows), reason=reason)
+    return told_count
 
 
 async def rerun(
     client: Client,
-    chosen: ExecutionFilter,
+    filters: ExecutionFilter,
     *,
     by: str,
     reason: str | None = None,
@@ -65,7 +65,7 @@ async def rerun(
     """Run those once more that have ended, each as `Client.rerun` does, and those not that were run once more already: so,
     broken off and called again, it goes on with what is left. `from_failed`: workflows keep what succeeded. What cannot be
     run once more has an outcome that says why. `part`: only so many of them."""
-    async for rows in _batches(client.session, replace(chosen, ended=True), RERUN_AT_ONCE, part):
+    async for rows in _batches(client.session, replace(filters, ended=True), RERUN_AT_ONCE, part):
         news: dict[UUID, UUID] = {}
 
         async def step(
@@ -73,19 +73,19 @@ async def rerun(
         ) -> tuple[Transaction, list[Outcome]]:
             async with client.session.transaction() as tx:
                 olds = [row.id for row in rows]
-                before = await workflow_commands.rerun_before(tx, olds)
+                reruns = await workflow_commands.rerun_before(tx, olds)
                 # By a commit that lost its answer:
                 done = [
-                    Outcome(old, f"execution {news[old]}") for old in olds if old in before and old in news
+                    Outcome(old, f"execution {news[old]}") for old in olds if old in reruns and old in news
                 ]
-                left = [old for old in olds if old not in before]
+                remaining = [old for old in olds if old not in reruns]
                 if dry_run:
-                    return tx, [Outcome(old, "it can be run once more") for old in left]
-                for row in await store.find(tx, left):
+                    return tx, [Outcome(old, "it can be run once more") for old in remaining]
+                for row in await store.find(tx, remaining):
                     new = news[row.id] = new_id()
                     done.append(await _rerun(tx, new, row, from_failed=from_failed, by=by, reason=reason))
                 started = sum(outcome.error is None for outcome in done)
-                tx.tell(asked=len(left), started=started, first=olds[0], last=olds[-1])
+                tx.tell(asked=len(remaining), started=started, first=olds[0], last=olds[-1])
                 return tx, done
 
         tx, outcomes = await retried(step, deadline=30)
@@ -105,16 +105,16 @@ async def _rerun(
 
 
 async def _batches(
-    session: Session, chosen: ExecutionFilter, size: int, part: Part | None = None
+    session: Session, filters: ExecutionFilter, size: int, part: Part | None = None
 ) -> AsyncIterator[list[ListedExecution]]:
     """The newest first, so that what is made meanwhile, by a re-run for one, is not among them."""
     part = part or Part()
-    part.next, seen = part.before, 0
-    while part.most is None or seen < part.most:
-        rows = await page(session, chosen, before=part.next, limit=size)
+    part.next, read_count = part.before, 0
+    while part.most is None or read_count < part.most:
+        rows = await page(session, filters, before=part.next, limit=size)
         if not rows:
             part.next = None
             return
         yield rows
-        seen += len(rows)
+        read_count += len(rows)
         part.next = rows[-1].id

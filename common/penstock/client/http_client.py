@@ -97,10 +97,15 @@ class HttpClient(StartAndWait):
         ref, params = named_start(ref, params)
         body = {"action": ref, "parameters": dict(params or {}), "tenant": tenant, "priority": priority}
         seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
-        more = {"delay": seconds, "at": at, "expires_at": expires_at, "secrets": dict(secrets or {}) or None}
-        given = {name: value for name, value in more.items() if value is not None}
-        said = await self._send("POST", "/executions", {**body, **given}, key=key)
-        return UUID(said["id"])
+        optional = {
+            "delay": seconds,
+            "at": at,
+            "expires_at": expires_at,
+            "secrets": dict(secrets or {}) or None,
+        }
+        present = {name: value for name, value in optional.items() if value is not None}
+        response = await self._send("POST", "/executions", {**body, **present}, key=key)
+        return UUID(response["id"])
 
     async def publish(
         self, trigger: str, payload: Any = None, *, key: str | None = None, tenant: str = "public"
@@ -112,23 +117,23 @@ class HttpClient(StartAndWait):
     async def result(self, id: UUID, *, timeout: float | None = None) -> Any:
         """Return the result, as `Client.result`: raises ExecutionFailed with its error, TimeoutError, NotFound."""
         async with asyncio.timeout(timeout):
-            while not (found := await self._get(f"/executions/{id}/result", wait=WAIT))["finished"]:
+            while not (outcome := await self._get(f"/executions/{id}/result", wait=WAIT))["finished"]:
                 await asyncio.sleep(PAUSE)
-        if found["status"] == COMPLETED:
-            return found["result"]
-        error = found["error"] or {}
-        said = f"{error.get('type', '')}: {error.get('message', '')}"
+        if outcome["status"] == COMPLETED:
+            return outcome["result"]
+        error = outcome["error"] or {}
+        error_text = f"{error.get('type', '')}: {error.get('message', '')}"
         raise ExecutionFailed(
-            f"execution {id} ended as {found['status']}: {said}".rstrip(": "),
+            f"execution {id} ended as {outcome['status']}: {error_text}".rstrip(": "),
             hint=f"`penstock show {id}` tells what happened.",
             execution_id=id,
-            status=found["status"],
+            status=outcome["status"],
         )
 
     async def cancel(self, *ids: UUID, reason: str = "asked by a client") -> int:
         """Cancel an execution, as `Client.cancel`."""
-        said = [await self._send("POST", f"/executions/{id}/cancel", {"reason": reason}) for id in ids]
-        return sum(int(one["told"]) for one in said)
+        responses = [await self._send("POST", f"/executions/{id}/cancel", {"reason": reason}) for id in ids]
+        return sum(int(response["told"]) for response in responses)
 
     async def rerun(
         self,
@@ -170,51 +175,58 @@ class HttpClient(StartAndWait):
         """Answer an inquiry, as `Client.answer`; `by` is the name of the token."""
         await self._send("POST", f"/inquiries/{id}/answer", {"response": response, "asked": asked})
 
-    async def cancel_chosen(self, chosen: ExecutionFilter, *, reason: str, dry_run: bool = False) -> int:
+    async def cancel_chosen(self, filters: ExecutionFilter, *, reason: str, dry_run: bool = False) -> int:
         """Ask those to end that are chosen; how many were told, or would be."""
         count: int = 0
-        before = None
+        cursor = None
         while True:
-            said = await self._bulk("cancel", chosen, before, dry_run, reason=reason)
-            count += said["count"]
-            if (before := said["next"]) is None:
+            response = await self._bulk("cancel", filters, cursor, dry_run, reason=reason)
+            count += response["count"]
+            if (cursor := response["next"]) is None:
                 return count
 
     async def rerun_chosen(
-        self, chosen: ExecutionFilter, *, reason: str | None, from_failed: bool = False, dry_run: bool = False
+        self,
+        filters: ExecutionFilter,
+        *,
+        reason: str | None,
+        from_failed: bool = False,
+        dry_run: bool = False,
     ) -> list[Outcome]:
         """Run those once more that are chosen; what became of them, without which is which."""
         outcomes: list[Outcome] = []
-        before = None
+        cursor = None
         while True:
-            said = await self._bulk("rerun", chosen, before, dry_run, reason=reason, from_failed=from_failed)
-            outcomes += [Outcome(UUID(int=0), "done")] * said["count"]
-            for one in said["refused"]:
-                error = PenstockError(one["says"], hint=one["hint"])
-                outcomes += [Outcome(UUID(one["example"]), error=error)] * one["count"]
-            if (before := said["next"]) is None:
+            response = await self._bulk(
+                "rerun", filters, cursor, dry_run, reason=reason, from_failed=from_failed
+            )
+            outcomes += [Outcome(UUID(int=0), "done")] * response["count"]
+            for refusal in response["refused"]:
+                error = PenstockError(refusal["says"], hint=refusal["hint"])
+                outcomes += [Outcome(UUID(refusal["example"]), error=error)] * refusal["count"]
+            if (cursor := response["next"]) is None:
                 return outcomes
 
     async def _bulk(
-        self, what: str, chosen: ExecutionFilter, before: str | None, dry_run: bool, **more: Any
+        self, action: str, filters: ExecutionFilter, cursor: str | None, dry_run: bool, **fields: Any
     ) -> Any:
-        filtered = {name: value for name, value in filter_of(chosen).items() if value}
-        given = {"chosen": filtered, "all": not filtered, "before": before, "dry_run": dry_run, **more}
-        return await self._send("POST", f"/bulk/executions/{what}", given)
+        filtered = {name: value for name, value in filter_of(filters).items() if value}
+        body = {"chosen": filtered, "all": not filtered, "before": cursor, "dry_run": dry_run, **fields}
+        return await self._send("POST", f"/bulk/executions/{action}", body)
 
     # -- what there is -------------------------------------------------------------------------------------------
 
     async def executions(
-        self, chosen: ExecutionFilter, *, before: UUID | None = None, limit: int = 50
+        self, filters: ExecutionFilter, *, before: UUID | None = None, limit: int = 50
     ) -> list[ListedExecution]:
         """The newest first; `before` an id goes on from a page's end."""
-        found = await self._get("/executions", **filter_of(chosen), before=before, limit=limit)
-        return _listed(found["items"])
+        page = await self._get("/executions", **filter_of(filters), before=before, limit=limit)
+        return _listed(page["items"])
 
     async def described(self, id: UUID) -> dict[str, Any]:
         """Everything about an execution, as JSON. Raises NotFound."""
-        found: dict[str, Any] = await self._get(f"/executions/{id}")
-        return found
+        execution: dict[str, Any] = await self._get(f"/executions/{id}")
+        return execution
 
     async def history(self, id: UUID) -> list[Move]:
         """Return the moves of an execution, as `Client.history`."""
@@ -222,8 +234,8 @@ class HttpClient(StartAndWait):
 
     async def why(self, id: UUID, task: str | None = None) -> Why:
         """Return the reason for a wait, as `Client.why`."""
-        found = await self._get(f"/executions/{id}/why", task=task)
-        return Why(**{**found, "id": UUID(found["id"])})
+        answer = await self._get(f"/executions/{id}/why", task=task)
+        return Why(**{**answer, "id": UUID(answer["id"])})
 
     async def inquiries(self, *, answered: bool = False, assignee: str | None = None) -> list[Inquiry]:
         """Return the inquiries of executions."""
@@ -235,17 +247,17 @@ class HttpClient(StartAndWait):
     async def log_lines(self, id: UUID, after: str | None = None) -> tuple[list[LogLine], str | None, bool]:
         """Return the lines after that place, the place of the last of them, and true if the execution has ended and
         these were all."""
-        found = await self._get(f"/executions/{id}/logs", after=after)
-        return _LINES.validate_python(found["lines"]), found["next"], found["ended"]
+        page = await self._get(f"/executions/{id}/logs", after=after)
+        return _LINES.validate_python(page["lines"]), page["next"], page["ended"]
 
     async def overview(self) -> Overview:
         """Return the state of the installation: the last minute, the waiting work, the workers, the latest failures."""
-        found = await self._get("/overview")
+        document = await self._get("/overview")
         return Overview(
-            Lately(**found["lately"]),
-            _STANDING.validate_python(found["standing"]),
-            processes_of(found["processes"]),
-            _listed(found["failures"]),
+            Lately(**document["lately"]),
+            _STANDING.validate_python(document["standing"]),
+            processes_of(document["processes"]),
+            _listed(document["failures"]),
         )
 
     async def get_json(self, /, path: str, **query: Any) -> Any:

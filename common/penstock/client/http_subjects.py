@@ -31,14 +31,14 @@ class HttpLimits:
     async def in_force(self) -> list[LimitInForce]:
         return _limits(await self._ask("GET", "/limits"))
 
-    async def set(self, /, ref: str, **given: Any) -> LimitInForce:
+    async def set(self, /, ref: str, **options: Any) -> LimitInForce:
         """Change a limit, or make one. Raises InvalidInput."""
-        return _limits([await self._ask("PATCH", f"/limits/{segment(ref)}", given)])[0]
+        return _limits([await self._ask("PATCH", f"/limits/{segment(ref)}", options)])[0]
 
     async def remove(self, ref: str) -> LimitInForce | None:
         """Take back what was set by hand; what is in force then. Raises NotFound."""
-        found = (await self._ask("DELETE", f"/limits/{segment(ref)}"))["in_force"]
-        return None if found is None else _limits([found])[0]
+        limit = (await self._ask("DELETE", f"/limits/{segment(ref)}"))["in_force"]
+        return None if limit is None else _limits([limit])[0]
 
 
 @checks_arguments
@@ -48,8 +48,8 @@ class HttpRules:
 
     async def all(self) -> list[dict[str, Any]]:
         """Rules, and on how many events each has failed."""
-        found: list[dict[str, Any]] = await self._ask("GET", "/rules")
-        return found
+        rules: list[dict[str, Any]] = await self._ask("GET", "/rules")
+        return rules
 
     async def enable(self, ref: str, enabled: bool) -> None:
         """Let it match again, or nothing. Raises NotFound."""
@@ -97,11 +97,11 @@ class HttpWorkers:
 
     async def cordon(self, names: Sequence[str], cordoned: bool) -> list[str]:
         """Let them take no new work, or again; their names. Raises NotFound."""
-        said: list[str] = []
+        changed: list[str] = []
         for name in names:
             path = f"/workers/{segment(name)}/{'cordon' if cordoned else 'uncordon'}"
-            said += (await self._ask("POST", path, {}))["names"]
-        return said
+            changed += (await self._ask("POST", path, {}))["names"]
+        return changed
 
 
 def _limits(rows: Sequence[dict[str, Any]]) -> list[LimitInForce]:

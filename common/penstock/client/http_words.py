@@ -23,7 +23,7 @@ def error_of(answer: httpx.Response) -> PenstockError:
     """The error that the API was told by a problem."""
     try:
         problem = answer.json()
-        said, hint = str(problem["detail"]), problem.get("hint")
+        detail, hint = str(problem["detail"]), problem.get("hint")
         name = str(problem.get("type", "")).removeprefix(KIND)
     except (ValueError, KeyError, TypeError):
         return ConnectionFailed(
@@ -32,19 +32,19 @@ def error_of(answer: httpx.Response) -> PenstockError:
         )
     kind = getattr(errors, name, None)
     if isinstance(kind, type) and issubclass(kind, PenstockError) and kind is not ExecutionFailed:
-        return kind(said, hint=hint)
-    return PenstockError(said, hint=hint)
+        return kind(detail, hint=hint)
+    return PenstockError(detail, hint=hint)
 
 
-def filter_of(chosen: ExecutionFilter) -> dict[str, Any]:
+def filter_of(filters: ExecutionFilter) -> dict[str, Any]:
     """Raises InvalidInput for what HTTP has no word for."""
-    given = asdict(chosen)
+    fields = asdict(filters)
     for name in ("params", "key"):
-        if given.pop(name) is not None:
+        if fields.pop(name) is not None:
             raise InvalidInput(f"the API does not choose by {name}", hint="Choose by something else.")
-    given.pop("tenants")
-    given.pop("ended")
-    return {**given, "children": given["children"] or None}
+    fields.pop("tenants")
+    fields.pop("ended")
+    return {**fields, "children": fields["children"] or None}
 
 
 def segment(name: str) -> str:

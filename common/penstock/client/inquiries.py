@@ -84,8 +84,8 @@ async def _asking(tx: Transaction, execution: UUID) -> Inquiry:
     return inquiry
 
 
-async def _answer(tx: Transaction, inquiry: Inquiry, asked: datetime, response: object, by: str) -> None:
-    if inquiry.created_at != asked:
+async def _answer(tx: Transaction, inquiry: Inquiry, asked_at: datetime, response: object, by: str) -> None:
+    if inquiry.created_at != asked_at:
         raise Conflict(
             "something else is asked by now, after an answer to this",
             hint=f"It asks: {inquiry.prompt}" if inquiry.status == "created" else None,
@@ -106,14 +106,14 @@ async def _answer(tx: Transaction, inquiry: Inquiry, asked: datetime, response: 
         )
 
 
-async def _is_ours(session: Session, execution: UUID, asked: datetime, response: object, by: str) -> bool:
+async def _is_ours(session: Session, execution: UUID, asked_at: datetime, response: object, by: str) -> bool:
     inquiry = await inquiries.find(session, execution)
     if inquiry is None:
         return False
-    if inquiry.created_at == asked:
+    if inquiry.created_at == asked_at:
         return bool(inquiry.responder == by and orjson.loads(inquiry.response or "null") == response)
     # It went on, and asked something else: its history has the author of that answer.
     rows = await executions.find(session, [execution])
     moves = await executions.history(session, rows[0]) if rows else []
-    answered = next((move for move in moves if move.old == WAITING and move.at >= asked), None)
+    answered = next((move for move in moves if move.old == WAITING and move.at >= asked_at), None)
     return answered is not None and answered.reason == f"answered by {by}"

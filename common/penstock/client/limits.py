@@ -52,11 +52,11 @@ class Limits:
         one that does not exist and is given no `scope`, InvalidInput."""
 
         async def change(tx: Transaction) -> list[limits.Stored]:
-            before = (await limits.versions(tx, ref)).in_force
-            if before is None and options.get("scope") is None:
+            current = (await limits.versions(tx, ref)).in_force
+            if current is None and options.get("scope") is None:
                 raise await _missing(tx, ref)
-            document = _changed(ref, before[1] if before else {}, options).document()
-            tx.tell(before=before[1] if before else None, after=document.body)
+            document = _changed(ref, current[1] if current else {}, options).document()
+            tx.tell(before=current[1] if current else None, after=document.body)
             return [await limits.put_by_hand(tx, ref, document.digest, document.body)]
 
         await self._change(change)
@@ -68,16 +68,16 @@ class Limits:
         nothing else starts. Raises NotFound."""
 
         async def change(tx: Transaction) -> list[limits.Stored]:
-            found = await limits.versions(tx, ref)
-            if found.in_force is None:
+            versions = await limits.versions(tx, ref)
+            if versions.in_force is None:
                 raise await _missing(tx, ref)
             tx.tell(
-                before=found.in_force[1],
-                after=found.declared[1] if found.by_hand and found.declared else None,
+                before=versions.in_force[1],
+                after=versions.declared[1] if versions.by_hand and versions.declared else None,
             )
-            await limits.drop(tx, limits.BY_HAND if found.by_hand else limits.DECLARED, ref)
-            if found.by_hand and found.declared:
-                return [await limits.store(tx, ref, *found.declared)]
+            await limits.drop(tx, limits.BY_HAND if versions.by_hand else limits.DECLARED, ref)
+            if versions.by_hand and versions.declared:
+                return [await limits.store(tx, ref, *versions.declared)]
             return []
 
         await self._change(change)
@@ -104,25 +104,25 @@ class Limits:
 
 
 async def _missing(db: Session | Transaction, ref: str) -> NotFound:
-    known = await limits.refs(db)
-    hint = did_you_mean(ref, known) if get_close_matches(ref, known, n=1) else None
+    refs = await limits.refs(db)
+    hint = did_you_mean(ref, refs) if get_close_matches(ref, refs, n=1) else None
     return NotFound(
         f"no limit {ref!r}",
         hint=hint or "`penstock limit list` shows them. To make one, say what it covers: --scope shop.",
     )
 
 
-def _changed(ref: str, before: Mapping[str, Any], options: Mapping[str, Any]) -> Limit:
+def _changed(ref: str, current: Mapping[str, Any], options: Mapping[str, Any]) -> Limit:
     """The limit with these options. Its ref and, if it stays, its scope may be of a form that only those have which came
     with an action or a task."""
-    if not before and not is_ref(ref):
+    if not current and not is_ref(ref):
         raise InvalidInput(f"{ref!r} is no ref", hint="Write pack.name, in small letters: shop.database.")
-    given = {**before, **options, "ref": "by.hand", "scope": options.get("scope", EVERYTHING)}
+    fields = {**current, **options, "ref": "by.hand", "scope": options.get("scope", EVERYTHING)}
     try:
-        made = Limit.model_validate({name: value for name, value in given.items() if value is not None})
+        limit = Limit.model_validate({name: value for name, value in fields.items() if value is not None})
     except ValidationError as error:
-        found = problems(error)
-        hint = next((p.hint for p in found if p.hint), None)
-        raise InvalidInput("; ".join(map(str, found)), hint=hint) from None
-    scope = made.scope if "scope" in options else before["scope"]
-    return made.model_copy(update={"ref": ref, "scope": scope})
+        faults = problems(error)
+        hint = next((p.hint for p in faults if p.hint), None)
+        raise InvalidInput("; ".join(map(str, faults)), hint=hint) from None
+    scope = limit.scope if "scope" in options else current["scope"]
+    return limit.model_copy(update={"ref": ref, "scope": scope})

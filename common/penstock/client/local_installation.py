@@ -49,14 +49,14 @@ class LocalInstallation:
     services: set[asyncio.Task[None]] = field(default_factory=set)
     _stops: list[Stop] = field(default_factory=list)
 
-    async def until(self, asked: asyncio.Event) -> None:
+    async def until(self, stop: asyncio.Event) -> None:
         """Wait until it is asked to stop. Raises what a service ends with before that."""
-        waiting = asyncio.ensure_future(asked.wait())
+        waiting = asyncio.ensure_future(stop.wait())
         while not waiting.done():
             await asyncio.wait([waiting, *self.services], timeout=1.0, return_when=asyncio.FIRST_COMPLETED)
-            for ended in [task for task in self.services if task.done()]:
-                self.services.discard(ended)  # a worker that was replaced ends once its work has
-                await ended
+            for finished in [task for task in self.services if task.done()]:
+                self.services.discard(finished)  # a worker that was replaced ends once its work has
+                await finished
 
     async def take_over(self, definitions: Definitions) -> Sequence[Change]:
         """Apply these, and let a new worker run them. The one before takes nothing more, and ends what it has begun, however
@@ -74,10 +74,10 @@ class LocalInstallation:
             self.worker = self._serve("worker", self.settings.model_copy(update={"port": 0}))
         return changes
 
-    def _serve(self, name: str, settings: Settings, *more: object) -> Stop:
+    def _serve(self, name: str, settings: Settings, *arguments: object) -> Stop:
         stop = Stop()
         self._stops.append(stop)
-        self.services.add(asyncio.create_task(service(name)(settings, stop, *more), name=name))
+        self.services.add(asyncio.create_task(service(name)(settings, stop, *arguments), name=name))
         return stop
 
     async def stop(self) -> None:
@@ -120,15 +120,15 @@ class LocalInstallation:
         """Start it, apply what the modules define, and stop it at the end. `apart`: whatever servers the environment
         names, it has an embedded database, and no broker. `owns_process`: the process is for it alone, and its environment is
         rid of our credentials before the modules are imported."""
-        given = {name: value for name, value in (overrides or {}).items() if value is not None}
+        values = {name: value for name, value in (overrides or {}).items() if value is not None}
         async with AsyncExitStack() as stack:
             base = load()
             if apart or base.database_url is None:
                 server = await asyncio.to_thread(embedded.start, home.resolve(), fresh=fresh)
                 stack.push_async_callback(asyncio.to_thread, server.release)
-                given["database_url"] = SecretStr(server.dsn)
-            wanted = load(modules=",".join(modules), **given)
-            settings, listener = with_an_address(wanted)
+                values["database_url"] = SecretStr(server.dsn)
+            requested = load(modules=",".join(modules), **values)
+            settings, listener = with_an_address(requested)
             stack.enter_context(listener)
             if apart:
                 settings = settings.model_copy(update={"broker_url": None})
@@ -142,9 +142,9 @@ class LocalInstallation:
                 changes = await register(database.session(), definitions)
             finally:
                 await database.close()
-            local = cls(settings, definitions, changes, embedded="database_url" in given)
-            if wanted.api_port not in (0, settings.api_port):
-                local.taken_port = wanted.api_port
+            local = cls(settings, definitions, changes, embedded="database_url" in values)
+            if requested.api_port not in (0, settings.api_port):
+                local.taken_port = requested.api_port
             local._serve("executor", settings)
             # One port for one service: the others of this process take any that is free.
             beside = settings.model_copy(update={"port": 0})
@@ -161,14 +161,14 @@ class LocalInstallation:
 def with_an_address(settings: Settings) -> tuple[Settings, socket.socket]:
     """Return the settings with the address of the API, and the socket that listens there. Settings that were set stay.
     Otherwise the API is open to this machine alone, on any free port if the default port is taken."""
-    chosen: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     if "api_access" not in settings.model_fields_set and settings.api_host in LOOPBACK:
-        chosen["api_access"] = "open"
+        changes["api_access"] = "open"
     try:
         listener = listening(settings.api_host, settings.api_port)
     except ConfigurationError:
         if "api_port" in settings.model_fields_set:
             raise
         listener = listening(settings.api_host, 0)
-    chosen["api_port"] = listener.getsockname()[1]
-    return settings.model_copy(update=chosen), listener
+    changes["api_port"] = listener.getsockname()[1]
+    return settings.model_copy(update=changes), listener

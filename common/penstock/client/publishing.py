@@ -62,9 +62,9 @@ class Publishing:
 
     async def _schema(self, ref: str) -> Schema:
         loop = asyncio.get_running_loop()
-        known = self._triggers.get(ref)
-        if known is not None and loop.time() - known[1] < FRESH:
-            return known[0]
+        cached = self._triggers.get(ref)
+        if cached is not None and loop.time() - cached[1] < FRESH:
+            return cached[0]
         rows = await retried(lambda: catalog.current(self._session, ["trigger"], [ref]), deadline=30)
         if not rows:
             register = "Register it with `penstock apply FILE`; `penstock triggers` lists them."
@@ -87,12 +87,14 @@ class Publishing:
             tries += 1
             try:
                 async with self._session.transaction() as tx:
-                    left = group
+                    unwritten = group
                     if tries > 1:  # the commit before may have come through, and only its answer was lost
-                        known = {event.id for event in await events.read(tx, [event.id for event in group])}
-                        left = [event for event in group if event.id not in known]
+                        stored_ids = {
+                            event.id for event in await events.read(tx, [event.id for event in group])
+                        }
+                        unwritten = [event for event in group if event.id not in stored_ids]
                     nothing = StoredEvents([], {}, {})
-                    return tx, await events.store(tx, left, matched=False) if left else nothing
+                    return tx, await events.store(tx, unwritten, matched=False) if unwritten else nothing
             except WrongClock:
                 group = with_new_ids(group)
                 raise

@@ -43,12 +43,12 @@ async def rerun(
 ) -> AsyncIterator[Rerun]:
     """Let the current versions of rules look again at the events on which they have failed (all of them; those of one `rule`;
     those on one `event`). Each starts its action once, as it would have then."""
-    after: Place | None = None
+    cursor: Place | None = None
     while True:
 
-        async def step(after: Place | None = after) -> tuple[Transaction, list[Place], list[Rerun]]:
+        async def step(cursor: Place | None = cursor) -> tuple[Transaction, list[Place], list[Rerun]]:
             async with client.session.transaction() as tx:
-                held = await rule_errors.hold(tx, rule, event, after, BATCH)
+                held = await rule_errors.hold(tx, rule, event, cursor, BATCH)
                 done = await _look_again(tx, held) if held else []
                 if held:
                     tx.tell(asked=len(held), started=[rerun.what for rerun in done].count("started"))
@@ -56,43 +56,45 @@ async def rerun(
 
         tx, held, done = await retried(step, deadline=30)
         client.publish_staged(tx)
-        for one in done:
-            yield one
+        for result in done:
+            yield result
         if not held:
             return
-        after = held[-1]
+        cursor = held[-1]
 
 
 async def _look_again(tx: Transaction, held: Sequence[Place]) -> list[Rerun]:
-    found = {event.id: event for event in await events.read(tx, [id for id, _ in held], days=KEPT_DAYS)}
-    current = await events.rules(tx, sorted({event.trigger for event in found.values()}))
+    by_id = {event.id: event for event in await events.read(tx, [id for id, _ in held], days=KEPT_DAYS)}
+    current = await events.rules(tx, sorted({event.trigger for event in by_id.values()}))
     by_ref = {rule.ref: rule for rule in current}
     compiled = await rule_matches.compiled(tx, current)
-    left: list[Rerun] = []
+    unresolved: list[Rerun] = []
     hits: list[rule_matches.Hit] = []
     unmatched: list[Place] = []
     for id, ref in held:
-        event, rule = found.get(id), by_ref.get(ref)
+        event, rule = by_id.get(id), by_ref.get(ref)
         if event is None or rule is None or rule.trigger != event.trigger:
-            left.append(Rerun(id, ref, "left", error=_missing(event)))
+            unresolved.append(Rerun(id, ref, "left", error=_missing(event)))
             continue
         verdict = evaluate(compiled[rule.definition_id], event, orjson.loads(event.payload))
         if verdict.matched:
             hits.append((event, rule, verdict))
         else:
             unmatched.append((id, ref))
-    made = await rule_matches.enforcements(tx, hits, compiled)
-    again: list[tuple[Place, NewEnforcement | None]] = [((one.event_id, one.rule), one) for one in made]
+    enforcements = await rule_matches.enforcements(tx, hits, compiled)
+    again: list[tuple[Place, NewEnforcement | None]] = [
+        ((enforcement.event_id, enforcement.rule), enforcement) for enforcement in enforcements
+    ]
     await rule_errors.rerun(tx, again + [(place, None) for place in unmatched])
     return [
         *(
-            Rerun(one.event_id, one.rule, "failed", error=one.error)
-            if one.error is not None
-            else Rerun(one.event_id, one.rule, "started", one.id)
-            for one in made
+            Rerun(enforcement.event_id, enforcement.rule, "failed", error=enforcement.error)
+            if enforcement.error is not None
+            else Rerun(enforcement.event_id, enforcement.rule, "started", enforcement.id)
+            for enforcement in enforcements
         ),
         *(Rerun(id, ref, "no match") for id, ref in unmatched),
-        *left,
+        *unresolved,
     ]
 
 

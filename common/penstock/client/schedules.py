@@ -119,12 +119,12 @@ class Schedules:
         """Start the fires from `first` to `last` (aware datetimes, both included) that have no execution; all at once,
         or one after another where the overlap policy is not `allow`. Returns all fires of the range, with what they
         were before and whether this starts them. Raises InvalidInput for a range with more than 10,000."""
-        asked = await backfill.range_of(self._session, ref, first, last)
-        dues = [one.due for one in asked if one.starts]
+        fires = await backfill.range_of(self._session, ref, first, last)
+        dues = [fire.due for fire in fires if fire.starts]
         for start in range(0, len(dues) if not dry_run else 0, backfill.STEP):
             step = dues[start : start + backfill.STEP]
             await self._change(lambda tx, step=step: backfill.backfill(tx, ref, step))  # type: ignore[misc]
-        return asked
+        return fires
 
     async def history(self, ref: str, limit: int = 50, before: datetime | None = None) -> list[Fire]:
         """Its newest fires (`before` an instant, if given), newest first."""

@@ -19,12 +19,12 @@ Startable = Union[str, ActionRef[..., Any], ActionCall[Any], "Workflow"]
 
 
 def named_start(
-    what: Startable, params: Mapping[str, Any] | None = None
+    target: Startable, params: Mapping[str, Any] | None = None
 ) -> tuple[str, Mapping[str, Any] | None]:
     """The ref of what is to be started, and its parameters."""
-    if isinstance(what, ActionCall):
-        return what.ref, {**what.parameters, **(params or {})}
-    return (what if isinstance(what, str) else what.ref), params
+    if isinstance(target, ActionCall):
+        return target.ref, {**target.parameters, **(params or {})}
+    return (target if isinstance(target, str) else target.ref), params
 
 
 @checks_arguments
@@ -35,11 +35,11 @@ class StartAndWait:
     result: Any
 
     @overload
-    async def run(self, what: ActionCall[R], /, *, timeout: float | None = None, **options: Any) -> R: ...
+    async def run(self, target: ActionCall[R], /, *, timeout: float | None = None, **options: Any) -> R: ...
     @overload
     async def run(
         self,
-        what: ActionRef[..., R],
+        target: ActionRef[..., R],
         params: Mapping[str, Any] | None = None,
         /,
         *,
@@ -49,7 +49,7 @@ class StartAndWait:
     @overload
     async def run(
         self,
-        what: str | Workflow,
+        target: str | Workflow,
         params: Mapping[str, Any] | None = None,
         /,
         *,
@@ -58,7 +58,7 @@ class StartAndWait:
     ) -> Any: ...
     async def run(
         self,
-        what: Startable,
+        target: Startable,
         params: Mapping[str, Any] | None = None,
         /,
         *,
@@ -68,7 +68,7 @@ class StartAndWait:
         """Start and wait `timeout` seconds at the most: the result. Takes what `start` takes, raises what `result`
         raises."""
         check_options(self.start, options)
-        return await self._run(what, params, timeout, options)
+        return await self._run(target, params, timeout, options)
 
     async def _run(
         self,
@@ -109,11 +109,11 @@ class BlockingStartAndWait:
     """The `run` of a client with blocking methods."""
 
     @overload
-    def run(self, what: ActionCall[R], /, *, timeout: float | None = None, **options: Any) -> R: ...
+    def run(self, target: ActionCall[R], /, *, timeout: float | None = None, **options: Any) -> R: ...
     @overload
     def run(
         self,
-        what: ActionRef[..., R],
+        target: ActionRef[..., R],
         params: Mapping[str, Any] | None = None,
         /,
         *,
@@ -123,7 +123,7 @@ class BlockingStartAndWait:
     @overload
     def run(
         self,
-        what: str | Workflow,
+        target: str | Workflow,
         params: Mapping[str, Any] | None = None,
         /,
         *,
@@ -132,7 +132,7 @@ class BlockingStartAndWait:
     ) -> Any: ...
     def run(
         self,
-        what: Startable,
+        target: Startable,
         params: Mapping[str, Any] | None = None,
         /,
         *,
@@ -142,4 +142,4 @@ class BlockingStartAndWait:
         """Start and wait `timeout` seconds at the most: the result. Takes what
         `start` takes, raises what `result` raises."""
         client: Any = self  # attributes declared here would hide the types of those that clients have
-        return client._thread.wait(client._client.run(what, params, timeout=timeout, **options))
+        return client._thread.wait(client._client.run(target, params, timeout=timeout, **options))

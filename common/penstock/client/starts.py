@@ -76,8 +76,8 @@ class Starts:
         cap = session.settings.payload_cap
         try:
             bodies = [
-                checked_parameters(target.schema, referring(one or {}, request.secrets), cap).decode()
-                for one in params
+                checked_parameters(target.schema, referring(values or {}, request.secrets), cap).decode()
+                for values in params
             ]
         except InvalidInput as error:
             error.hint = error.hint or target.schema.takes()
@@ -114,12 +114,12 @@ class Starts:
 
     async def _look_up(self, ref: str) -> Target:
         kinds = ("action", "workflow")
-        found = await retried(lambda: catalog.current(self._session, kinds, [ref]), deadline=30)
-        if not found:
+        rows = await retried(lambda: catalog.current(self._session, kinds, [ref]), deadline=30)
+        if not rows:
             register = "Register it with `penstock apply FILE`; `penstock actions` lists what there is."
             hint = await catalog.hint(self._session, kinds, ref, register)
             raise NotFound(f"no action or workflow {ref!r}", hint=hint)
-        current = found[0]
+        current = rows[0]
         if not current.enabled:
             raise NotFound(f"{ref} is retired", hint=f"Bring it back with `penstock retire --undo {ref}`.")
         parameters = orjson.loads(current.body).get("parameters")

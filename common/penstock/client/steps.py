@@ -18,8 +18,8 @@ from penstock.store.database import Transaction
 
 def step_key(text: str) -> Key:
     """A step as people write it: `charge`, or `charge:2` for the second of that name."""
-    found = re.fullmatch(r"(.+):([1-9]\d*)", text)
-    return Key(found[1], int(found[2])) if found else Key(text, 1)
+    match = re.fullmatch(r"(.+):([1-9]\d*)", text)
+    return Key(match[1], int(match[2])) if match else Key(text, 1)
 
 
 async def signal(tx: Transaction, id: UUID, name: str, value: Any) -> None:
@@ -37,20 +37,20 @@ async def give(
     """Give a step its result (JSON), in place of what it would do; its child is cancelled. False if it is no durable function
     that has not ended. Raises Conflict if the step is over."""
     name, ordinal = step_key(step)
-    given = await steps.give(tx, id, name, ordinal, result, kind=kind, by=by, reason=reason)
-    if given.known and not given.given:
+    outcome = await steps.give(tx, id, name, ordinal, result, kind=kind, by=by, reason=reason)
+    if outcome.known and not outcome.given:
         raise Conflict(
             f"the step {step} is over, and its result is final",
             hint=f"Run it again from there: penstock rerun {id} --from {step}",
         )
-    if given.open_child is not None:
-        await executions.cancel(tx, [given.open_child], "its step was given a result")
-    return given.known
+    if outcome.open_child is not None:
+        await executions.cancel(tx, [outcome.open_child], "its step was given a result")
+    return outcome.known
 
 
 async def check_kept(tx: Transaction, id: UUID, step: str) -> None:
     """Raises NotFound if nothing is recorded of this step."""
-    keys = [Key(one.name, one.ordinal) for one in await steps.recorded(tx, id)]
+    keys = [Key(record.name, record.ordinal) for record in await steps.recorded(tx, id)]
     if step_key(step) not in keys:
         names = sorted({f"{key.name}:{key.ordinal}" if key.ordinal > 1 else key.name for key in keys})
         raise NotFound(f"{id} has recorded no step {step!r}", hint=did_you_mean(step, names))

@@ -16,4 +16,4 @@ New = TypeVar("New", Submission, NewEvent)
 def with_new_ids(group: Sequence[New]) -> list[New]:
     """These under other ids, which go by the database's clock since it has refused those that they had. None of them may have
     been stored."""
-    return [replace(one, id=new_id()) for one in group]
+    return [replace(item, id=new_id()) for item in group]

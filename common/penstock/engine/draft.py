@@ -58,8 +58,8 @@ class Draft:
         """The state of a task that is about to change. The decision will say that it did."""
         if task not in self.facts.tasks:
             yield Needed(tasks={task})
-        found = self.facts.tasks[task]
-        if found is None:
-            found = self.facts.tasks[task] = TaskState()
-        self.decision.tasks[task] = found
-        return found
+        state = self.facts.tasks[task]
+        if state is None:
+            state = self.facts.tasks[task] = TaskState()
+        self.decision.tasks[task] = state
+        return state

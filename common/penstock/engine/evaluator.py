@@ -35,9 +35,9 @@ def begin(
     so."""
     draft = Draft(plan, WorkflowState(len(plan.graph)), facts, system, budget)
     facts.tasks = dict.fromkeys(range(len(plan.graph) + 1))
-    for task, before in (kept or {}).items():
+    for task, kept_task in (kept or {}).items():
         task_state = yield from draft.to_change(task)
-        task_state.kept = before
+        task_state.kept = kept_task
     try:
         if plan.workflow.vars:
             yield from draft.scope.load(Needed(parameters=plan.vars_read.parameters))
@@ -48,9 +48,9 @@ def begin(
     except RENDER_ERRORS as error:
         yield from run_exit_task_or_end(draft, FAILED, describe_error(error))
     else:
-        for task, before in (kept or {}).items():
-            if before.by_hand:
-                yield from end_as_before(draft, task, before)
+        for task, kept_task in (kept or {}).items():
+            if kept_task.by_hand:
+                yield from end_as_before(draft, task, kept_task)
         for node in plan.graph.entries:
             task_state = yield from draft.to_change(node.index)
             if task_state.undecided:
@@ -64,7 +64,7 @@ def begin(
 def advance(
     plan: Plan,
     state: WorkflowState,
-    ended: Iterable[ChildEnded],
+    ends: Iterable[ChildEnded],
     facts: Facts,
     system: Mapping[str, Any],
     *,
@@ -75,13 +75,13 @@ def advance(
 
     Each time the generator yields, `facts` lack what the yielded `Needed` names: add that and go on. `state` and the states
     of tasks in `facts` are changed in place. Expressions see `system` under that name."""
-    ended = list(ended)
+    ends = list(ends)
     draft = Draft(plan, state, facts, system, budget)
     if state.phase == "ended":
         return draft.decision
-    yield from prefetch(draft, ended)
+    yield from prefetch(draft, ends)
     yield from start_due(draft)
-    for child in ended:
+    for child in ends:
         yield from _apply(draft, child)
         yield from start_due(draft)
     return draft.decision

@@ -95,9 +95,9 @@ class Facts:
     def missing(self, needed: Needed) -> Needed:
         """The part of `needed` that is not known yet."""
         missing = Needed(tasks=needed.tasks - self.tasks.keys(), results=needed.results - self.results.keys())
-        for reader, wanted in needed.variables.items():
-            if not self._has(reader, wanted):
-                missing.variables[reader] = wanted
+        for reader, request in needed.variables.items():
+            if not self._has(reader, request):
+                missing.variables[reader] = request
         for task, (first, end) in needed.items.items():
             if any(item not in self.items.get(task, ()) for item in range(first, end)):
                 missing.items[task] = (first, end)
@@ -106,8 +106,8 @@ class Facts:
         missing.failures = needed.failures and self.failures is None
         return missing
 
-    def _has(self, reader: int, wanted: VariablesRequest) -> bool:
+    def _has(self, reader: int, request: VariablesRequest) -> bool:
         if reader not in self.variables:
             return False
         had = self.variables[reader][0]
-        return had is None or (wanted.names is not None and wanted.names <= had)
+        return had is None or (request.names is not None and request.names <= had)

@@ -99,11 +99,11 @@ def end_item(draft: Draft, child: ChildEnded, task_state: TaskState) -> Asking[N
 def _item_names(draft: Draft, compiled: CompiledTask) -> Asking[dict[str, Any]]:
     """Return the names that the items of a task see. They are evaluated again only after a publish."""
     task, published = compiled.node.index, len(draft.decision.published)
-    known = draft.item_names.get(task)
-    if known is None or known[0] != published:
+    cached = draft.item_names.get(task)
+    if cached is None or cached[0] != published:
         names = yield from draft.scope.namespace(compiled.reads["start"], task)
-        known = draft.item_names[task] = (published, names)
-    return known[1]
+        cached = draft.item_names[task] = (published, names)
+    return cached[1]
 
 
 def _count_failure(draft: Draft, compiled: CompiledTask, fan: FanOut) -> None:
@@ -147,13 +147,13 @@ def _render_items(compiled: CompiledTask, names: dict[str, Any]) -> list[Any]:
         hint = "Of a mapping take `| items | list`." if isinstance(items, dict) else None
         raise ExpressionError(f"{place}: it gives a {type(items).__name__}, not a list", hint=hint)
     size = compiled.node.step.batch_size
-    found: Sequence[Any] = (
+    batches: Sequence[Any] = (
         items if size is None else [items[n : n + size] for n in range(0, len(items), size)]
     )
-    if len(found) > MAX_ITEMS:
+    if len(batches) > MAX_ITEMS:
         hint = "Give each execution several, with batch_size, or split the work between sub-workflows."
-        raise ExpressionError(f"{place}: {len(found):,} items are more than {MAX_ITEMS:,}", hint=hint)
-    return list(found)
+        raise ExpressionError(f"{place}: {len(batches):,} items are more than {MAX_ITEMS:,}", hint=hint)
+    return list(batches)
 
 
 def _render_window(compiled: CompiledTask, names: dict[str, Any]) -> int:

@@ -30,10 +30,10 @@ def deliver_arrivals(draft: Draft) -> Asking[None]:
         node = draft.plan.graph[target]
         if target not in draft.facts.tasks:
             yield Needed(tasks={target})
-        known = draft.facts.tasks[target]
-        if known is not None and not known.undecided:
+        state = draft.facts.tasks[target]
+        if state is not None and not state.undecided:
             arrival = heappop(draft.arriving)
-            if known.runs and _wants_failure(node, arrival):
+            if state.runs and _wants_failure(node, arrival):
                 yield from _mark_handled(draft, arrival.source)
             continue
         task_state = yield from draft.to_change(target)
@@ -63,11 +63,11 @@ def run_or_skip(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> 
     if task_state.rescues or (task_state.failed and (node.handles_any_failure or node.handles_failures_of)):
         yield from draft.scope.load(Needed(tasks=set(node.sources)))
         for source in node.sources:
-            before = draft.facts.tasks[source]
+            source_state = draft.facts.tasks[source]
             if (
-                before is not None
-                and before.final
-                and _wants_failure(node, _arrival_from(draft, node, source, before))
+                source_state is not None
+                and source_state.final
+                and _wants_failure(node, _arrival_from(draft, node, source, source_state))
             ):
                 yield from _mark_handled(draft, source)
     task_state.status, task_state.runs = DUE, True
@@ -113,12 +113,12 @@ def _end_unstarted(
     yield from take_transitions(draft, compiled, task_state)
 
 
-def _arrival_from(draft: Draft, node: Node, source: int, before: TaskState) -> Arrival:
+def _arrival_from(draft: Draft, node: Node, source: int, source_state: TaskState) -> Arrival:
     """Return the arrival of an ended source at this task."""
     sender = draft.plan.graph[source]
     if sender.routes and node.index in sender.routes:
-        return Arrival(node.index, source, "", node.index in before.routes)
-    return Arrival(node.index, source, outcome_of(before.status, sender.step.allow_failure), False)
+        return Arrival(node.index, source, "", node.index in source_state.routes)
+    return Arrival(node.index, source, outcome_of(source_state.status, sender.step.allow_failure), False)
 
 
 def _wants_failure(node: Node, arrival: Arrival) -> bool:

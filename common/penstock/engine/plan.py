@@ -82,15 +82,15 @@ class Plan:
         self.vars_read, self.output_read = (self._reads(uses(slot.names)) for slot in of_workflow(workflow))
 
     def __getitem__(self, index: int) -> CompiledTask:
-        found = self._compiled.get(index)
-        if found is None:
-            found = self._compiled[index] = self._compile(self.graph[index])
-        return found
+        compiled = self._compiled.get(index)
+        if compiled is None:
+            compiled = self._compiled[index] = self._compile(self.graph[index])
+        return compiled
 
     def index(self, name: str) -> int:
         return self.graph.index[name]
 
-    def parameters(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def parameters(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters of a run, with the defaults of the schema for missing ones."""
         properties = self.workflow.parameters.get("properties") or {}
         defaults = {
@@ -98,7 +98,7 @@ class Plan:
             for name, schema in properties.items()
             if isinstance(schema, Mapping) and "default" in schema
         }
-        return {**defaults, **with_references(given)}
+        return {**defaults, **with_references(params)}
 
     @property
     def exit(self) -> int | None:
@@ -117,8 +117,8 @@ class Plan:
     def _request(self, reader: int, names: frozenset[str] | None) -> VariablesRequest | None:
         after_all = reader in (EVERYTHING, self.exit)
         writers = self.graph.publishers.before(None if after_all else reader, names)
-        begun = self.workflow.vars if names is None else names & self.workflow.vars.keys()
-        if not writers.any and not begun:
+        initial = self.workflow.vars if names is None else names & self.workflow.vars.keys()
+        if not writers.any and not initial:
             return None
         return VariablesRequest(names, writers.which, len(self.graph) if after_all else reader)
 
@@ -163,9 +163,9 @@ class Plan:
             or (isinstance(part, str) and part not in task_trigger_rules.NAMED)
             for _, part in task_trigger_rules.walk(node.rule)
         )
-        found = {stage: self._reads(used) for stage, used in reads.items()}
-        reads_to_start = any(found[stage] is not NOTHING_READ for stage in FIRST_STAGES)
-        return CompiledTask(node, rule_reads_values, reads_to_start, render, transitions, found)
+        stage_reads = {stage: self._reads(used) for stage, used in reads.items()}
+        reads_to_start = any(stage_reads[stage] is not NOTHING_READ for stage in FIRST_STAGES)
+        return CompiledTask(node, rule_reads_values, reads_to_start, render, transitions, stage_reads)
 
     def _compile_slot(self, task: str, slot: Slot) -> Render:
         """Compile the template of a slot. Its errors name the task and the field."""

@@ -15,27 +15,27 @@ from penstock.engine.plan import FIRST_STAGES, CompiledTask
 from penstock.engine.state import OPEN
 
 
-def first_needed(draft: Draft, ended: Sequence[ChildEnded]) -> set[int]:
+def first_needed(draft: Draft, ends: Sequence[ChildEnded]) -> set[int]:
     """Return the tasks with states that any decision on these ends begins with."""
     tasks = set(islice(draft.state.due, draft.budget))
     for task in {
-        child.task for child in ended
+        child.task for child in ends
     }:  # which may be in `tasks` already, as the target of another that ended
         tasks.add(task)
         tasks.update(draft.plan.graph[task].targets)
     return tasks
 
 
-def prefetch(draft: Draft, ended: Sequence[ChildEnded]) -> Asking[None]:
+def prefetch(draft: Draft, child_ends: Sequence[ChildEnded]) -> Asking[None]:
     """Load the states of these tasks, then what those read that probably end or start."""
     known_tasks = draft.facts.tasks
-    first = first_needed(draft, ended) - known_tasks.keys()
+    first = first_needed(draft, child_ends) - known_tasks.keys()
     if first:
         yield Needed(tasks=first)
     ends: dict[int, int] = {}
-    for child in ended:
-        known = known_tasks[child.task]
-        if known is not None and known.status == OPEN:
+    for child in child_ends:
+        state = known_tasks[child.task]
+        if state is not None and state.status == OPEN:
             ends[child.task] = ends.get(child.task, 0) + 1
     needed = Needed()
     arrivals: dict[int, int] = {}
@@ -46,9 +46,9 @@ def prefetch(draft: Draft, ended: Sequence[ChildEnded]) -> Asking[None]:
             for target in compiled.node.targets:
                 arrivals[target] = arrivals.get(target, 0) + 1
     for target, count in arrivals.items():
-        compiled, known = draft.plan[target], known_tasks[target]
-        if compiled.reads_to_start and (known is None or known.undecided):
-            arrived = count + (0 if known is None else known.arrived)
+        compiled, state = draft.plan[target], known_tasks[target]
+        if compiled.reads_to_start and (state is None or state.undecided):
+            arrived = count + (0 if state is None else state.arrived)
             if compiled.node.early_success or arrived == len(compiled.node.sources):
                 for stage in FIRST_STAGES:
                     draft.scope.add_needed(needed, compiled.reads[stage], target)

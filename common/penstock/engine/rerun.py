@@ -35,7 +35,7 @@ def _kept(
     plan: Plan, tasks: TaskStates, stands: Callable[[int, TaskState], bool], completed: Mapping[int, bytes]
 ) -> dict[int, KeptTask]:
     """In the workflow's order: a task is kept if it stands and everything before it will be as it was."""
-    kept: dict[int, KeptTask] = {}
+    kept_tasks: dict[int, KeptTask] = {}
     same: set[int] = set()
     for node in plan.graph.nodes:
         task_state = tasks.get(node.index)
@@ -47,7 +47,7 @@ def _kept(
         elif stands(node.index, task_state):
             same.add(node.index)
             total = None if task_state.fan is None else task_state.fan.total
-            kept[node.index] = KeptTask(
+            kept_tasks[node.index] = KeptTask(
                 task_state.status,
                 total=total,
                 given=task_state.given,
@@ -56,5 +56,5 @@ def _kept(
                 error=task_state.error,
             )
         elif task_state.fan is not None and node.index in completed:
-            kept[node.index] = KeptTask(None, completed[node.index], digest=task_state.fan.digest)
-    return kept
+            kept_tasks[node.index] = KeptTask(None, completed[node.index], digest=task_state.fan.digest)
+    return kept_tasks

@@ -87,22 +87,22 @@ class Scope:
         workflow."""
         if names == frozenset():
             return {}
-        found = dict(self.facts.variables[reader][1]) if reader in self.facts.variables else {}
+        latest = dict(self.facts.variables[reader][1]) if reader in self.facts.variables else {}
         for writer, name, value in self.published:
             if (names is not None and name not in names) or not self.plan.sees(reader, writer):
                 continue
-            if name not in found or writer >= found[name][0]:
-                found[name] = (writer, value)
-        return {name: value for name, (_, value) in found.items()}
+            if name not in latest or writer >= latest[name][0]:
+                latest[name] = (writer, value)
+        return {name: value for name, (_, value) in latest.items()}
 
     def task(self, index: int, with_result: bool) -> dict[str, Any]:
         """`tasks.<name>`"""
         task_state = self.facts.tasks.get(index)
-        seen: dict[str, Any] = {"status": "waiting" if task_state is None else task_state.status}
+        names: dict[str, Any] = {"status": "waiting" if task_state is None else task_state.status}
         if with_result:
-            ended = self.result_of(index, task_state)
-            seen["result"], seen["error"] = ended
-        return seen
+            outcome = self.result_of(index, task_state)
+            names["result"], names["error"] = outcome
+        return names
 
     def result_of(self, index: int, task_state: TaskState | None) -> TaskResult:
         """Result and error of a task. What the engine itself found comes before what its execution
@@ -115,12 +115,12 @@ class Scope:
         return TaskResult(loaded.result, loaded.error if task_state.error is None else task_state.error)
 
 
-def end_names(status: str, ended: TaskResult) -> dict[str, Any]:
+def end_names(status: str, end: TaskResult) -> dict[str, Any]:
     """The names about a task's own end, for its `publish` and `next`."""
     return {
         "status": status,
-        "result": ended.result,
-        "error": ended.error,
+        "result": end.result,
+        "error": end.error,
         "succeeded": CallableFlag(status == COMPLETED),
         "failed": CallableFlag(status not in (COMPLETED, SKIPPED)),
         "timed_out": CallableFlag(status == TIMEOUT),

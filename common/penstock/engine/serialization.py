@@ -32,10 +32,11 @@ def dump_workflow_state(state: WorkflowState) -> str:
 
 
 def load_workflow_state(text: str) -> WorkflowState:
-    given = orjson.loads(text)
-    outcome = given.pop("outcome")
+    fields = orjson.loads(text)
+    outcome = fields.pop("outcome")
     return WorkflowState(
-        **{**given, "due": deque(given["due"])}, outcome=None if outcome is None else (outcome[0], outcome[1])
+        **{**fields, "due": deque(fields["due"])},
+        outcome=None if outcome is None else (outcome[0], outcome[1]),
     )
 
 
@@ -59,8 +60,8 @@ def dump_task_state(task: TaskState) -> str:
 
 
 def load_task_state(text: str) -> TaskState:
-    given: Mapping[str, Any] = orjson.loads(text)
-    read = dict(given)
+    fields: Mapping[str, Any] = orjson.loads(text)
+    read = dict(fields)
     if "fan" in read:
         read["fan"] = FanOut(**{**read["fan"], "settled": bytearray.fromhex(read["fan"]["settled"])})
     if "kept" in read:

@@ -33,15 +33,15 @@ def start_due(draft: Draft) -> Asking[None]:
             yield from start_items(draft, draft.plan[task], task_state)
 
 
-def end_as_before(draft: Draft, task: int, kept: KeptTask) -> Asking[None]:
+def end_as_before(draft: Draft, task: int, kept_task: KeptTask) -> Asking[None]:
     """A task of a re-run ends at once, as it did in the run before."""
-    assert kept.status is not None
+    assert kept_task.status is not None
     task_state = yield from draft.to_change(task)
     task_state.kept = None
-    task_state.given, task_state.result = kept.given, kept.result
-    if kept.total is not None:
-        task_state.fan = FanOut(kept.total, begun=kept.total, ended=kept.total)
-    yield from end_task(draft, task, kept.status, kept.error)
+    task_state.given, task_state.result = kept_task.given, kept_task.result
+    if kept_task.total is not None:
+        task_state.fan = FanOut(kept_task.total, begun=kept_task.total, ended=kept_task.total)
+    yield from end_task(draft, task, kept_task.status, kept_task.error)
 
 
 def _start(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> Asking[None]:
@@ -72,12 +72,12 @@ def _end_at_once(
     draft: Draft, compiled: CompiledTask, task_state: TaskState, names: dict[str, Any]
 ) -> Asking[None]:
     """`noop` and `fail`, which need no worker."""
-    given = render_input(compiled, names)
+    inputs = render_input(compiled, names)
     task_state.given = True
-    draft.plan.check_storable(given, f"task `{compiled.node.name}`, input")
+    draft.plan.check_storable(inputs, f"task `{compiled.node.name}`, input")
     if compiled.node.step.kind == NOOP:
-        task_state.result = given
+        task_state.result = inputs
         yield from end_task(draft, compiled.node.index, COMPLETED)
     else:
-        message = text(str(given.get("message", "the workflow says so")), MESSAGE_CAP)
+        message = text(str(inputs.get("message", "the workflow says so")), MESSAGE_CAP)
         yield from end_task(draft, compiled.node.index, FAILED, {"type": "Failed", "message": message})

@@ -91,8 +91,8 @@ class FanOut:
     @property
     def room(self) -> int:
         """Return the number of executions that may still start now."""
-        left = 0 if self.stopped else self.total - self.begun
-        return min(left, self.window - self.running) if self.window else left
+        unstarted = 0 if self.stopped else self.total - self.begun
+        return min(unstarted, self.window - self.running) if self.window else unstarted
 
     def note_end(self, item: int) -> bool:
         """Note that an item has ended. False if that was known."""

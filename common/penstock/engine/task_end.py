@@ -82,12 +82,12 @@ def _failures(draft: Draft) -> Asking[dict[str, Any]]:
     """Return the error of the workflow: the first of the tasks with an unhandled failure."""
     yield from draft.scope.load(Needed(failures=bool(draft.state.unhandled)))
     candidates = {**(draft.facts.failures or {}), **draft.decision.tasks}
-    found = {
+    unhandled = {
         task: task_state for task, task_state in candidates.items() if _unhandled(draft, task, task_state)
     }
-    shown = sorted(found)[:SHOWN]
-    yield from draft.scope.load(Needed(results={task for task in shown if not found[task].given}))
-    ends = {draft.plan.graph[task].name: draft.scope.result_of(task, found[task]) for task in shown}
+    first_tasks = sorted(unhandled)[:SHOWN]
+    yield from draft.scope.load(Needed(results={task for task in first_tasks if not unhandled[task].given}))
+    ends = {draft.plan.graph[task].name: draft.scope.result_of(task, unhandled[task]) for task in first_tasks}
     return describe_failed_tasks(ends, draft.state.unhandled, draft.state.faults)
 
 
@@ -108,6 +108,6 @@ def _exit_task_ended(draft: Draft, task_state: TaskState) -> Asking[None]:
         and draft.state.outcome[0] == COMPLETED
     ):
         yield from draft.scope.load(Needed(results=set() if task_state.given else {exit.index}))
-        ended = draft.scope.result_of(exit.index, task_state)
-        draft.state.outcome = (FAILED, describe_failed_tasks({exit.name: ended}, 1, []))
+        result = draft.scope.result_of(exit.index, task_state)
+        draft.state.outcome = (FAILED, describe_failed_tasks({exit.name: result}, 1, []))
     yield from end_workflow(draft)

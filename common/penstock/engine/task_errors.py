@@ -21,8 +21,8 @@ SHOWN_CHARACTERS = 300
 
 def describe_error(error: PenstockError) -> dict[str, Any]:
     """An error that the executor itself found."""
-    found = {"type": type(error).__name__, "message": error.message}
-    return found | ({"hint": error.hint} if error.hint else {})
+    description = {"type": type(error).__name__, "message": error.message}
+    return description | ({"hint": error.hint} if error.hint else {})
 
 
 def describe_failed_items(
@@ -44,14 +44,14 @@ def describe_failed_tasks(
     ends: Mapping[str, TaskResult], unhandled: int, faults: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Return the error of a workflow: the tasks with unhandled failures, and the transitions in error."""
-    found = [f"{name}: {_message(ended.error)}" for name, ended in ends.items()]
-    if unhandled > len(found):
-        found.append(f"and {unhandled - len(found)} more")
-    found += [str(fault["message"]) for fault in faults]
+    messages = [f"{name}: {_message(end.error)}" for name, end in ends.items()]
+    if unhandled > len(messages):
+        messages.append(f"and {unhandled - len(messages)} more")
+    messages += [str(fault["message"]) for fault in faults]
     kind = "TaskFailed" if unhandled else "TransitionFailed"
-    error: dict[str, Any] = {"type": kind, "message": text("; ".join(found), MESSAGE_CAP)}
+    error: dict[str, Any] = {"type": kind, "message": text("; ".join(messages), MESSAGE_CAP)}
     if ends:
-        error["tasks"] = {name: _bounded(ended.error) for name, ended in ends.items()}
+        error["tasks"] = {name: _bounded(end.error) for name, end in ends.items()}
     return error | ({"transitions": [dict(fault) for fault in faults]} if faults else {})
 
 

@@ -40,10 +40,10 @@ def make_start(compiled: CompiledTask, item: int | None, names: Mapping[str, Any
 
 def render_input(compiled: CompiledTask, names: Mapping[str, Any]) -> dict[str, Any]:
     """The input of a task. Raises ExpressionError."""
-    found = compiled.render["input"]({**names, "secrets": SECRETS}) if "input" in compiled.render else {}
-    if not isinstance(found, dict):
+    inputs = compiled.render["input"]({**names, "secrets": SECRETS}) if "input" in compiled.render else {}
+    if not isinstance(inputs, dict):
         raise ExpressionError(
-            f"task `{compiled.node.name}`, input: it gives a {type(found).__name__}, not a mapping",
+            f"task `{compiled.node.name}`, input: it gives a {type(inputs).__name__}, not a mapping",
             hint="The input is a mapping of parameter names to values.",
         )
-    return found
+    return inputs

@@ -24,7 +24,7 @@ def take_transitions(draft: Draft, compiled: CompiledTask, task_state: TaskState
     """Publish, take transitions, and send the task's outcome on its way to those after it
     (`draft.arriving`)."""
     node = compiled.node
-    taken: set[int] = set()
+    taken_targets: set[int] = set()
     rescued: set[int] = set()
     if task_state.status != SKIPPED and ("publish" in compiled.render or compiled.transitions):
         names = yield from draft.scope.namespace(compiled.reads["settle"], node.index)
@@ -33,7 +33,7 @@ def take_transitions(draft: Draft, compiled: CompiledTask, task_state: TaskState
         names |= _end_names(draft, node.index, task_state)
         for number, transition in enumerate(compiled.transitions):
             if _is_taken(draft, compiled, number, transition, names):
-                taken.update(transition.do)
+                taken_targets.update(transition.do)
                 if task_state.status != COMPLETED and not _taken_after_success_too(transition, names):
                     rescued.update(transition.do)
                     task_state.handled |= not transition.do
@@ -45,7 +45,7 @@ def take_transitions(draft: Draft, compiled: CompiledTask, task_state: TaskState
         task_state.handled = True
     for target in node.targets:
         if node.routes and target in node.routes:
-            led = SUCCESS if target in taken else SKIP
+            led = SUCCESS if target in taken_targets else SKIP
             heappush(draft.arriving, Arrival(target, node.index, led, target in rescued))
         else:
             heappush(draft.arriving, Arrival(target, node.index, outcome, False))
@@ -75,12 +75,12 @@ def _is_taken(
     place = f"task `{compiled.node.name}`, next.{number}"
     try:
         try:
-            taken = transition.when(names)
+            holds = transition.when(names)
         except ExpressionError as error:
             raise ExpressionError(f"{place}.when: {error.message}", hint=error.hint) from None
-        if taken and transition.publish is not None:
+        if holds and transition.publish is not None:
             _publish_values(draft, compiled.node.index, transition.publish(names), f"{place}.publish")
-        return taken
+        return holds
     except RENDER_ERRORS as error:
         draft.state.faults = [*draft.state.faults, describe_error(error)][:MAX_FAULTS]
         return False

@@ -70,13 +70,15 @@ class Turn:
         before it can be cancelled and end."""
         if not self.cancels:
             return [], [start for decision in self.decisions for start in decision.starts]
-        before: list[Start] = []
-        after: list[Start] = []
+        starts_before: list[Start] = []
+        starts_after: list[Start] = []
         last = max(n for n, d in enumerate(self.decisions) if d.cancel_all or d.cancel)
         for number, decision in enumerate(self.decisions):
             for start in decision.starts:
-                (before if number < last or start.task in decision.cancel else after).append(start)
-        return before, after
+                (starts_before if number < last or start.task in decision.cancel else starts_after).append(
+                    start
+                )
+        return starts_before, starts_after
 
     @property
     def cancels(self) -> list[set[int] | None]:

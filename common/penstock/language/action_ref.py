@@ -103,7 +103,7 @@ def named(
         return dict(kwargs)
     bound = inspect.signature(function).bind(*args, **kwargs)
     spread = [p.name for p in bound.signature.parameters.values() if p.kind is p.VAR_KEYWORD]
-    given = dict(bound.arguments)
+    params = dict(bound.arguments)
     for name in spread:
-        given |= given.pop(name, {})
-    return given
+        params |= params.pop(name, {})
+    return params

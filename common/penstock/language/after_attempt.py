@@ -107,12 +107,12 @@ def _ending_of_lost(error: TaskError, recovery: Recovery, policy: RetryPolicy, f
 
 
 def _stored(error: TaskError) -> str:
-    told: dict[str, Any] = {"type": error.type, "message": error.message, "traceback": error.traceback}
+    stored: dict[str, Any] = {"type": error.type, "message": error.message, "traceback": error.traceback}
     if error.steps:
-        told["steps"] = error.steps
+        stored["steps"] = error.steps
     if error.told:
-        told["told"] = error.told
-    return orjson.dumps(told).decode()
+        stored["told"] = error.told
+    return orjson.dumps(stored).decode()
 
 
 def _carry(carry: Mapping[str, Any] | None) -> str | None:

@@ -38,19 +38,19 @@ def seconds(value: object) -> float:
 
 
 def _read(text: str) -> float:
-    found = _TEXT.fullmatch(text.strip())
-    if found is None or not any(found.groups()):
+    match = _TEXT.fullmatch(text.strip())
+    if match is None or not any(match.groups()):
         raise Wrong(f"is not a duration: {text!r}", _HINT)
-    parts = zip(found.groups(), _UNITS.values(), strict=True)
+    parts = zip(match.groups(), _UNITS.values(), strict=True)
     # Rounded, as 0.1 + 0.2 is not 0.3. Nothing finer than a microsecond is meant.
     return round(sum(float(part) * unit for part, unit in parts if part), 6)
 
 
 def as_text(number: float) -> str:
     """So many seconds as people write them, to the millisecond: `90s` is `1m30s`. `seconds` reads it."""
-    left, parts = round(number * 1000), []
+    remaining, parts = round(number * 1000), []
     for unit, worth in _UNITS.items():
-        count, left = divmod(left, round(worth * 1000))
+        count, remaining = divmod(remaining, round(worth * 1000))
         if count:
             parts.append(f"{count}{unit}")
     return "".join(parts) or "0s"

@@ -66,17 +66,17 @@ class _Written(GenerateJsonSchema):
         return dict(_BY_VALIDATOR.get(schema["function"]["function"].__name__, ANY))
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        made = super().model_schema(schema)
+        json_schema = super().model_schema(schema)
         kind = schema["cls"]
         if issubclass(kind, Options):
-            properties = made.setdefault("properties", {})
+            properties = json_schema.setdefault("properties", {})
             for name in kind.names():
                 properties.setdefault(name, dict(SHORT_FORMS.get(name, ANY)))
             for name, text in _docstrings(kind).items():
                 field = kind.model_fields[name]
                 properties[field.alias or name].setdefault("description", text)
-            made["additionalProperties"] = False
-        return made
+            json_schema["additionalProperties"] = False
+        return json_schema
 
 
 def _is_of_model(schema: Any) -> bool:
@@ -88,37 +88,37 @@ def _is_of_model(schema: Any) -> bool:
 
 def _docstrings(kind: type[BaseModel]) -> dict[str, str]:
     """Return the docstrings below the fields of a model and of its bases, by field."""
-    found: dict[str, str] = {}
-    for one in reversed(kind.__mro__):
-        if issubclass(one, Options) and one is not Options:
-            body = _classes(one.__module__)[one.__name__].body
-            for field, said in itertools.pairwise(body):
-                match field, said:
+    texts: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        if issubclass(base, Options) and base is not Options:
+            body = _classes(base.__module__)[base.__name__].body
+            for field, statement in itertools.pairwise(body):
+                match field, statement:
                     case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
                         value=ast.Constant(value=str(text))
                     ):
-                        found[name] = inspect.cleandoc(text)
-    return {name: text for name, text in found.items() if name in kind.model_fields}
+                        texts[name] = inspect.cleandoc(text)
+    return {name: text for name, text in texts.items() if name in kind.model_fields}
 
 
 @functools.cache
 def _classes(module: str) -> dict[str, ast.ClassDef]:
     """Each module is parsed once: what inspect does for a class parses all of its module."""
     tree = ast.parse(inspect.getsource(sys.modules[module]))
-    return {one.name: one for one in tree.body if isinstance(one, ast.ClassDef)}
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
 
 
 def _entry(
     kind: type[Options], also: Mapping[str, Any] | None = None, without: str = "ref"
 ) -> JsonSchemaValue:
     """Return the schema of an entry below its name, without the name."""
-    made = TypeAdapter(kind).json_schema(schema_generator=_Written)
-    found = made.get("anyOf", [made])[-1]
-    found = {**made.get("$defs", {}).get(found.get("$ref", "").rpartition("/")[2], found)}
-    found["properties"] = {**found["properties"], **(also or {})}
-    found["required"] = [name for name in found.get("required", ()) if name != without]
-    found.pop("$defs", None)
-    return {"schema": found, "defs": made.get("$defs", {})}
+    generated = TypeAdapter(kind).json_schema(schema_generator=_Written)
+    schema = generated.get("anyOf", [generated])[-1]
+    schema = {**generated.get("$defs", {}).get(schema.get("$ref", "").rpartition("/")[2], schema)}
+    schema["properties"] = {**schema["properties"], **(also or {})}
+    schema["required"] = [name for name in schema.get("required", ()) if name != without]
+    schema.pop("$defs", None)
+    return {"schema": schema, "defs": generated.get("$defs", {})}
 
 
 def _retry_as_written(defs: dict[str, Any]) -> dict[str, Any]:
@@ -193,10 +193,10 @@ def pack_schema() -> dict[str, Any]:
 
 
 def _poll() -> dict[str, Any]:
-    found = _entry(
+    entry = _entry(
         Poll, {"function": {"type": "string", "description": "module:name, of a file of the pack."}}
     )
-    return {"anyOf": [found["schema"], {"type": "null"}]}
+    return {"anyOf": [entry["schema"], {"type": "null"}]}
 
 
 def _named(entry: dict[str, Any]) -> dict[str, Any]:

@@ -12,14 +12,14 @@ _WORD = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 def parse_labels(text: str) -> dict[str, str]:
     """Parse labels such as `gpu=a100,zone=eu`. A name alone has the value `true`. Raises ValueError."""
-    found: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, sign, value = (piece.strip() for piece in part.partition("="))
         value = value if sign else "true"
         check_label(name, value)
-        if found.setdefault(name, value) != value:
-            raise ValueError(f"the label {name} has two values, {found[name]} and {value}")
-    return found
+        if labels.setdefault(name, value) != value:
+            raise ValueError(f"the label {name} has two values, {labels[name]} and {value}")
+    return labels
 
 
 def check_label(name: str, value: str) -> None:
@@ -36,6 +36,6 @@ def format_labels(labels: Mapping[str, str]) -> str:
     return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
 
 
-def carries_all(asked: Mapping[str, str], carries: Mapping[str, str]) -> bool:
+def carries_all(required: Mapping[str, str], carries: Mapping[str, str]) -> bool:
     """Return true if a worker that `carries` these labels has all labels in `required`."""
-    return asked.items() <= carries.items()
+    return required.items() <= carries.items()

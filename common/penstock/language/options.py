@@ -59,17 +59,17 @@ class _Explains(ModelMetaclass):
 
     Only calls come through here. Models nested in others are validated within those, which keeps their place."""
 
-    def __call__(cls, *positional: Any, **given: Any) -> Any:
-        given |= zip(cls.positional, positional, strict=False)  # type: ignore[attr-defined]
+    def __call__(cls, *positional: Any, **options: Any) -> Any:
+        options |= zip(cls.positional, positional, strict=False)  # type: ignore[attr-defined]
         if len(positional) > len(cls.positional):  # type: ignore[attr-defined]
             raise TypeError(f"{cls.__name__} takes its options by name")
         frame = caller()
         try:
-            made = super().__call__(**given)
+            instance = super().__call__(**options)
         except ValidationError as error:
             raise refusal(cls.__name__, problems(error), of_frame(frame)) from None
-        made.written_in(frame)
-        return made
+        instance.written_in(frame)
+        return instance
 
 
 class Options(BaseModel, metaclass=_Explains):
@@ -86,27 +86,27 @@ class Options(BaseModel, metaclass=_Explains):
     """The options that may be given by position."""
 
     @classmethod
-    def fold(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def fold(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Return `values` with short forms (`timeout=5`) written out (`timeouts={"attempt": 5}`)."""
-        return given
+        return values
 
     @model_validator(mode="before")
     @classmethod
-    def _only_known(cls, given: Any) -> Any:
-        if not isinstance(given, dict):
-            return given
-        given = cls.fold(
-            {name: dict(value) if isinstance(value, Mapping) else value for name, value in given.items()}
+    def _only_known(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        values = cls.fold(
+            {name: dict(value) if isinstance(value, Mapping) else value for name, value in values.items()}
         )
         names = cls.names()
         unknown = [
             InitErrorDetails(type=_unknown(cls.nouns, str(name), names), loc=(str(name),), input=None)
-            for name in given
+            for name in values
             if name not in names
         ]
         if unknown:
             raise ValidationError.from_exception_data(cls.__name__, unknown)
-        return given
+        return values
 
     @classmethod
     def names(cls) -> list[str]:
@@ -125,18 +125,18 @@ class Options(BaseModel, metaclass=_Explains):
 Chosen = TypeVar("Chosen", bound=Options)
 
 
-def read_options(kind: type[Chosen], given: Mapping[str, Any], source: Source, what: str) -> Chosen:
+def read_options(kind: type[Chosen], values: Mapping[str, Any], source: Source, label: str) -> Chosen:
     """Options from what was read elsewhere, such as a YAML file. Raises DefinitionError that names its lines."""
     try:
-        return kind.model_validate(dict(given))
+        return kind.model_validate(dict(values))
     except ValidationError as error:
-        raise refusal(what, problems(error), source) from None
+        raise refusal(label, problems(error), source) from None
 
 
-def refusal(what: str, found: Sequence[Problem], source: Source) -> DefinitionError:
+def refusal(label: str, faults: Sequence[Problem], source: Source) -> DefinitionError:
     """Return one error for all faults of the thing called `label`, with the hint of the first."""
-    lines = [f"{source.at(problem.at)}: {what}: {problem}" for problem in found]
-    return DefinitionError("\n".join(lines), hint=next((p.hint for p in found if p.hint), None))
+    lines = [f"{source.at(problem.at)}: {label}: {problem}" for problem in faults]
+    return DefinitionError("\n".join(lines), hint=next((p.hint for p in faults if p.hint), None))
 
 
 def _unknown(noun: str, name: str, names: Iterable[str]) -> PydanticCustomError:
@@ -152,14 +152,18 @@ MOST_COMPARED = 1000
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """Return a hint for a word that is none of `choices`: the nearest one, else the first of them."""
-    known = sorted(choices)
+    words = sorted(choices)
     near = get_close_matches(
-        word[:LONGEST_WORD], [one for one in known[:MOST_COMPARED] if len(one) <= LONGEST_WORD], n=1
+        word[:LONGEST_WORD],
+        [candidate for candidate in words[:MOST_COMPARED] if len(candidate) <= LONGEST_WORD],
+        n=1,
     )
     if near:
         return f"Did you mean {near[0]!r}?"
-    shown = ", ".join(one[:LONGEST_WORD] for one in known[:20]) + (", ..." if len(known) > 20 else "")
-    return f"There is: {shown}." if known else "There are none."
+    listed = ", ".join(candidate[:LONGEST_WORD] for candidate in words[:20]) + (
+        ", ..." if len(words) > 20 else ""
+    )
+    return f"There is: {listed}." if words else "There are none."
 
 
 def problems(error: ValidationError) -> list[Problem]:

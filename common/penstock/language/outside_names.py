@@ -29,28 +29,28 @@ def check_tenant(tenant: object) -> str:
     return tenant
 
 
-def check_name(name: object, what: str) -> str:
+def check_name(name: object, label: str) -> str:
     """A key, an id or a source, which is kept as it is. `label` says which of these it is, for the error. Raises
     InvalidInput if it is empty, too long, or nothing that PostgreSQL keeps."""
     if not isinstance(name, str):
-        raise InvalidInput(f"{what} is not text: {_short(name)}", hint="Send it as text.")
+        raise InvalidInput(f"{label} is not text: {_short(name)}", hint="Send it as text.")
     if not name:
         raise InvalidInput(
-            f"{what} is empty",
+            f"{label} is empty",
             hint="Leave it out where there is none: each one is new then, and none is a copy.",
         )
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
-        raise InvalidInput(f"{what} is not valid Unicode: {_short(name)}", hint="Send UTF-8.") from None
+        raise InvalidInput(f"{label} is not valid Unicode: {_short(name)}", hint="Send UTF-8.") from None
     if size > LONGEST:
         raise InvalidInput(
-            f"{what} has {size:,} bytes; at most {LONGEST} are taken",
+            f"{label} has {size:,} bytes; at most {LONGEST} are taken",
             hint="Send a hash of it, such as SHA-256.",
         )
     if "\0" in name:
         raise InvalidInput(
-            f"{what} holds a NUL character, which PostgreSQL refuses: {_short(name)}", hint="Remove it."
+            f"{label} holds a NUL character, which PostgreSQL refuses: {_short(name)}", hint="Remove it."
         )
     return name
 

@@ -21,20 +21,20 @@ ONLY_GIVEN = (
 )
 
 
-def misfits(given: Mapping[str, Any], ref: str, schema: Mapping[str, Any] | None) -> Iterator[Problem]:
+def misfits(params: Mapping[str, Any], ref: str, schema: Mapping[str, Any] | None) -> Iterator[Problem]:
     """Yield the faults of parameters for the action or workflow `ref`: unknown names, missing names, and literal
     values that do not fit."""
-    if not schema or any(map(is_template, given)):
+    if not schema or any(map(is_template, params)):
         return
-    there = names_of(schema)
+    names = names_of(schema)
     properties = schema.get("properties") or {}
-    for name in given if there is not None else ():
+    for name in params if names is not None else ():
         if name not in properties:
             yield Problem((name,), f"`{ref}` has no parameter `{name}`", did_you_mean(name, properties))
     for name in schema.get("required") or ():
-        if name not in given:
+        if name not in params:
             yield Problem((), f"`{ref}` needs the parameter `{name}`", f"Give it: `{name}: ...`.")
-    for name, value in given.items():
+    for name, value in params.items():
         if name in properties and not is_template(value):
             try:
                 Schema({**properties[name], "$defs": schema.get("$defs", {})}).validate(value, what=name)
@@ -50,13 +50,13 @@ def names_of(schema: Mapping[str, Any] | None) -> Names | None:
     return {name: names_of(part) if isinstance(part, Mapping) else None for name, part in properties.items()}
 
 
-def unknown_names(used: NamesUsed, there: Names, prefix: Location = ()) -> Iterator[Problem]:
+def unknown_names(used: NamesUsed, available: Names, prefix: Location = ()) -> Iterator[Problem]:
     """Names that expressions use and that are not there; each problem is `at` the name, not at a place of a definition."""
     for name in sorted(map(str, used.under(*prefix))):
-        if name not in there:
+        if name not in available:
             where = f"in `{dotted(prefix)}`" if prefix else "here"
-            what = f"there is no `{name}` {where}" if prefix else f"`{name}` is not defined here"
-            hint = ONLY_GIVEN if name == "secrets" and not prefix else did_you_mean(name, there)
-            yield Problem((*prefix, name), what, hint)
-        elif there[name] is not None:
-            yield from unknown_names(used, there[name], (*prefix, name))
+            message = f"there is no `{name}` {where}" if prefix else f"`{name}` is not defined here"
+            hint = ONLY_GIVEN if name == "secrets" and not prefix else did_you_mean(name, available)
+            yield Problem((*prefix, name), message, hint)
+        elif available[name] is not None:
+            yield from unknown_names(used, available[name], (*prefix, name))

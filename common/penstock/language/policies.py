@@ -16,18 +16,18 @@ from penstock.run.outcomes import name_of
 _TYPE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
-def _names(given: object) -> object:
+def _names(value: object) -> object:
     """Exception classes and names, one or several, as sorted names: their order means nothing."""
-    several = given if isinstance(given, list | tuple | set | frozenset) else [given]
-    names = {_name(one) for one in several}
+    several = value if isinstance(value, list | tuple | set | frozenset) else [value]
+    names = {_name(item) for item in several}
     return tuple(sorted(names))
 
 
-def _name(one: object) -> str:
-    if isinstance(one, type) and issubclass(one, BaseException):
-        return name_of(one)
-    if isinstance(one, str) and _TYPE.fullmatch(one):
-        return one
+def _name(value: object) -> str:
+    if isinstance(value, type) and issubclass(value, BaseException):
+        return name_of(value)
+    if isinstance(value, str) and _TYPE.fullmatch(value):
+        return value
     hint = "Write 'TimeoutError', 'httpx.ConnectError', or in Python the exception class itself."
     raise Wrong("must name types of errors", hint)
 
@@ -61,13 +61,13 @@ class RetryPolicy(Options):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_a_number(cls, given: Any) -> Any:
+    def _from_a_number(cls, value: Any) -> Any:
         """`retry=3` is short for `retry={"max_attempts": 3}`."""
-        if isinstance(given, int) and not isinstance(given, bool):
-            return {"max_attempts": given}
-        if not isinstance(given, Mapping | RetryPolicy):
+        if isinstance(value, int) and not isinstance(value, bool):
+            return {"max_attempts": value}
+        if not isinstance(value, Mapping | RetryPolicy):
             raise Wrong("is no retry policy", "Write 3, or {'max_attempts': 3, 'initial_delay': '10s'}.")
-        return given
+        return value
 
     @model_validator(mode="after")
     def _relations(self) -> Self:

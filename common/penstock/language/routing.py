@@ -102,16 +102,16 @@ class Router:
         return Explanation(namespace, self.default, None, tuple(passed_over))
 
 
-def refuse_unknown(named: Iterable[tuple[str, str]], known: Collection[str]) -> None:
+def refuse_unknown(named: Iterable[tuple[str, str]], route_names: Collection[str]) -> None:
     """Raise DefinitionError if one of the routes that are `named` (route, by what) is not among `route_names`."""
-    unknown = [(route, by) for route, by in named if route not in known]
+    unknown = [(route, by) for route, by in named if route not in route_names]
     if not unknown:
         return
-    near = get_close_matches(unknown[0][0], list(known), n=1)
+    near = get_close_matches(unknown[0][0], list(route_names), n=1)
     meant = f"Did you mean {near[0]!r}? " if near else ""
     raise DefinitionError(
         f"unknown route {', '.join(f'{route!r} ({by})' for route, by in unknown)}",
-        hint=f"{meant}PENSTOCK_KNOWN_ROUTES names {', '.join(sorted(known))}.",
+        hint=f"{meant}PENSTOCK_KNOWN_ROUTES names {', '.join(sorted(route_names))}.",
     )
 
 
@@ -183,18 +183,18 @@ def _written(block: tuple[Segment, ...]) -> str:
 
 
 def _validate_pattern(pattern: str) -> None:
-    def wrong(position: int, what: str, hint: str) -> DefinitionError:
+    def wrong(position: int, fault: str, hint: str) -> DefinitionError:
         return DefinitionError(
-            f"Routing pattern {pattern!r} is wrong at character {position + 1}: {what}.", hint=hint
+            f"Routing pattern {pattern!r} is wrong at character {position + 1}: {fault}.", hint=hint
         )
 
     if len(pattern) > MAX_PATTERN:
         raise wrong(
             MAX_PATTERN, f"it is longer than {MAX_PATTERN} characters", "Use `*` and `**` to shorten it."
         )
-    if found := _FOREIGN.search(pattern):
+    if match := _FOREIGN.search(pattern):
         raise wrong(
-            found.start(), f"{found.group()!r} is not allowed", "The only wildcards are `*` and `**`."
+            match.start(), f"{match.group()!r} is not allowed", "The only wildcards are `*` and `**`."
         )
     position = 0
     for segment in pattern.split(SEPARATOR):

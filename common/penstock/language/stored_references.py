@@ -40,24 +40,24 @@ def is_within(value: Any, place: Sequence[str | int]) -> bool:
 
 def references_in(value: Any) -> list[Mapping[str, Any]]:
     """All that are in it, however deep."""
-    found, pending = [], [value]
+    references, pending = [], [value]
     while pending:
         node = pending.pop()
         if is_reference(node):
-            found.append(node)
+            references.append(node)
         elif isinstance(node, Mapping):
             pending.extend(node.values())
         elif isinstance(node, list | tuple):
             pending.extend(node)
-    return found
+    return references
 
 
-def replaced(value: Any, found: Mapping[str, Any]) -> Any:
+def replaced(value: Any, results: Mapping[str, Any]) -> Any:
     """Return the value with `results`, by name, in the place of the references to them."""
     if is_reference(value):
-        return found[value[KEY]]
+        return results[value[KEY]]
     if isinstance(value, Mapping):
-        return {name: replaced(one, found) for name, one in value.items()}
+        return {name: replaced(item, results) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [replaced(one, found) for one in value]
+        return [replaced(item, results) for item in value]
     return value

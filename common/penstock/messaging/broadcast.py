@@ -11,9 +11,9 @@ from penstock.messaging.transports import Transport
 from penstock.store.database import is_transient
 
 
-async def due_sooner(transport: Transport, what: Due) -> None:
+async def due_sooner(transport: Transport, kind: Due) -> None:
     """Tell executors that schedules were changed, or timers set: one may be due sooner than the next they know of."""
-    await _broadcast(transport, Sooner(what=what).model_dump_json())
+    await _broadcast(transport, Sooner(what=kind).model_dump_json())
 
 
 async def cancel_requested(transport: Transport, ids: Sequence[UUID]) -> None:

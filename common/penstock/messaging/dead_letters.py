@@ -40,16 +40,21 @@ class Letter:
 
 async def keep(tx: Transaction, letters: Sequence[Letter]) -> list[int]:
     """Keep dead letters, or count those that are there already. Return how often each came by now."""
-    kept: dict[str, KeptLetter] = {}
+    by_fingerprint: dict[str, KeptLetter] = {}
     prints = []
     for letter in letters:
-        one = _kept(letter)
-        before = kept.get(one.fingerprint)
-        kept[one.fingerprint] = one if before is None else replace(one, count=before.count + 1)
-        prints.append(one.fingerprint)
+        kept_letter = _kept(letter)
+        earlier = by_fingerprint.get(kept_letter.fingerprint)
+        by_fingerprint[kept_letter.fingerprint] = (
+            kept_letter if earlier is None else replace(kept_letter, count=earlier.count + 1)
+        )
+        prints.append(kept_letter.fingerprint)
     counts: dict[str, int] = {}
     # Each process locks letters in this order.
-    for piece in pieces([kept[fingerprint] for fingerprint in sorted(kept)], lambda letter: len(letter.body)):
+    for piece in pieces(
+        [by_fingerprint[fingerprint] for fingerprint in sorted(by_fingerprint)],
+        lambda letter: len(letter.body),
+    ):
         counts |= await dead_letters.keep(tx, piece)
     return [counts[fingerprint] for fingerprint in prints]
 

@@ -14,16 +14,16 @@ class Described:
     labels: tuple[str, ...] = ()
 
 
-def _counter(said: str, *labels: str) -> Described:
-    return Described("counter", said, labels)
+def _counter(text: str, *labels: str) -> Described:
+    return Described("counter", text, labels)
 
 
-def _gauge(said: str, *labels: str) -> Described:
-    return Described("gauge", said, labels)
+def _gauge(text: str, *labels: str) -> Described:
+    return Described("gauge", text, labels)
 
 
-def _histogram(said: str, *labels: str) -> Described:
-    return Described("histogram", said, labels)
+def _histogram(text: str, *labels: str) -> Described:
+    return Described("histogram", text, labels)
 
 
 OF_ALL: Mapping[str, Described] = {

@@ -40,8 +40,8 @@ class Metrics:
         self.attempts = self._counter("attempts")
 
     def _histogram(self, name: str, buckets: Iterable[float] = SECONDS) -> Histogram:
-        said, labels = METRICS[name].said, METRICS[name].labels
-        return Histogram(f"penstock_{name}", said, labels, buckets=tuple(buckets), registry=self.registry)
+        text, labels = METRICS[name].said, METRICS[name].labels
+        return Histogram(f"penstock_{name}", text, labels, buckets=tuple(buckets), registry=self.registry)
 
     def _counter(self, name: str) -> Counter:
         return Counter(f"penstock_{name}", METRICS[name].said, METRICS[name].labels, registry=self.registry)

@@ -38,13 +38,13 @@ class Publisher:
 
     def publish(self, staged: Sequence[StagedMessage]) -> None:
         """Start publishing. What is not confirmed stays in the outbox, for a relay; hints are sent once, or not at all."""
-        kept = [one for one in staged if one.outbox_id]
-        hints = [one for one in staged if not one.outbox_id]
+        stored = [message for message in staged if message.outbox_id]
+        hints = [message for message in staged if not message.outbox_id]
         if self.transport.outbox_is_queue:  # what is staged is there; what no consumer waits for is told
-            self.transport.wake({one.queue for one in kept})
-            kept = [one for one in kept if queues.is_announcement(one.queue)]
-        if kept:
-            self._start(self._publish(kept), "publish")
+            self.transport.wake({message.queue for message in stored})
+            stored = [message for message in stored if queues.is_announcement(message.queue)]
+        if stored:
+            self._start(self._publish(stored), "publish")
         if hints:
             self._start(self._hint(hints), "hint")
 
@@ -57,25 +57,25 @@ class Publisher:
         async with self._room:
             try:
                 confirmed = await self.transport.publish(
-                    [messages.message(one.outbox_id, one.queue, one.ids) for one in staged]
+                    [messages.message(message.outbox_id, message.queue, message.ids) for message in staged]
                 )
             except Exception as error:
                 if not is_transient(error):
                     log.exception("publish.failed")
                 return
-        self.settle([one for one, ok in zip(staged, confirmed, strict=True) if ok])
+        self.settle([message for message, ok in zip(staged, confirmed, strict=True) if ok])
 
     async def _hint(self, hints: Sequence[StagedMessage]) -> None:
         """Send hints to the processes that wait. A process that misses a hint polls later."""
-        if any(one.queue == queues.TIMERS_SET for one in hints):
+        if any(message.queue == queues.TIMERS_SET for message in hints):
             await self._timers.send()
-        for one in hints:
-            if one.queue.startswith(queues.PARKED):
-                await self.parked(one.queue.removeprefix(queues.PARKED))
-            if not one.queue.startswith(queues.AWAITED):
+        for message in hints:
+            if message.queue.startswith(queues.PARKED):
+                await self.parked(message.queue.removeprefix(queues.PARKED))
+            if not message.queue.startswith(queues.AWAITED):
                 continue
             try:
-                await awaited.tell(self._tells, one.queue, one.ids)
+                await awaited.tell(self._tells, message.queue, message.ids)
             except Exception as error:
                 if not is_transient(error):
                     log.exception("publish.not_told")
@@ -89,7 +89,7 @@ class Publisher:
 
     def settle(self, done: Sequence[StagedMessage]) -> None:
         """These are published, or need not be any more: they leave the outbox soon."""
-        self._settled.add(one.outbox_id for one in done)
+        self._settled.add(message.outbox_id for message in done)
 
     async def flush(self) -> None:
         """Wait until what is under way is published, or left to a relay. That its rows are deleted is waited for only a

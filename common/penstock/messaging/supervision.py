@@ -101,14 +101,14 @@ class Supervisor:
                     raise
             await asyncio.sleep(self._pause)
 
-    def _failures(self, name: str, began: float, before: int, error: Exception) -> int:
+    def _failures(self, name: str, began: float, failures: int, error: Exception) -> int:
         if is_transient(error):
             log.warning("service.part_failed", part=name, reason=f"{type(error).__name__}: {error}")
             return 0
         log.error("service.part_failed", part=name, exc_info=error)
         if time.monotonic() - began > SOUND:
             return 1
-        return before + 1
+        return failures + 1
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         name, until = self._parts.pop(task, (None, None))

@@ -117,11 +117,11 @@ async def create_token(
     secret = PREFIX + secrets.token_urlsafe(32)
     chosen, owners = _scopes(scopes), sorted(set(tenants))
     async with session.transaction() as tx:
-        made = await tokens.create(tx, new_id(), name, _digest(secret), chosen, owners, by, seconds)
+        token = await tokens.create(tx, new_id(), name, _digest(secret), chosen, owners, by, seconds)
         tx.tell(scopes=chosen, tenants=owners)
-    if made is None:
+    if token is None:
         raise Conflict(f"there is a token {name!r}", hint="Choose another name, or revoke that one first.")
-    return made, secret
+    return token, secret
 
 
 async def rotate_token(
@@ -157,10 +157,10 @@ async def revoke_token(session: Session, name: str) -> None:
 
 async def find_caller(session: Session, secret: str) -> Caller | None:
     """Return the owner of this secret; None if it has no owner or has expired."""
-    found = await tokens.find(session, _digest(secret))
-    if found is None:
+    token = await tokens.find(session, _digest(secret))
+    if token is None:
         return None
-    return Caller(f"token:{found.name}", frozenset(found.scopes), frozenset(found.tenants) or None)
+    return Caller(f"token:{token.name}", frozenset(token.scopes), frozenset(token.tenants) or None)
 
 
 def _digest(secret: str) -> bytes:
@@ -169,18 +169,18 @@ def _digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode("utf-8", "replace")).digest()
 
 
-def _scopes(given: Collection[str]) -> list[str]:
-    if not given:
+def _scopes(words: Collection[str]) -> list[str]:
+    if not words:
         raise InvalidInput(
             "a token needs scopes", hint=f"There are: {', '.join((*SCOPES, *NARROW, *ROLES))}."
         )
-    chosen: set[str] = set()
-    for word in given:
+    scopes: set[str] = set()
+    for word in words:
         if word not in (*SCOPES, *NARROW, *ROLES) and not _START_REF.fullmatch(word):
             raise InvalidInput(
                 f"there is no scope or role {word!r}",
                 hint=did_you_mean(word, (*SCOPES, *NARROW, f"{START}:PACK.NAME", *ROLES)),
             )
-        chosen.update(ROLES.get(word, (word,)))
-    broad = [scope for scope in (*SCOPES, *NARROW) if scope in chosen]
-    return broad + sorted(chosen.difference(broad))
+        scopes.update(ROLES.get(word, (word,)))
+    broad = [scope for scope in (*SCOPES, *NARROW) if scope in scopes]
+    return broad + sorted(scopes.difference(broad))

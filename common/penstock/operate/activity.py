@@ -89,7 +89,7 @@ class ActivityWatch:
         """Count the newest slices, and as many of the uncounted ones as there is time for."""
         loop = asyncio.get_running_loop()
         oldest = last - SLICES + 1
-        self._counted = {n: one for n, one in self._counted.items() if oldest <= n <= last - LATE}
+        self._counted = {n: entry for n, entry in self._counted.items() if oldest <= n <= last - LATE}
         until, many, upto = loop.time() + PATIENCE, LATE, last + 1
         while upto > oldest:
             first = max(oldest, upto - many)
@@ -101,6 +101,6 @@ class ActivityWatch:
                 upto -= 1
 
     async def _read(self, session: Session, first: int, last: int) -> None:
-        found = {one.number: one for one in await overview.slices(session, first, last, SECONDS)}
+        by_number = {entry.number: entry for entry in await overview.slices(session, first, last, SECONDS)}
         for n in range(first, last):
-            self._counted[n] = found.get(n, Slice(n, 0, 0, None, None))
+            self._counted[n] = by_number.get(n, Slice(n, 0, 0, None, None))

@@ -36,9 +36,9 @@ async def register(session: Session, definitions: Definitions) -> list[Change]:
     """Check that what refers to something finds it, here or among what is registered already, and apply. Raises
     DefinitionError that names every place."""
     definitions.check(await catalog.schemas(session, RETIRABLE, definitions.refers_to()))
-    there = await catalog.names(session, RETIRABLE)
+    registered = await catalog.names(session, RETIRABLE)
     for kind, other in (("action", "workflow"), ("workflow", "action")):
-        both = sorted(set(definitions.of(kind)) & set(there.get(other, ())))
+        both = sorted(set(definitions.of(kind)) & set(registered.get(other, ())))
         if both:
             raise DefinitionError(
                 f"{kind} {both[0]}: there is a {other} of that name", hint="Choose another name."
@@ -50,9 +50,9 @@ async def register(session: Session, definitions: Definitions) -> list[Change]:
             f"{generated[0]} is a name that only Penstock gives", hint="Choose another name."
         )
     if session.settings.known_routes:
-        known = [route.strip() for route in session.settings.known_routes.split(",")]
-        named = (one for d in documents for one in named_routes(d.kind, d.ref, d.body))
-        routing.refuse_unknown(named, known)
+        known_routes = [route.strip() for route in session.settings.known_routes.split(",")]
+        named = (pair for d in documents for pair in named_routes(d.kind, d.ref, d.body))
+        routing.refuse_unknown(named, known_routes)
     for trigger in definitions.triggers.values():
         if trigger.poll is not None and trigger.function is None:
             raise trigger.source.wrong(
@@ -92,7 +92,7 @@ async def _apply(tx: Transaction, documents: Sequence[Document]) -> list[Change]
         tx, [(d.ref, versions[d.kind, d.ref].id, d.body) for d in documents if d.kind == "schedule"]
     )
     await _put_polls(
-        tx, documents, {ref: one.id for (kind, ref), one in versions.items() if kind == "action"}
+        tx, documents, {ref: version.id for (kind, ref), version in versions.items() if kind == "action"}
     )
     by_hand = await limits.set_by_hand(tx) if any(d.kind == "limit" for d in moved) else set()
     changes = [

@@ -33,18 +33,18 @@ async def listed(
 
 async def one(session: Session, kinds: Collection[str], ref: str) -> dict[str, Any]:
     """The current definition of that name. Raises NotFound."""
-    found = await listed(session, kinds, [ref])
-    if not found:
+    rows = await listed(session, kinds, [ref])
+    if not rows:
         otherwise = f"`penstock {LISTED_BY[next(iter(kinds))]}` lists them."
         raise NotFound(
             f"no {' or '.join(kinds)} {ref!r}", hint=await catalog.hint(session, kinds, ref, otherwise)
         )
-    return found[0]
+    return rows[0]
 
 
 async def rules(session: Session) -> list[dict[str, Any]]:
     """All rules, each with the number of events on which it has failed (`errors`)."""
-    failed = {one.rule: one.count for one in await rule_errors.counts(session)}
+    failed = {entry.rule: entry.count for entry in await rule_errors.counts(session)}
     return [{**rule, "errors": failed.get(rule["ref"], 0)} for rule in await listed(session, ["rule"])]
 
 
@@ -61,8 +61,8 @@ async def delete_rule(session: Session, ref: str) -> None:
 
 
 async def _no_rule(session: Session, ref: str) -> NotFound:
-    known = "`penstock rules list` shows the rules there are."
-    return NotFound(f"no rule {ref!r}", hint=await catalog.hint(session, ["rule"], ref, known))
+    otherwise = "`penstock rules list` shows the rules there are."
+    return NotFound(f"no rule {ref!r}", hint=await catalog.hint(session, ["rule"], ref, otherwise))
 
 
 def _shown(row: Current, masking: Masking) -> dict[str, Any]:

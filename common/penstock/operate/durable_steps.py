@@ -54,13 +54,13 @@ async def _steps(session: Session, id: UUID, recorded: list[StoredStep]) -> list
     if not recorded:
         return []
     children = {(c.name, c.ordinal): c for c in await steps.children(session, [id])}
-    found = [_step(step, children.get((step.name, step.ordinal))) for step in recorded]
-    if sleeps := [step for step in found if step.kind == SLEEP and step.status == STARTED]:
+    described = [_step(step, children.get((step.name, step.ordinal))) for step in recorded]
+    if sleeps := [step for step in described if step.kind == SLEEP and step.status == STARTED]:
         now = await clock.now(session)
         for sleep in sleeps:  # nothing is recorded when one is over
             if datetime.fromisoformat(sleep.result["until"]) <= now:
                 sleep.status = COMPLETED
-    return found
+    return described
 
 
 def _step(step: StoredStep, child: steps.StoredChild | None) -> Step:

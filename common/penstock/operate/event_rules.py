@@ -25,31 +25,31 @@ KEPT_DAYS = 3650
 
 
 async def listed(
-    session: Session, chosen: EventFilter, *, before: UUID | None, limit: int
+    session: Session, filters: EventFilter, *, before: UUID | None, limit: int
 ) -> list[dict[str, Any]]:
     """The newest events that are like this, with how many rules matched each; their payloads masked."""
     masking = await Masking.load(session)
-    rows = await event_list.page(session, chosen, before=before, limit=limit)
+    rows = await event_list.page(session, filters, before=before, limit=limit)
     return [{**asdict(r), "payload": masking.payload(r.trigger, orjson.loads(r.payload))} for r in rows]
 
 
 async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     """An event, its payload masked. None where there is none."""
-    found = await events.read(session, [id], days=KEPT_DAYS)
-    if not found:
+    rows = await events.read(session, [id], days=KEPT_DAYS)
+    if not rows:
         return None
-    payload = (await Masking.load(session)).payload(found[0].trigger, orjson.loads(found[0].payload))
-    return {**asdict(found[0]), "payload": payload}
+    payload = (await Masking.load(session)).payload(rows[0].trigger, orjson.loads(rows[0].payload))
+    return {**asdict(rows[0]), "payload": payload}
 
 
 async def tried(session: Session, id: UUID) -> list[dict[str, Any]]:
     """Every rule of the event's trigger against the event: which match, which do not, and why; and what came of those that
     did. Raises NotFound."""
-    found = await events.read(session, [id], days=KEPT_DAYS)
-    if not found:
+    rows = await events.read(session, [id], days=KEPT_DAYS)
+    if not rows:
         raise NotFound(f"no event {id}", hint="It may be older than the events' retention.")
-    enforced = {one.rule: one for one in await events.enforcements(session, id)}
-    return await _verdicts(session, found[0], orjson.loads(found[0].payload), enforced)
+    enforced = {enforcement.rule: enforcement for enforcement in await events.enforcements(session, id)}
+    return await _verdicts(session, rows[0], orjson.loads(rows[0].payload), enforced)
 
 
 async def tried_on(
@@ -60,9 +60,9 @@ async def tried_on(
     check_tenant(tenant)
     rows = await catalog.current(session, ["trigger"], [trigger])
     if not rows:
-        known = "`penstock triggers` lists them."
+        otherwise = "`penstock triggers` lists them."
         raise NotFound(
-            f"no trigger {trigger!r}", hint=await catalog.hint(session, ["trigger"], trigger, known)
+            f"no trigger {trigger!r}", hint=await catalog.hint(session, ["trigger"], trigger, otherwise)
         )
     schema = Schema(orjson.loads(rows[0].body).get("schema"))
     body = schema.check(payload, what="payload", cap=session.settings.payload_cap)
@@ -86,26 +86,26 @@ async def _verdicts(
         body = orjson.loads(rule.body or "{}")
         verdict = evaluate(compile_rule(body), event, payload)
         if verdict.error:
-            said, why = "failed", verdict.error
+            outcome, why = "failed", verdict.error
         elif not rule.enabled:
-            said, why = "disabled", "the rule is disabled"
+            outcome, why = "disabled", "the rule is disabled"
         elif verdict.matched:
-            said, why = "matched", "its condition holds" if body.get("when") else "it has no condition"
+            outcome, why = "matched", "its condition holds" if body.get("when") else "it has no condition"
         elif body.get("tenant") not in (None, event.tenant):
-            said, why = (
+            outcome, why = (
                 "no match",
                 f"it is for events of tenant {body['tenant']}, and this is one of {event.tenant}",
             )
         else:
-            said, why = "no match", f"its condition does not hold: {body.get('when')}"
+            outcome, why = "no match", f"its condition does not hold: {body.get('when')}"
         past = enforced.get(rule.ref)
         verdicts.append(
             {
                 "rule": rule.ref,
-                "verdict": said,
+                "verdict": outcome,
                 "why": why,
                 "action": rule.action,
-                "params": masking.parameters(rule.action, verdict.params) if said == "matched" else None,
+                "params": masking.parameters(rule.action, verdict.params) if outcome == "matched" else None,
                 "execution": past.execution_id if past and past.status == "executed" else None,
                 "enforcement": past.status if past else None,
                 "error": past.error if past else None,

@@ -49,34 +49,36 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     rows = await executions.find(session, [id])
     if not rows:
         return None
-    found = {name: value for name, value in asdict(rows[0]).items() if name != "claim"}
+    document = {name: value for name, value in asdict(rows[0]).items() if name != "claim"}
     for name in ("params", "options", "origin", "error"):
-        found[name] = orjson.loads(found[name]) if found[name] is not None else None
-    found["trace"] = _shown_trace(rows[0], session.settings.trace_url)
-    found["origin"] = _without_trace(found["origin"])
-    definition = found.pop("definition_id")
+        document[name] = orjson.loads(document[name]) if document[name] is not None else None
+    document["trace"] = _shown_trace(rows[0], session.settings.trace_url)
+    document["origin"] = _without_trace(document["origin"])
+    definition = document.pop("definition_id")
     body = (await catalog.bodies(session, [definition])).get(definition)
     masking = await Masking.load(session)
-    found["params"] = masking.parameters(found["action"], found["params"])
-    found["result"] = await _shown_result(session, rows[0])
-    found["graph"] = graph_of(body)
-    found["waited"], found["ran"] = await executions.waited_and_ran(session, rows[0])
-    found["tasks"] = []
-    if found["graph"] is not None:
+    document["params"] = masking.parameters(document["action"], document["params"])
+    document["result"] = await _shown_result(session, rows[0])
+    document["graph"] = graph_of(body)
+    document["waited"], document["ran"] = await executions.waited_and_ran(session, rows[0])
+    document["tasks"] = []
+    if document["graph"] is not None:
         ran, by_task = await workflow_runs.ran(session, rows[0])
-        found["tasks"] = await tree(session, rows[0], found["graph"], by_task)
-        if found["ran"] is not None:  # a run waits if all of its tasks wait, for a human or their time
-            found["waited"] = max(0.0, found["waited"] + found["ran"] - ran)
-            found["ran"] = ran
-    found["durable"] = body is not None and "durable" in body
-    found["steps"], found["state"] = await steps_and_state(session, id) if found["durable"] else ([], {})
-    found["progress"] = await _progress(session, id)
-    found["told"] = await sent_commands(session, id)
-    found["attempts"] = [
+        document["tasks"] = await tree(session, rows[0], document["graph"], by_task)
+        if document["ran"] is not None:  # a run waits if all of its tasks wait, for a human or their time
+            document["waited"] = max(0.0, document["waited"] + document["ran"] - ran)
+            document["ran"] = ran
+    document["durable"] = body is not None and "durable" in body
+    document["steps"], document["state"] = (
+        await steps_and_state(session, id) if document["durable"] else ([], {})
+    )
+    document["progress"] = await _progress(session, id)
+    document["told"] = await sent_commands(session, id)
+    document["attempts"] = [
         {**asdict(row), "error": orjson.loads(row.error) if row.error else None}
         for row in await past_attempts.attempts(session, rows[0])
     ]
-    return found
+    return document
 
 
 async def _shown_result(session: Session, row: Execution) -> Any:
@@ -110,15 +112,15 @@ async def _progress(session: Session, id: UUID) -> dict[str, Any] | None:
     )
 
 
-def plain(found: dict[str, Any]) -> dict[str, Any]:
+def plain(document: dict[str, Any]) -> dict[str, Any]:
     """Return the execution as JSON: the tasks as a tree, and the names of the tasks on the critical path."""
-    tasks: list[TaskProgress] = found["tasks"]
-    whole = {name: value for name, value in found.items() if name not in ("graph", "tasks")}
-    if found["steps"]:
-        whole["steps"] = [asdict(step) for step in found["steps"]]
+    tasks: list[TaskProgress] = document["tasks"]
+    whole = {name: value for name, value in document.items() if name not in ("graph", "tasks")}
+    if document["steps"]:
+        whole["steps"] = [asdict(step) for step in document["steps"]]
     else:
         del whole["steps"], whole["state"]
-    if found["graph"] is None:
+    if document["graph"] is None:
         return whole
     path = [task.name for task in tasks if task.critical]
     return whole | {"tasks": [task.as_json() for task in tasks], "critical_path": path}

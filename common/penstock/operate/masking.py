@@ -38,9 +38,9 @@ class Masking:
     async def load(cls, session: Session) -> Masking:
         return cls(await catalog.with_secrets(session))
 
-    def parameters(self, ref: str | None, given: Any) -> Any:
+    def parameters(self, ref: str | None, params: Any) -> Any:
         """Mask the parameters of an action or a workflow, constants and templates alike."""
-        return _by(self._parameters.get(ref or "", ()), without_references(given))
+        return _by(self._parameters.get(ref or "", ()), without_references(params))
 
     def payload(self, trigger: str, payload: Any) -> Any:
         """Mask the payload of an event."""
@@ -71,17 +71,17 @@ class Masking:
 
     def definition(self, kind: str, body: Mapping[str, Any]) -> Body:
         """A definition: what it gives to others, and the defaults of what it takes itself."""
-        shown = dict(body)
+        masked = dict(body)
         for name in ("parameters", "schema"):
-            if isinstance(shown.get(name), Mapping):
-                shown[name] = masked_schema(shown[name])
-        if "params" in shown:
-            shown["params"] = self.parameters(shown.get("action"), shown["params"])
+            if isinstance(masked.get(name), Mapping):
+                masked[name] = masked_schema(masked[name])
+        if "params" in masked:
+            masked["params"] = self.parameters(masked.get("action"), masked["params"])
         if kind == "workflow":
-            shown["tasks"] = [self._step(task) for task in shown.get("tasks", ())]
-            if shown.get("on_exit"):
-                shown["on_exit"] = self._step(shown["on_exit"])
-        return shown
+            masked["tasks"] = [self._step(task) for task in masked.get("tasks", ())]
+            if masked.get("on_exit"):
+                masked["on_exit"] = self._step(masked["on_exit"])
+        return masked
 
     def _step(self, step: Mapping[str, Any]) -> Body:
         if "input" not in step:
@@ -89,12 +89,14 @@ class Masking:
         return {**step, "input": self.parameters(step.get("action") or step.get("workflow"), step["input"])}
 
     def differences(
-        self, found: Sequence[Difference], old: Mapping[str, Any], new: Mapping[str, Any]
+        self, changes: Sequence[Difference], old: Mapping[str, Any], new: Mapping[str, Any]
     ) -> list[Difference]:
         """Mask the differences between two bodies of a workflow. They show that a secret has changed, but not its value."""
         return [
-            replace(one, old=self._at(one.at, one.old, old), new=self._at(one.at, one.new, new))
-            for one in found
+            replace(
+                change, old=self._at(change.at, change.old, old), new=self._at(change.at, change.new, new)
+            )
+            for change in changes
         ]
 
     def _at(self, at: Sequence[str | int], value: Any, body: Mapping[str, Any]) -> Any:
@@ -108,18 +110,18 @@ class Masking:
             whole = {"tasks": [steps[at[1]]]} if len(at) > 1 and at[1] in steps else {"tasks": []}
         else:
             whole = {"on_exit": body.get("on_exit")}
-        shown: Any = self.definition("workflow", whole)
+        masked: Any = self.definition("workflow", whole)
         path = list(at)
         if at[0] == "tasks":
-            shown, path = (shown["tasks"] or [{}])[0], path[2:]
+            masked, path = (masked["tasks"] or [{}])[0], path[2:]
         for step in path:
-            if not isinstance(shown, Mapping | list):
-                return shown  # MASK, in place of more than this part
+            if not isinstance(masked, Mapping | list):
+                return masked  # MASK, in place of more than this part
             try:
-                shown = shown[step]  # type: ignore[index]
+                masked = masked[step]  # type: ignore[index]
             except (KeyError, IndexError, TypeError):
                 return value
-        return shown
+        return masked
 
 
 def _by(schemas: Sequence[Schema], value: Any) -> Any:

@@ -72,7 +72,7 @@ def master_keys(settings: Settings) -> MasterKeys:
     """Raises ConfigurationError where none is configured, or more than one way is."""
     key = settings.secrets_key.get_secret_value() if settings.secrets_key else None
     file = str(settings.secrets_key_file) if settings.secrets_key_file else None
-    if sum(each is not None for each in (key, file, settings.secrets_kms)) > 1:
+    if sum(source is not None for source in (key, file, settings.secrets_kms)) > 1:
         raise ConfigurationError(
             "master keys of secrets are configured in more ways than one",
             hint="Leave one of PENSTOCK_SECRETS_KEY, PENSTOCK_SECRETS_KEY_FILE, PENSTOCK_SECRETS_KMS.",
@@ -119,12 +119,12 @@ def _decoded(words: Sequence[str]) -> list[bytes]:
 def _named(name: str) -> MasterKeys:
     module, _, attribute = name.partition(":")
     try:
-        made: Any = getattr(importlib.import_module(module), attribute)()
+        keys: Any = getattr(importlib.import_module(module), attribute)()
     except Exception as error:
         raise ConfigurationError(
             f"PENSTOCK_SECRETS_KMS={name} cannot be used: {type(error).__name__}: {error}",
             hint="Name a class (or a function that makes one) as module:name, with `wrap` and `unwrap`: docs/secrets.md.",
         ) from None
-    if not callable(getattr(made, "wrap", None)) or not callable(getattr(made, "unwrap", None)):
+    if not callable(getattr(keys, "wrap", None)) or not callable(getattr(keys, "unwrap", None)):
         raise ConfigurationError(f"{name} has no `wrap` and `unwrap`", hint="See docs/secrets.md.")
-    return made  # type: ignore[no-any-return]
+    return keys  # type: ignore[no-any-return]

@@ -52,28 +52,28 @@ class Overview:
     failures: Sequence[ListedExecution]
 
 
-def lately(seen: Activity) -> Lately:
+def lately(activity: Activity) -> Lately:
     """The figures of the last minute."""
-    slices = seen.slices[-LATELY:]
-    ended = sum(one.ended for one in slices)
-    seconds = SECONDS * (LATELY - 1) + max(1.0, seen.seconds)
+    slices = activity.slices[-LATELY:]
+    count = sum(entry.ended for entry in slices)
+    seconds = SECONDS * (LATELY - 1) + max(1.0, activity.seconds)
     return Lately(
-        ended / seconds,
-        ended,
-        sum(one.failed for one in slices),
-        next((one.p50 for one in reversed(seen.slices) if one.p50 is not None), None),
-        next((one.p95 for one in reversed(seen.slices) if one.p95 is not None), None),
+        count / seconds,
+        count,
+        sum(entry.failed for entry in slices),
+        next((entry.p50 for entry in reversed(activity.slices) if entry.p50 is not None), None),
+        next((entry.p95 for entry in reversed(activity.slices) if entry.p95 is not None), None),
     )
 
 
 async def newest_failures(session: Session, tenants: Collection[str] | None = None) -> list[ListedExecution]:
     """Return the newest executions that ended badly, of all tenants or of `tenants`."""
-    chosen = ExecutionFilter(tenants=tenants, status=BAD, children=True)
-    return await execution_list.page(session, chosen, limit=NEWEST)
+    filters = ExecutionFilter(tenants=tenants, status=BAD, children=True)
+    return await execution_list.page(session, filters, limit=NEWEST)
 
 
-def summed_up(seen: Activity, failures: Sequence[ListedExecution]) -> Overview:
+def summed_up(activity: Activity, failures: Sequence[ListedExecution]) -> Overview:
     """The overview of what was counted."""
-    standing = {one.cause: one for one in seen.standing}
-    shown = [standing[cause] for cause in CAUSES if cause in standing]
-    return Overview(lately(seen), shown, seen.processes, failures)
+    standing = {group.cause: group for group in activity.standing}
+    groups = [standing[cause] for cause in CAUSES if cause in standing]
+    return Overview(lately(activity), groups, activity.processes, failures)

@@ -75,10 +75,10 @@ async def create(
         if not await people.create(tx, new_id(), name, hashed, by):
             raise Conflict(f"there is a user {name!r}", hint="Change roles with `penstock users roles`.")
         await people.set_roles(tx, name, *pairs)
-        made = await people.named(tx, name)
-        tx.tell(after=_roles_of(made))
-    assert made is not None
-    return made
+        person = await people.named(tx, name)
+        tx.tell(after=_roles_of(person))
+    assert person is not None
+    return person
 
 
 async def set_roles(session: Session, name: str, roles: Sequence[str], tenants: Sequence[str] = ()) -> Person:
@@ -86,28 +86,31 @@ async def set_roles(session: Session, name: str, roles: Sequence[str], tenants: 
     they have for others stays. Raises InvalidInput, NotFound."""
     new_roles, new_tenants = _pairs(roles, tenants)
     async with session.transaction() as tx:
-        found = await people.named(tx, name)
-        if found is not None:
-            kept = [
-                (r, t) for r, t in zip(found.roles, found.tenants, strict=True) if t not in set(new_tenants)
+        person = await people.named(tx, name)
+        if person is not None:
+            kept_roles = [
+                (r, t) for r, t in zip(person.roles, person.tenants, strict=True) if t not in set(new_tenants)
             ]
             await people.set_roles(
-                tx, name, [*(r for r, _ in kept), *new_roles], [*(t for _, t in kept), *new_tenants]
+                tx,
+                name,
+                [*(r for r, _ in kept_roles), *new_roles],
+                [*(t for _, t in kept_roles), *new_tenants],
             )
-            old_roles = _roles_of(found)
-            found = await people.named(tx, name)
-            tx.tell(before=old_roles, after=_roles_of(found))
-    if found is None:
+            old_roles = _roles_of(person)
+            person = await people.named(tx, name)
+            tx.tell(before=old_roles, after=_roles_of(person))
+    if person is None:
         raise await _nobody(session, name)
-    return found
+    return person
 
 
 async def set_password(session: Session, name: str, password: str) -> None:
     """All sessions of theirs end. Raises InvalidInput, NotFound."""
     hashed = await _hash(_checked(password))
     async with session.transaction() as tx:
-        found = await people.set_password(tx, name, hashed)
-    if not found:
+        exists = await people.set_password(tx, name, hashed)
+    if not exists:
         raise await _nobody(session, name)
 
 
@@ -125,12 +128,12 @@ async def delete(session: Session, name: str) -> None:
 async def end_sessions(session: Session, name: str) -> int:
     """End all sessions of a person, and return their number. Raises NotFound."""
     async with session.transaction() as tx:
-        found, ended = await people.named(tx, name), await people.end_sessions(tx, name)
-        if found is not None:
-            tx.tell(ended=ended)
-    if found is None:
+        person, count = await people.named(tx, name), await people.end_sessions(tx, name)
+        if person is not None:
+            tx.tell(ended=count)
+    if person is None:
         raise await _nobody(session, name)
-    return ended
+    return count
 
 
 async def log_in(
@@ -202,15 +205,15 @@ async def log_out(session: Session, secret: str) -> None:
 
 async def find_session_caller(session: Session, secret: str) -> Caller | None:
     """Return the caller of a session; None where there is no such session, or it is over."""
-    found = await people.session_owner(session, _digest(secret), IDLE)
-    if found is None:
+    owner = await people.session_owner(session, _digest(secret), IDLE)
+    if owner is None:
         return None
     grants = tuple(
         Grant(frozenset(ROLES[role]), frozenset((tenant,)) if tenant else None)
-        for role, tenant in zip(found.roles, found.tenants, strict=True)
+        for role, tenant in zip(owner.roles, owner.tenants, strict=True)
         if role in ROLES
     )
-    return Caller.of(f"user:{found.name}", grants)
+    return Caller.of(f"user:{owner.name}", grants)
 
 
 def _roles_of(person: Person | None) -> list[str]:
@@ -265,8 +268,8 @@ async def _hash(password: str) -> str:
     return await _in_thread(_hasher().hash, password)
 
 
-async def _in_thread(work: Callable[..., T], *given: object) -> T:
-    return await asyncio.get_running_loop().run_in_executor(_threads(), work, *given)
+async def _in_thread(work: Callable[..., T], *arguments: object) -> T:
+    return await asyncio.get_running_loop().run_in_executor(_threads(), work, *arguments)
 
 
 @cache
@@ -280,5 +283,5 @@ def _digest(secret: str) -> bytes:
 
 
 async def _nobody(session: Session, name: str) -> NotFound:
-    known = [one.name for one in await people.listed(session)]
-    return NotFound(f"no user {name!r}", hint=did_you_mean(name, known))
+    names = [person.name for person in await people.listed(session)]
+    return NotFound(f"no user {name!r}", hint=did_you_mean(name, names))

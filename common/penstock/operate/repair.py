@@ -76,36 +76,36 @@ async def repair(
     """Look at every invariant (or those called `only`), and with `apply` mend what is violated, and publish what that
     stages. Returns what was violated.
     Safe on a live system, and again after a crash. Raises InvalidInput for an unknown name."""
-    known = [invariant.name for invariant in INVARIANTS]
+    names = [invariant.name for invariant in INVARIANTS]
     for name in only:
-        if name not in known:
-            raise InvalidInput(f"no invariant {name!r}", hint=did_you_mean(name, known))
-    wanted = [invariant for invariant in INVARIANTS if not only or invariant.name in only]
-    done = [await _one(session, publisher, invariant, apply=apply) for invariant in wanted]
+        if name not in names:
+            raise InvalidInput(f"no invariant {name!r}", hint=did_you_mean(name, names))
+    selected = [invariant for invariant in INVARIANTS if not only or invariant.name in only]
+    done = [await _one(session, publisher, invariant, apply=apply) for invariant in selected]
     await publisher.flush()
-    return [one for one in done if one is not None]
+    return [outcome for outcome in done if outcome is not None]
 
 
 async def _one(session: Session, publisher: Publisher, invariant: Invariant, *, apply: bool) -> Repair | None:
-    found = await violated(session, invariant, BATCH)
-    if not found.violations:
+    current = await violated(session, invariant, BATCH)
+    if not current.violations:
         return None
     mend = MENDS.get(invariant.name)
     if mend is None:
-        return Repair(invariant.name, invariant.says, EVIDENCE, "no mend", found.violations[:SHOWN])
+        return Repair(invariant.name, invariant.says, EVIDENCE, "no mend", current.violations[:SHOWN])
     if not apply:
-        return Repair(invariant.name, invariant.says, mend.does, "proposed", found.violations[:SHOWN])
+        return Repair(invariant.name, invariant.says, mend.does, "proposed", current.violations[:SHOWN])
     mended = 0
     for _ in range(ROUNDS):
-        await _mend(session, publisher, mend, found.violations)
-        left = await violated(session, invariant, BATCH)
-        gone = len(set(found.violations) - set(left.violations))
+        await _mend(session, publisher, mend, current.violations)
+        remaining = await violated(session, invariant, BATCH)
+        gone = len(set(current.violations) - set(remaining.violations))
         mended += gone
-        found = left
-        if not gone or not left.violations:
+        current = remaining
+        if not gone or not remaining.violations:
             break
-    state: State = "left" if found.violations else "mended"
-    return Repair(invariant.name, invariant.says, mend.does, state, found.violations[:SHOWN], mended)
+    state: State = "left" if current.violations else "mended"
+    return Repair(invariant.name, invariant.says, mend.does, state, current.violations[:SHOWN], mended)
 
 
 async def _mend(session: Session, publisher: Publisher, mend: Mend, ids: Sequence[str]) -> None:

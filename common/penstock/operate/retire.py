@@ -23,10 +23,10 @@ async def retire(session: Session, ref: str, *, undo: bool = False) -> list[str]
         async with session.transaction() as tx:
             kinds = [row.kind for row in await catalog.current(tx, RETIRABLE, [ref])]
             if not kinds:
-                there = "`penstock actions` and `penstock triggers` list what there is."
+                otherwise = "`penstock actions` and `penstock triggers` list what there is."
                 raise NotFound(
                     f"there is no action, workflow or trigger {ref!r}",
-                    hint=await catalog.hint(tx, RETIRABLE, ref, there),
+                    hint=await catalog.hint(tx, RETIRABLE, ref, otherwise),
                 )
             if not undo and (named := await _referrers(tx, ref)):
                 raise Conflict(

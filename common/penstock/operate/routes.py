@@ -52,8 +52,8 @@ async def table(session: Session, settings: Settings) -> list[RouteUse]:
     served = await presence.served_routes(session, settings.stale_threshold)
     uses = []
     for route in sorted({DEFAULT_ROUTE, *named, *served}):
-        others = (served if route in named else named).keys() - {route}
-        near = get_close_matches(route, sorted({DEFAULT_ROUTE, *others}), n=1)
+        other_routes = (served if route in named else named).keys() - {route}
+        near = get_close_matches(route, sorted({DEFAULT_ROUTE, *other_routes}), n=1)
         odd = (route in named) != (route in served) and route != DEFAULT_ROUTE
         meant = f"Did you mean {near[0]!r}?" if odd and near else None
         uses.append(RouteUse(route, named.get(route, []), served.get(route, 0), meant))
@@ -64,8 +64,8 @@ async def unserved(session: Session, settings: Settings, routes: Iterable[str]) 
     """Return the routes among these that no living worker serves. Where no worker lives at all, return only the
     routes that look like a misspelt name of another route."""
     uses = await table(session, settings)
-    alive, wanted = any(use.workers for use in uses), set(routes)
-    return [use for use in uses if use.route in wanted and not use.workers and (alive or use.meant)]
+    alive, selected = any(use.workers for use in uses), set(routes)
+    return [use for use in uses if use.route in selected and not use.workers and (alive or use.meant)]
 
 
 async def rules(session: Session) -> list[RoutingRule]:
@@ -73,21 +73,23 @@ async def rules(session: Session) -> list[RoutingRule]:
     return list((await namespaces.router(session)).rules)
 
 
-async def explain(session: Session, what: str) -> tuple[str, RouteChoice]:
+async def explain(session: Session, target: str) -> tuple[str, RouteChoice]:
     """Return the reason for a route: `target` is a ref (of the default tenant), or a namespace `tenant::pack::action`
     or `tenant::pack::workflow::task`. Returns the namespace, too. Raises NotFound."""
-    namespace = what if SEPARATOR in what else namespaces.of("public", what).name
+    namespace = target if SEPARATOR in target else namespaces.of("public", target).name
     _, *parts = namespace.split(SEPARATOR)
     ref, task = ".".join(parts[:2]), parts[2] if len(parts) == 3 else None
     kind = "action" if task is None else "workflow"
-    found = await catalog.current(session, [kind], [ref])
-    if not found:
-        there = "`penstock actions` lists what there is."
-        raise NotFound(f"there is no {kind} {ref!r}", hint=await catalog.hint(session, [kind], ref, there))
+    rows = await catalog.current(session, [kind], [ref])
+    if not rows:
+        otherwise = "`penstock actions` lists what there is."
+        raise NotFound(
+            f"there is no {kind} {ref!r}", hint=await catalog.hint(session, [kind], ref, otherwise)
+        )
     if task is None:
         return namespace, await namespaces.route_choice(session, namespace, ref)
-    body = orjson.loads(found[0].body)
-    tasks = {one["name"]: one for one in [*body["tasks"], body.get("on_exit")] if one}
+    body = orjson.loads(rows[0].body)
+    tasks = {step["name"]: step for step in [*body["tasks"], body.get("on_exit")] if step}
     if task not in tasks:
         raise NotFound(f"workflow {ref} has no task {task!r}", hint=f"It has {', '.join(tasks)}.")
     action, own = tasks[task].get("action"), tasks[task].get("route")
@@ -104,10 +106,10 @@ async def remove(session: Session, pattern: str) -> None:
         async with session.transaction() as tx:
             await namespaces.lock_rules(tx)
             if not await catalog.delete(tx, "route", pattern):
-                there = "`penstock routes list` shows the rules there are."
+                otherwise = "`penstock routes list` shows the rules there are."
                 raise NotFound(
                     f"there is no rule of the pattern {pattern!r}",
-                    hint=await catalog.hint(tx, ["route"], pattern, there),
+                    hint=await catalog.hint(tx, ["route"], pattern, otherwise),
                 )
             await limits.regroup(tx, [], await namespaces.replace_all(tx))
 

@@ -32,18 +32,18 @@ class Identity:
     roles: Roles
 
 
-def roles_mapped(given: Mapping[str, str]) -> dict[str, Roles]:
+def roles_mapped(claims: Mapping[str, str]) -> dict[str, Roles]:
     """Return the roles that each value of a claim gives: `viewer, operator:acme`. Raises ConfigurationError."""
-    return {value: tuple(_pair(one.strip()) for one in says.split(",")) for value, says in given.items()}
+    return {value: tuple(_pair(role.strip()) for role in says.split(",")) for value, says in claims.items()}
 
 
-def _pair(said: str) -> tuple[str, str]:
-    role, _, tenant = said.partition(":")
+def _pair(text: str) -> tuple[str, str]:
+    role, _, tenant = text.partition(":")
     if role not in ROLES:
         raise ConfigurationError(
             f"PENSTOCK_OIDC_ROLES: there is no role {role!r}", hint=did_you_mean(role, ROLES)
         )
-    if ":" in said:
+    if ":" in text:
         try:
             check_tenant(tenant)
         except InvalidInput as error:
@@ -61,11 +61,11 @@ async def enter(session: Session, identity: Identity, *, before: str | None = No
             hint="An administrator can name another claim: PENSTOCK_OIDC_NAME_CLAIM.",
         )
     async with session.transaction() as tx:
-        found = await people.named(tx, identity.name)
-        if found is None and identity.roles:
+        person = await people.named(tx, identity.name)
+        if person is None and identity.roles:
             await people.create(tx, new_id(), identity.name, NO_PASSWORD, made_by)
-            found = await people.named(tx, identity.name)
-        if found is not None and found.created_by != made_by:
+            person = await people.named(tx, identity.name)
+        if person is not None and person.created_by != made_by:
             raise Conflict(
                 f"there is another user {identity.name!r}, whom this provider has not named so, or for somebody else",
                 hint=f"An administrator can remove that one: penstock users delete {identity.name}",
@@ -73,7 +73,7 @@ async def enter(session: Session, identity: Identity, *, before: str | None = No
         if identity.roles:
             await people.set_roles(tx, identity.name, *zip(*identity.roles, strict=True))
             return await begin_session(tx, identity.name, before=before, seconds=SESSION)
-        if found is not None:
+        if person is not None:
             await people.set_roles(tx, identity.name, [], [])
             await people.end_sessions(tx, identity.name)
     raise NotAllowed(

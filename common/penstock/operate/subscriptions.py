@@ -51,21 +51,21 @@ async def put(
             raise InvalidInput(f"{ref!r} is no name of an action", hint="Such as shop.charge, or shop.*")
     _check_url(url)
     _check_secret(secret)
-    given = NewSubscription(name, url, _statuses(statuses), tenant, action, workflow, tasks)
+    subscription = NewSubscription(name, url, _statuses(statuses), tenant, action, workflow, tasks)
     fresh = new_secret()
     sealed = await signing_secrets.sealed(session.settings, "subscription", name, secret or fresh)
     async with session.transaction() as tx:
-        made, is_new = await store.put(tx, given, by)
+        saved, is_new = await store.put(tx, subscription, by)
         if is_new or secret is not None:
             await signing_secrets.put(tx, sealed, by)
-    return made, fresh if is_new and secret is None else None
+    return saved, fresh if is_new and secret is None else None
 
 
-def _statuses(given: Sequence[str]) -> list[str]:
-    for status in given:
+def _statuses(statuses: Sequence[str]) -> list[str]:
+    for status in statuses:
         if status not in STATUSES:
             raise InvalidInput(f"there is no status {status!r}", hint=did_you_mean(status, STATUSES))
-    return [status for status in STATUSES if status in (given or FINAL)]
+    return [status for status in STATUSES if status in (statuses or FINAL)]
 
 
 def _check_url(url: str) -> None:
@@ -110,12 +110,12 @@ async def remove(session: Session, name: str) -> None:
 async def enable(session: Session, name: str) -> Subscription:
     """Call it again, from now on: what happened meanwhile is not told. Raises NotFound."""
     async with session.transaction() as tx:
-        found = await store.enable(tx, name)
-    if found is None:
+        subscription = await store.enable(tx, name)
+    if subscription is None:
         raise await _unknown(session, name)
-    return found
+    return subscription
 
 
 async def _unknown(session: Session, name: str) -> NotFound:
-    known = [one.name for one in await store.listed(session)]
-    return NotFound(f"no subscription {name!r}", hint=did_you_mean(name, known))
+    names = [subscription.name for subscription in await store.listed(session)]
+    return NotFound(f"no subscription {name!r}", hint=did_you_mean(name, names))

@@ -53,17 +53,17 @@ async def put(
     check_tenant(tenant)
     if signature not in SIGNATURES:
         raise InvalidInput(f"there is no signature {signature!r}", hint=did_you_mean(signature, SIGNATURES))
-    for one in (header, key_header):
-        if one is not None and not _HEADER.fullmatch(one):
-            raise InvalidInput(f"{one!r} is no name of a header", hint="Such as X-Webhook-Secret.")
+    for header_name in (header, key_header):
+        if header_name is not None and not _HEADER.fullmatch(header_name):
+            raise InvalidInput(f"{header_name!r} is no name of a header", hint="Such as X-Webhook-Secret.")
     _check_secret(secret, signature)
     if secret is None and await webhooks.find(session, name) is None:
         raise InvalidInput(
             "a new webhook needs a secret", hint="It is what tells its caller from anybody else."
         )
     if not await catalog.current(session, ["trigger"], [trigger]):
-        known = "`penstock triggers` lists them."
-        hint = await catalog.hint(session, ["trigger"], trigger, known)
+        otherwise = "`penstock triggers` lists them."
+        hint = await catalog.hint(session, ["trigger"], trigger, otherwise)
         raise NotFound(f"no trigger {trigger!r}", hint=hint)
     if payload is not None:
         compile_template(payload)
@@ -96,10 +96,10 @@ def _check_secret(secret: str | None, signature: str) -> None:
 
 async def find(session: Session, name: str) -> Webhook:
     """Raises NotFound."""
-    found = await webhooks.find(session, name)
-    if found is None:
+    webhook = await webhooks.find(session, name)
+    if webhook is None:
         raise NotFound(f"no webhook {name!r}", hint="`penstock webhooks list` shows those there are.")
-    return found
+    return webhook
 
 
 async def remove(session: Session, name: str) -> None:

@@ -14,10 +14,10 @@ SHOWN = "`penstock workers list` shows them."
 
 async def named(session: Session, name: str) -> list[Process]:
     """The workers of that name. Raises NotFound where there is none."""
-    found = [one for one in await processes.all(session, "worker") if one.name == name]
-    if not found:
+    workers = [process for process in await processes.all(session, "worker") if process.name == name]
+    if not workers:
         raise NotFound(f"no worker {name!r}", hint=SHOWN)
-    return found
+    return workers
 
 
 async def cordon(session: Session, names: Sequence[str]) -> list[str]:

@@ -30,7 +30,7 @@ async def tree(
     session: Session, run: Execution, graph: Graph, ran: Mapping[str, float], depth: int = 1
 ) -> list[TaskProgress]:
     """The tasks of a run, and inside them those of the workflows that they run. `ran`: for how many seconds, by their names."""
-    found = progress(
+    tasks = progress(
         graph,
         await workflow_runs.tasks(session, run.id),
         await workflow_runs.executions(session, run.id),
@@ -38,7 +38,7 @@ async def tree(
         datetime.now(UTC),
         await workflow_runs.is_paused(session, run.id),
     )
-    for task in found:
+    for task in tasks:
         if depth < DEEPEST and task.execution is not None and task.items is None:
             step = graph[graph.index[task.name]].step
             if step.workflow is not None:
@@ -48,7 +48,7 @@ async def tree(
                 if inner is not None:
                     _, inside = await workflow_runs.ran(session, row)
                     task.inside = await tree(session, row, inner, inside, depth + 1)
-    return found
+    return tasks
 
 
 async def names_inside(session: Session, id: UUID) -> dict[UUID, str]:
@@ -57,10 +57,10 @@ async def names_inside(session: Session, id: UUID) -> dict[UUID, str]:
     parents: Sequence[UUID] = [id]
     while parents:
         children = await workflow_runs.children(session, parents)
-        for one in children:
-            task = one.task if one.item < 0 else f"{one.task}[{one.item}]"
-            names[one.id] = f"{names[one.parent]}.{task}".removeprefix(".")
-        parents = [one.id for one in children]
+        for child in children:
+            task = child.task if child.item < 0 else f"{child.task}[{child.item}]"
+            names[child.id] = f"{names[child.parent]}.{task}".removeprefix(".")
+        parents = [child.id for child in children]
     return names
 
 

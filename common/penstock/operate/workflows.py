@@ -27,25 +27,25 @@ async def current(session: Session, ref: str, masking: Masking | None = None) ->
 
 async def versions(session: Session, ref: str) -> list[PastVersion]:
     """Every version that was ever stored, the newest first. Raises NotFound."""
-    found = await catalog.history(session, "workflow", ref)
-    if not found:
+    history = await catalog.history(session, "workflow", ref)
+    if not history:
         raise NotFound(f"no workflow {ref!r}", hint="`penstock actions` lists actions and workflows.")
-    return found
+    return history
 
 
 async def version(session: Session, ref: str, digest: str, masking: Masking | None = None) -> Workflow:
     """Return the version with a digest that begins so, masked by `masking`. Raises NotFound unless there is exactly one."""
-    found = await catalog.history(session, "workflow", ref, digest)
-    if len(found) != 1:
+    matches = await catalog.history(session, "workflow", ref, digest)
+    if len(matches) != 1:
         raise NotFound(
-            f"{'several versions' if found else 'no version'} of {ref} begin with {digest}",
+            f"{'several versions' if matches else 'no version'} of {ref} begin with {digest}",
             hint=f"`penstock workflow versions {ref}` lists them.",
         )
-    body = orjson.loads(found[0].body)
+    body = orjson.loads(matches[0].body)
     return from_body(body if masking is None else masking.definition("workflow", body))
 
 
 async def differences(session: Session, old: Workflow, new: Workflow) -> list[Difference]:
     """Return the changes from `old` to `new`. For a secret the change is named, and not the values."""
-    before: Mapping[str, Any] = old.body()
-    return (await Masking.load(session)).differences(diff(old, new), before, new.body())
+    old_body: Mapping[str, Any] = old.body()
+    return (await Masking.load(session)).differences(diff(old, new), old_body, new.body())

@@ -62,19 +62,19 @@ def install(level: int = logging.INFO, mask: Callable[[str], str] = str) -> Call
 
     Records below `level` are not kept; the root logger is opened up to it, so give other handlers a level of
     their own. `mask` takes secrets out of what no run is known of. Returns what undoes it."""
-    root, before = logging.getLogger(), logging.getLogger().level
+    root, old_level = logging.getLogger(), logging.getLogger().level
     stdout, stderr = sys.stdout, sys.stderr
     handler = _Handler(level)
     handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
     sys.stdout = _Stream(stdout, "stdout", mask)
     sys.stderr = _Stream(stderr, "stderr", mask)
     root.addHandler(handler)
-    if before > level:
+    if old_level > level:
         root.setLevel(level)
 
     def uninstall() -> None:
         sys.stdout, sys.stderr = stdout, stderr
         root.removeHandler(handler)
-        root.setLevel(before)
+        root.setLevel(old_level)
 
     return uninstall

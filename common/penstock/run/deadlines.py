@@ -50,7 +50,7 @@ class Deadlines:
 
     def _tick(self) -> None:
         now = time.monotonic()
-        for deadline in [each for each in self._watched if each.at <= now]:
+        for deadline in [candidate for candidate in self._watched if candidate.at <= now]:
             self._watched.remove(deadline)
             deadline.expired = True
             deadline.task.cancel(TIME_IS_UP)
@@ -65,7 +65,7 @@ _of_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Deadlines] = WeakKeyDicti
 def deadlines() -> Deadlines:
     """The limits of the running event loop."""
     loop = asyncio.get_running_loop()
-    found = _of_loop.get(loop)
-    if found is None:
-        found = _of_loop[loop] = Deadlines()
-    return found
+    limits = _of_loop.get(loop)
+    if limits is None:
+        limits = _of_loop[loop] = Deadlines()
+    return limits

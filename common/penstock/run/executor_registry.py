@@ -27,10 +27,10 @@ def register_executor(key: str, make: Callable[..., TaskExecutor], **options: An
     `make` is its class, or a function that gives one; it is called with `options` when a worker starts, and with a
     `capacity` of the worker's concurrency where they name none. PENSTOCK_EXECUTORS may give it other options, or leave it out.
     Raises ConfigurationError if the name is given to something else already."""
-    known = REGISTERED.get(key)
-    if known is not None and _origin(known.make) != _origin(make):
+    registered = REGISTERED.get(key)
+    if registered is not None and _origin(registered.make) != _origin(make):
         raise ConfigurationError(
-            f"the task executor {key!r} is registered twice: as {_origin(known.make)} and as {_origin(make)}",
+            f"the task executor {key!r} is registered twice: as {_origin(registered.make)} and as {_origin(make)}",
             hint="Give each of them a name of its own.",
         )
     REGISTERED[key] = RegisteredExecutor(make, options)

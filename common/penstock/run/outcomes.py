@@ -48,7 +48,7 @@ class TaskError:
     @classmethod
     def of(cls, error: BaseException, *, retryable: bool | None = None) -> TaskError:
         """The error of an exception. `Retry` and `NonRetryable` say themselves whether to retry."""
-        said, after = verdict_of(error)
+        verdict, delay = verdict_of(error)
         try:
             message = str(error)
             if isinstance(error, PenstockError) and error.hint:
@@ -59,8 +59,8 @@ class TaskError:
             type=name_of(type(error)),
             message=message,
             traceback=_trace(error),
-            retryable=retryable if said is None else said,
-            retry_after=after,
+            retryable=retryable if verdict is None else verdict,
+            retry_after=delay,
             kinds=kinds_of(error),
             members=tuple(kinds_of(leaf) for leaf in leaves(error))
             if isinstance(error, BaseExceptionGroup)

@@ -42,30 +42,30 @@ class RunLog:
         """Log a line; text with newlines becomes several."""
         if self._left >= 0:
             with self._lock:
-                for each in line.split("\n") if "\n" in line else (line,):
-                    self._emit(stream, each)
+                for part in line.split("\n") if "\n" in line else (line,):
+                    self._emit(stream, part)
 
     def write(self, stream: str, piece: str) -> None:
         """Log a piece of text as `print` writes it: lines are logged as they end."""
         if self._left < 0:
             return
         with self._lock:
-            *lines, rest = (self._partial.pop(stream, "") + piece).split("\n")
+            *lines, tail = (self._partial.pop(stream, "") + piece).split("\n")
             for line in lines:
                 self._emit(stream, line)
-            while len(rest) > LINE_LIMIT:
-                self._emit(stream, rest[:LINE_LIMIT])
-                rest = rest[LINE_LIMIT:]
-            if rest and self._left >= 0:
-                self._partial[stream] = rest
+            while len(tail) > LINE_LIMIT:
+                self._emit(stream, tail[:LINE_LIMIT])
+                tail = tail[LINE_LIMIT:]
+            if tail and self._left >= 0:
+                self._partial[stream] = tail
 
     def flush(self) -> None:
         """Log what was written without a newline at its end."""
         if self._partial:
             with self._lock:
                 partial, self._partial = self._partial, {}
-                for stream, rest in partial.items():
-                    self._emit(stream, rest)
+                for stream, tail in partial.items():
+                    self._emit(stream, tail)
 
     def close(self) -> None:
         """The attempt is over: flush, then drop whatever its leftovers (threads, tasks) still say."""

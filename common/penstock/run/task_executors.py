@@ -155,12 +155,12 @@ async def attempt(executor: TaskExecutor, run: Run) -> Outcome:
 async def _within(seconds: float, executor: TaskExecutor, run: Run) -> Outcome:
     watch = deadlines()
     deadline = watch.watch(seconds)
-    task, before = deadline.task, deadline.task.cancelling()
+    task, cancellations = deadline.task, deadline.task.cancelling()
     try:
         return await executor.execute(run)
     except asyncio.CancelledError:
         # A cancellation from outside that came as well still counts, and wins.
-        if deadline.expired and task.cancelling() <= before + 1:
+        if deadline.expired and task.cancelling() <= cancellations + 1:
             return Outcome.timed_out(seconds)
         raise
     finally:

@@ -66,10 +66,10 @@ is under way again and again where thousands are, while what one claim or one en
 async def until_stopped(service: Coroutine[Any, Any, None], stop: Stop) -> None:
     """Run a service. One that is asked to stop while it still waits for its servers ends at once."""
     serving = asyncio.create_task(service)
-    asked = asyncio.create_task(stop.asked.wait())
+    stopping = asyncio.create_task(stop.asked.wait())
     leaving_alone = asyncio.create_task(_leave_code_alone(stop.began))
-    await asyncio.wait({serving, asked}, return_when=asyncio.FIRST_COMPLETED)
-    asked.cancel()
+    await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
     leaving_alone.cancel()
     if serving.done() or stop.began.is_set():
         await serving

@@ -12,17 +12,17 @@ from penstock.settings import Settings
 
 def load(**overrides: object) -> Settings:
     """The settings of the environment. Raises ConfigurationError that names what is wrong."""
-    given = {name: value for name, value in overrides.items() if value is not None}
-    known = {f"PENSTOCK_{name.upper()}" for name in Settings.model_fields}
+    values = {name: value for name, value in overrides.items() if value is not None}
+    names = {f"PENSTOCK_{name.upper()}" for name in Settings.model_fields}
     ours = [name for name in os.environ if name.startswith("PENSTOCK_") and not name.startswith(TESTS)]
-    unknown = [name for name in ours if name not in known | FOREIGN]
+    unknown = [name for name in ours if name not in names | FOREIGN]
     if unknown:
         raise ConfigurationError(
             f"unknown setting {', '.join(sorted(unknown))}",
             hint="See docs/configuration.md for every setting, or unset it.",
         )
     try:
-        return Settings(**given)  # type: ignore[arg-type]
+        return Settings(**values)  # type: ignore[arg-type]
     except ValidationError as error:
         lines = [f"{'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}" for e in error.errors()]
         raise ConfigurationError("; ".join(lines), hint="See docs/configuration.md.") from None

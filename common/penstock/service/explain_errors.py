@@ -16,7 +16,7 @@ def explained(error: Exception) -> PenstockError:
         return error
     if isinstance(error, ModuleNotFoundError) and (missing := missing_extra(error)):
         return missing
-    said = f"{type(error).__name__}: {error}".rstrip(": ")
+    text = f"{type(error).__name__}: {error}".rstrip(": ")
     if isinstance(
         error, asyncpg.UndefinedTableError | asyncpg.UndefinedColumnError | asyncpg.UndefinedFunctionError
     ):
@@ -31,11 +31,11 @@ def explained(error: Exception) -> PenstockError:
     ):  # what was given is no value of its column: a number too large, an instant before all calendars
         return InvalidInput(f"PostgreSQL cannot hold what was given: {error}", hint="Give a smaller value.")
     if isinstance(error, asyncpg.PostgresError | asyncpg.InterfaceError | OSError | TimeoutError):
-        return ConnectionFailed(said, hint=f"`penstock doctor` checks the servers and the settings. {DEBUG}")
-    return PenstockError(f"this should not have happened: {said}", hint=f"Please report it. {DEBUG}")
+        return ConnectionFailed(text, hint=f"`penstock doctor` checks the servers and the settings. {DEBUG}")
+    return PenstockError(f"this should not have happened: {text}", hint=f"Please report it. {DEBUG}")
 
 
 def more_of(error: PenstockError) -> str:
     """The command that tells more of errors like this one, wherever Penstock is installed."""
-    known = next(kind for kind in type(error).__mro__ if kind.__module__ == PenstockError.__module__)
-    return f"penstock explain {known.__name__}"
+    error_class = next(kind for kind in type(error).__mro__ if kind.__module__ == PenstockError.__module__)
+    return f"penstock explain {error_class.__name__}"

@@ -44,8 +44,8 @@ async def serve_health(parts: Parts, readiness: Readiness | None = None) -> Heal
     async def respond(path: str) -> Answer:
         nonlocal is_ready
         if path == "/live":
-            ended = parts.supervisor.failure
-            return _text(200, "live") if ended is None else _text(503, ended.message)
+            failure = parts.supervisor.failure
+            return _text(200, "live") if failure is None else _text(503, failure.message)
         if path == "/ready":
             reason = await unready()
             return _text(200, "ready") if reason is None else _text(503, reason)

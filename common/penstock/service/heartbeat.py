@@ -113,7 +113,7 @@ class Heartbeat:
         opened = None if settings.database_pooler else self._hold_lock
         session = database.session_of_its_own(opened, relaxed=True)
         interval = settings.heartbeat_interval
-        registered, reported, told, state = False, False, False, ACTIVE
+        registered, reported, logged, state = False, False, False, ACTIVE
         through = time.monotonic()
         failing: float | None = None
         while True:
@@ -139,7 +139,7 @@ class Heartbeat:
                     if state != self._state:
                         state = self._state
                         await heartbeats.set_state(session, me.id, state)
-                through, failing, reported, told = began, None, False, False
+                through, failing, reported, logged = began, None, False, False
                 registered = registered and pulse.known
                 self._call(self._share, pulse.share)
                 self._call(self._set_ready)
@@ -150,8 +150,8 @@ class Heartbeat:
             except Exception as error:
                 if not is_transient(error):
                     log.exception("heartbeat.failed")
-                if isinstance(error, ServerFull) and not told:
-                    told = True
+                if isinstance(error, ServerFull) and not logged:
+                    logged = True
                     log.error("heartbeat.waits", reason=error.message, hint=error.hint)
                 failing = silent_at - settings.silent_after
                 if not reported and time.monotonic() >= silent_at:

@@ -70,25 +70,25 @@ class Addresses:
         self._named_list = named
         self._networks: list[Network] = []
         self._names: set[str] = set()
-        for each in allowed:
+        for entry in allowed:
             try:
-                self._networks.append(ip_network(each, strict=False))
+                self._networks.append(ip_network(entry, strict=False))
             except ValueError:
-                if not each or "/" in each or ":" in each:
+                if not entry or "/" in entry or ":" in entry:
                     raise ConfigurationError(
-                        f"{each!r} on {named} is no host, address or network",
+                        f"{entry!r} on {named} is no host, address or network",
                         hint="Write it like internal.example.org, *.example.org, 10.1.2.3 or 10.0.0.0/8.",
                     ) from None
-                self._names.add(each.lower())
+                self._names.add(entry.lower())
 
     async def resolve(self, host: str, port: int) -> list[str]:
         """The addresses to connect to, best first. Raises AddressRefused, or OSError for an unknown name."""
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        addresses = [str(entry[4][0]) for entry in found]
+        entries = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = [str(entry[4][0]) for entry in entries]
         if not self._named(host):
-            for each in addresses:
-                self.check(host, ip_address(each.partition("%")[0]))
+            for address in addresses:
+                self.check(host, ip_address(address.partition("%")[0]))
         return addresses
 
     def check(self, host: str, address: Address) -> None:
@@ -130,15 +130,15 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> AsyncNetworkStream:
         try:
-            found = await asyncio.wait_for(self._addresses.resolve(host, port), timeout)
+            addresses = await asyncio.wait_for(self._addresses.resolve(host, port), timeout)
         except TimeoutError:
             raise httpcore.ConnectTimeout(f"the name {host} was not resolved in time") from None
         except OSError as error:
             raise httpcore.ConnectError(f"the name {host} does not resolve: {error}") from error
-        for address in found[:-1]:
+        for address in addresses[:-1]:
             with suppress(httpcore.ConnectError, httpcore.ConnectTimeout):
                 return await self._network.connect_tcp(address, port, timeout, local_address, socket_options)
-        return await self._network.connect_tcp(found[-1], port, timeout, local_address, socket_options)
+        return await self._network.connect_tcp(addresses[-1], port, timeout, local_address, socket_options)
 
     async def connect_unix_socket(
         self,

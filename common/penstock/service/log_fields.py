@@ -89,5 +89,5 @@ def violations(line: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name} is {value!r}, and no {FIELDS[name].type.__name__}"
 
 
-def _types(one: type) -> tuple[type, ...]:
-    return (int, float) if one is float else (one,)
+def _types(kind: type) -> tuple[type, ...]:
+    return (int, float) if kind is float else (kind,)

@@ -59,7 +59,7 @@ async def _migrated(settings: Settings, role: str) -> None:
 
 
 async def _when_ready(work: Callable[[], Awaitable[T]], wait: float | None, pause: float) -> T:
-    said, said_at, last = (
+    logged, logged_at, last = (
         "",
         0.0,
         PenstockError("the servers did not answer", hint="`penstock doctor` tells more."),
@@ -72,11 +72,11 @@ async def _when_ready(work: Callable[[], Awaitable[T]], wait: float | None, paus
                 except _NOT_READY as error:
                     last = _explained(error)
                 now = time.monotonic()
-                if last.message != said or now - said_at >= AGAIN:
+                if last.message != logged or now - logged_at >= AGAIN:
                     log.error(
                         "service.waits", reason=last.message, hint=last.hint, next_try=f"in {pause:g} s"
                     )
-                    said, said_at = last.message, now
+                    logged, logged_at = last.message, now
                 await asyncio.sleep(pause)
     except TimeoutError:
         if not deadline.expired():

@@ -14,8 +14,8 @@ SET = "update cluster set announced = $1"
 
 async def announced(session: Session) -> list[str]:
     """Return the statuses that are announced."""
-    found: list[str] = (await session.fetch(READ))[0]["announced"]
-    return found
+    statuses: list[str] = (await session.fetch(READ))[0]["announced"]
+    return statuses
 
 
 async def announce(session: Session, statuses: Sequence[str]) -> list[str]:
@@ -24,6 +24,6 @@ async def announce(session: Session, statuses: Sequence[str]) -> list[str]:
         raise InvalidInput(
             f"there is no status {', '.join(unknown)}", hint=f"There are {', '.join(STATUSES)}."
         )
-    chosen = [status for status in STATUSES if status in statuses]
-    await session.fetch(SET, chosen)
-    return chosen
+    ordered = [status for status in STATUSES if status in statuses]
+    await session.fetch(SET, ordered)
+    return ordered

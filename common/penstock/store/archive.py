@@ -17,7 +17,7 @@ class Archived:
     last: int | None
 
 
-async def archive_finished(session: Session, age: float, limit: int, after: int) -> Archived:
+async def archive_finished(session: Session, age: float, limit: int, place: int) -> Archived:
     """Archive what finished more than `age` seconds ago: the next `limit` notes of finished trees after `place`."""
-    [row] = await session.fetch(ARCHIVE, age, limit, after)
+    [row] = await session.fetch(ARCHIVE, age, limit, place)
     return Archived(row["moved"], row["last"])

@@ -130,12 +130,12 @@ def claim_answer(
 
 def _attempts(rows: Sequence[Sequence[Any]]) -> list[ClaimedAttempt]:
     # The driver's own kind of UUID, a subclass that JSON encoders refuse, does not get to actions and task executors.
-    found = [ClaimedAttempt(*row) for row in rows]
-    for one in found:
-        one.execution_id = UUID(int=one.execution_id.int)
-        if one.workflow is not None and one.root is not None:
-            one.workflow, one.root = UUID(int=one.workflow.int), UUID(int=one.root.int)
-    return found
+    attempts = [ClaimedAttempt(*row) for row in rows]
+    for attempt in attempts:
+        attempt.execution_id = UUID(int=attempt.execution_id.int)
+        if attempt.workflow is not None and attempt.root is not None:
+            attempt.workflow, attempt.root = UUID(int=attempt.workflow.int), UUID(int=attempt.root.int)
+    return attempts
 
 
 @dataclass(slots=True)
@@ -201,8 +201,8 @@ async def finish(
     """Write down the ends of attempts that this worker has claimed, in the order of their executions' ids. Forget `claims`,
     which have no attempt left. Returns the executions with attempts that were still its. `alone`: nothing else is done in this
     transaction, which is one round trip then."""
-    given = finish_arguments(worker, ends, claims)
-    [row] = await tx.stage_alone(FINISH, *given) if alone else await tx.stage(FINISH, *given)
+    arguments = finish_arguments(worker, ends, claims)
+    [row] = await tx.stage_alone(FINISH, *arguments) if alone else await tx.stage(FINISH, *arguments)
     return set(row["moved"])
 
 

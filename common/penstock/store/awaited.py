@@ -26,12 +26,14 @@ async def look(
     session: Session,
     watcher: UUID,
     ids: Collection[UUID],
-    said: Collection[UUID],
+    awaited: Collection[UUID],
     forgotten: Collection[UUID],
 ) -> list[ExecutionEnd]:
     """Return the finished, unarchived executions among `ids`. From now on the watcher waits for `awaited` and no longer
     for `forgotten`. The call can miss an execution that ends meanwhile; the next call returns it."""
-    return rows_as(ExecutionEnd, await session.fetch(LOOK, watcher, list(ids), list(said), list(forgotten)))
+    return rows_as(
+        ExecutionEnd, await session.fetch(LOOK, watcher, list(ids), list(awaited), list(forgotten))
+    )
 
 
 FORGET = "delete from awaited where watcher = $1"

@@ -52,12 +52,12 @@ async def bodies(db: Session | Transaction, ids: Collection[int]) -> dict[int, A
 
 async def parameter_schemas(db: Session | Transaction, ids: Collection[int | None]) -> dict[int, Schema]:
     """Return the parameter schemas of the actions of these definitions. Each definition is compiled once."""
-    wanted = {id for id in ids if id is not None}
-    missing = [id for id in wanted if ("schema", id) not in db.cache]
+    definition_ids = {id for id in ids if id is not None}
+    missing = [id for id in definition_ids if ("schema", id) not in db.cache]
     if missing:
         for id, body in (await bodies(db, missing)).items():
             db.cache["schema", id] = Schema(body.get("parameters"))
-    return {id: db.cache["schema", id] for id in wanted if ("schema", id) in db.cache}
+    return {id: db.cache["schema", id] for id in definition_ids if ("schema", id) in db.cache}
 
 
 CURRENT = """
@@ -90,10 +90,10 @@ NAMES = "select kind, ref from catalog where kind = any($1::text[])"
 
 async def names(db: Session | Transaction, kinds: Collection[str]) -> dict[str, list[str]]:
     """The refs that there are, by kind, those that are out of use, too."""
-    found: dict[str, list[str]] = {}
+    by_kind: dict[str, list[str]] = {}
     for row in await db.fetch(NAMES, list(kinds)):
-        found.setdefault(row["kind"], []).append(row["ref"])
-    return found
+        by_kind.setdefault(row["kind"], []).append(row["ref"])
+    return by_kind
 
 
 SCHEMAS = """
@@ -110,11 +110,11 @@ async def schemas(
 ) -> dict[str, dict[str, dict[str, Any] | None]]:
     """The refs that are in use, by kind; those among `refs` with what they take: the schema of an action's or a workflow's
     parameters, of a trigger's payload."""
-    found: dict[str, dict[str, dict[str, Any] | None]] = {}
+    by_kind: dict[str, dict[str, dict[str, Any] | None]] = {}
     for row in await db.fetch(SCHEMAS, list(kinds), list(refs)):
         schema = row["schema"]
-        found.setdefault(row["kind"], {})[row["ref"]] = orjson.loads(schema) if schema else None
-    return found
+        by_kind.setdefault(row["kind"], {})[row["ref"]] = orjson.loads(schema) if schema else None
+    return by_kind
 
 
 WITH_SECRETS = """

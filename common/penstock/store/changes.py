@@ -44,10 +44,10 @@ where a.datname = current_database() and a.backend_type = 'client backend' and a
 """
 
 
-async def settled(session: Session, most: float) -> datetime:
+async def settled(session: Session, max_seconds: float) -> datetime:
     """Return the instant up to which a later look sees every move. No older move is under way, except in transactions that
     have been open for longer than `max_seconds`."""
-    at: datetime = (await session.fetch(SETTLED, most))[0]["at"]
+    at: datetime = (await session.fetch(SETTLED, max_seconds))[0]["at"]
     return at
 
 

@@ -100,13 +100,13 @@ async def connect(url: str, settings: Settings, *, role: str, timeout: float = 1
 
 
 def _keep_alive(connection: asyncpg.Connection[Row]) -> None:
-    found = connection._transport.get_extra_info("socket")  # type: ignore[attr-defined]  # no public way
-    if found is None or found.family == socket.AF_UNIX:
+    raw_socket = connection._transport.get_extra_info("socket")  # type: ignore[attr-defined]  # no public way
+    if raw_socket is None or raw_socket.family == socket.AF_UNIX:
         return
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    raw_socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in KEPT_ALIVE.items():
         if hasattr(socket, name):
-            found.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+            raw_socket.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _place(url: str) -> str:
@@ -125,4 +125,4 @@ def _passwords(url: str) -> set[str]:
     user = url.split("://", 1)[-1].rsplit("@", 1)[0] if "@" in url else ""
     written = [user.split(":", 1)[1]] if ":" in user else []
     written += re.findall(r"[?&]password=([^&]*)", url)
-    return {form for one in written for form in (one, unquote(one)) if form}
+    return {form for password in written for form in (password, unquote(password)) if form}

@@ -62,7 +62,7 @@ class ConnectionPool:
     def __init__(
         self,
         connect: Callable[[], Awaitable[asyncpg.Connection[Row]]],
-        most: int,
+        size: int,
         opened: Callable[[asyncpg.Connection[Row]], Awaitable[None]] | None = None,
         *,
         full: float = FULL,
@@ -72,7 +72,7 @@ class ConnectionPool:
         self._full = full
         self._refused_at: float | None = None
         """Since when there has been none, because the server is full."""
-        self._most = most
+        self._most = size
         self._opened = opened
         self._all: set[PooledConnection] = set()
         self._opening = 0
@@ -98,9 +98,9 @@ class ConnectionPool:
         finally:
             self._take_back(pooled)
 
-    def limit(self, most: int) -> None:
+    def limit(self, size: int) -> None:
         """From now on there may be so many. Those above are closed: idle ones now, lent ones when they come back."""
-        self._most = most
+        self._most = size
         self._fit()
 
     def may_lend(self, connection: asyncpg.Connection[Row]) -> None:
@@ -263,7 +263,9 @@ class ConnectionPool:
     def lent_for(self, seconds: float) -> list[asyncpg.Connection[Row]]:
         """Return the connections that have been lent for longer than this."""
         since = time.monotonic() - seconds
-        return [one.connection for one in self._all if one not in self._idle and one.lent_at < since]
+        return [
+            pooled.connection for pooled in self._all if pooled not in self._idle and pooled.lent_at < since
+        ]
 
     async def close(self) -> None:
         """Close all, those that are lent too."""

@@ -24,9 +24,9 @@ class ConnectionRoom:
 
     def share(self, place: int) -> int:
         """Connections of the one before which so many others come: all have as many, and what is left over goes to the first."""
-        left = max(0, self.room - self.others - max(1, self.room // SPARE))
-        each, over = divmod(left, max(1, self.services))
-        return each + (place < over)
+        available = max(0, self.room - self.others - max(1, self.room // SPARE))
+        quotient, remainder = divmod(available, max(1, self.services))
+        return quotient + (place < remainder)
 
     @property
     def free_at_the_fewest(self) -> int:

@@ -14,6 +14,6 @@ reached: Callable[[str, object], None] | None = None
 (`committed`, `written`, `published`, `acked`, `buried`, `told`), and the connection it happens on, if it is PostgreSQL's."""
 
 
-def at(what: str, connection: object = None) -> None:
+def at(point: str, connection: object = None) -> None:
     if reached is not None:
-        reached(what, connection)
+        reached(point, connection)

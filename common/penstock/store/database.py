@@ -194,8 +194,8 @@ class Session:
                 raise
             except asyncpg.PostgresError as error:
                 leave_standby(connection, error)
-                if said := in_our_words(error):
-                    raise said from error
+                if translated := in_our_words(error):
+                    raise translated from error
                 raise
 
     @asynccontextmanager
@@ -215,11 +215,11 @@ class Session:
                 except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
                     connection.terminate()
                 leave_standby(connection, error)
-                if said := in_our_words(error):
-                    if isinstance(said, WrongClock) and not connection.is_closed():
+                if translated := in_our_words(error):
+                    if isinstance(translated, WrongClock) and not connection.is_closed():
                         # What is tried again has other ids.
                         go_by(await connection.fetchval("select clock_timestamp()"))
-                    raise said from error
+                    raise translated from error
                 raise
 
     async def close(self) -> None:
@@ -262,12 +262,12 @@ class Database:
         self._pools.append(pool)
         return Session(pool, self.settings, self.cache, SessionOptions(relaxed))
 
-    def limit(self, most: int) -> None:
+    def limit(self, size: int) -> None:
         """From now on this process may have so many connections in all, never fewer than it needs. A pooler's connections are
         none of the server's, and no limit is set there."""
         if not self.settings.database_pooler:
-            most = max(FEWEST, min(self.settings.most_connections, most))
-            self._pools[0].limit(most - (self.settings.most_connections - self.settings.database_connections))
+            size = max(FEWEST, min(self.settings.most_connections, size))
+            self._pools[0].limit(size - (self.settings.most_connections - self.settings.database_connections))
 
     def may_lend(self, connection: asyncpg.Connection[Row]) -> None:
         """Lend this connection of a listener for statements too, where the server has too few."""

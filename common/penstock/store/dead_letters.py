@@ -157,10 +157,10 @@ order by last_at desc, id desc limit $5
 
 
 async def newest(
-    session: Session, chosen: LetterFilter, limit: int, before: UUID | None = None
+    session: Session, filters: LetterFilter, limit: int, before: UUID | None = None
 ) -> list[DeadLetterSummary]:
     """Return dead letters, the latest to arrive first. `before` is the last letter of the page before."""
-    return rows_as(DeadLetterSummary, await session.fetch(LIST, *_given(chosen), before, limit))
+    return rows_as(DeadLetterSummary, await session.fetch(LIST, *_given(filters), before, limit))
 
 
 COUNTS = f"""
@@ -170,9 +170,9 @@ from dead_letter where {CHOSEN} group by 1, 2 order by letters desc, 1, 2
 """
 
 
-async def counts(session: Session, chosen: LetterFilter) -> list[LetterCount]:
+async def counts(session: Session, filters: LetterFilter) -> list[LetterCount]:
     """Count the dead letters of each queue and reason, the largest count first."""
-    return rows_as(LetterCount, await session.fetch(COUNTS, *_given(chosen)))
+    return rows_as(LetterCount, await session.fetch(COUNTS, *_given(filters)))
 
 
 FIND = """
@@ -197,10 +197,10 @@ where bytes_before < $6 order by id
 
 
 async def batch(
-    session: Session, chosen: LetterFilter, after: UUID | None, *, limit: int, most: int
+    session: Session, filters: LetterFilter, cursor: UUID | None, *, limit: int, most: int
 ) -> list[DeadLetter]:
     """Return the next letters after `cursor`, by id, with their contents: at most `limit`, and hardly more bytes than `most`."""
-    return [_letter(row) for row in await session.fetch(BATCH, *_given(chosen), after, limit, most)]
+    return [_letter(row) for row in await session.fetch(BATCH, *_given(filters), cursor, limit, most)]
 
 
 HOLD = "select id from dead_letter where id = any($1::uuid[]) order by id for update"
@@ -222,8 +222,8 @@ async def drop(tx: Transaction, ids: Sequence[UUID]) -> list[UUID]:
 COUNT = f"select count(*) as count from dead_letter where {CHOSEN}"
 
 
-async def count(session: Session, chosen: LetterFilter) -> int:
-    return int((await session.fetch(COUNT, *_given(chosen)))[0]["count"])
+async def count(session: Session, filters: LetterFilter) -> int:
+    return int((await session.fetch(COUNT, *_given(filters)))[0]["count"])
 
 
 DROP_BATCH = f"""
@@ -232,13 +232,13 @@ returning id
 """
 
 
-async def drop_batch(tx: Transaction, chosen: LetterFilter, limit: int) -> list[UUID]:
+async def drop_batch(tx: Transaction, filters: LetterFilter, limit: int) -> list[UUID]:
     """Forget at most `limit` of them. Returns those that are gone."""
-    return [row["id"] for row in await tx.fetch(DROP_BATCH, *_given(chosen), limit)]
+    return [row["id"] for row in await tx.fetch(DROP_BATCH, *_given(filters), limit)]
 
 
-def _given(chosen: LetterFilter) -> tuple[list[UUID] | None, str | None, str | None]:
-    return (None if chosen.ids is None else list(chosen.ids)), chosen.queue, chosen.reason
+def _given(filters: LetterFilter) -> tuple[list[UUID] | None, str | None, str | None]:
+    return (None if filters.ids is None else list(filters.ids)), filters.queue, filters.reason
 
 
 def _letter(row: Any) -> DeadLetter:

@@ -77,10 +77,10 @@ where o.status <> 'completed' order by o.id limit 10
 
 
 async def not_completed(
-    session: Session, events: Sequence[UUID], others: Sequence[UUID]
+    session: Session, events: Sequence[UUID], other_ids: Sequence[UUID]
 ) -> list[NotCompleted]:
     """Up to ten executions of these events, or among the others, that did not complete."""
-    return rows_as(NotCompleted, await session.fetch(NOT_COMPLETED, events, others))
+    return rows_as(NotCompleted, await session.fetch(NOT_COMPLETED, events, other_ids))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +107,9 @@ from ours o join namespace n on n.id = o.namespace_id group by 1 order by 2 desc
 """
 
 
-async def figures(session: Session, events: Sequence[UUID], others: Sequence[UUID]) -> list[ActionFigures]:
+async def figures(session: Session, events: Sequence[UUID], other_ids: Sequence[UUID]) -> list[ActionFigures]:
     """Return the figures of each action, the most frequent action first."""
-    return rows_as(ActionFigures, await session.fetch(FIGURES, events, others))
+    return rows_as(ActionFigures, await session.fetch(FIGURES, events, other_ids))
 
 
 @dataclass(frozen=True, slots=True)

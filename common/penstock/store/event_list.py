@@ -64,22 +64,22 @@ order by e.id desc limit $11
 
 
 async def page(
-    session: Session, chosen: EventFilter = EventFilter(), *, before: UUID | None = None, limit: int = 50
+    session: Session, filters: EventFilter = EventFilter(), *, before: UUID | None = None, limit: int = 50
 ) -> list[ListedEvent]:
     """The newest first; `before` an id goes on from a page's end."""
     rows = await session.fetch(
         PAGE,
-        chosen.trigger,
-        chosen.tenant,
-        chosen.source,
-        chosen.since,
-        chosen.until,
-        first_id(chosen.since, -CLOCKS) if chosen.since else None,
-        first_id(chosen.until, CLOCKS) if chosen.until else None,
-        orjson.dumps(chosen.payload).decode() if chosen.payload else None,
-        chosen.key,
+        filters.trigger,
+        filters.tenant,
+        filters.source,
+        filters.since,
+        filters.until,
+        first_id(filters.since, -CLOCKS) if filters.since else None,
+        first_id(filters.until, CLOCKS) if filters.until else None,
+        orjson.dumps(filters.payload).decode() if filters.payload else None,
+        filters.key,
         before,
         limit,
-        None if chosen.tenants is None else list(chosen.tenants),
+        None if filters.tenants is None else list(filters.tenants),
     )
     return rows_as(ListedEvent, rows)

@@ -101,46 +101,46 @@ select * from (
 
 async def page(
     session: Session | Transaction,
-    chosen: ExecutionFilter = ExecutionFilter(),
+    filters: ExecutionFilter = ExecutionFilter(),
     *,
     before: UUID | None = None,
     limit: int = 50,
 ) -> list[ListedExecution]:
     """The newest executions, open, finished or archived, newest first; `before` an id goes on from a page's end."""
-    sql = _among(chosen, PAGE)
-    return rows_as(ListedExecution, await session.fetch(sql, *_given(chosen, before), limit))
+    sql = _among(filters, PAGE)
+    return rows_as(ListedExecution, await session.fetch(sql, *_given(filters, before), limit))
 
 
 COUNT = f"select (select count(*) {{among}} {OPEN}) + (select count(*) {ARCHIVED}) as count"
 
 
-async def count(session: Session, chosen: ExecutionFilter) -> int:
+async def count(session: Session, filters: ExecutionFilter) -> int:
     """Return the number of executions that match the filter."""
-    return int((await session.fetch(_among(chosen, COUNT), *_given(chosen, None)))[0]["count"])
+    return int((await session.fetch(_among(filters, COUNT), *_given(filters, None)))[0]["count"])
 
 
-def _among(chosen: ExecutionFilter, statement: str) -> str:
+def _among(filters: ExecutionFilter, statement: str) -> str:
     """The statement with what it looks through, of what is not archived yet."""
-    badly = chosen.status is not None and BAD.issuperset(chosen.status)
+    badly = filters.status is not None and BAD.issuperset(filters.status)
     return statement.replace("{among}", BADLY if badly else EVERY)
 
 
-def _given(chosen: ExecutionFilter, before: UUID | None) -> tuple[Any, ...]:
+def _given(filters: ExecutionFilter, cursor: UUID | None) -> tuple[Any, ...]:
     # Ids are in the order of time, and have the index.
     return (
-        None if chosen.status is None else list(chosen.status),
-        before,
-        chosen.since,
-        chosen.until,
-        first_id(chosen.since, -CLOCKS) if chosen.since else None,
-        first_id(chosen.until, CLOCKS) if chosen.until else None,
-        chosen.event,
-        chosen.parent,
-        chosen.children or chosen.parent is not None,
-        chosen.key,
-        chosen.tenant,
-        chosen.action,
-        orjson.dumps(chosen.params).decode() if chosen.params else None,
-        chosen.ended,
-        None if chosen.tenants is None else list(chosen.tenants),
+        None if filters.status is None else list(filters.status),
+        cursor,
+        filters.since,
+        filters.until,
+        first_id(filters.since, -CLOCKS) if filters.since else None,
+        first_id(filters.until, CLOCKS) if filters.until else None,
+        filters.event,
+        filters.parent,
+        filters.children or filters.parent is not None,
+        filters.key,
+        filters.tenant,
+        filters.action,
+        orjson.dumps(filters.params).decode() if filters.params else None,
+        filters.ended,
+        None if filters.tenants is None else list(filters.tenants),
     )

@@ -150,7 +150,7 @@ group by 1, 2, 3, 5
 
 
 async def measure(
-    tx: Transaction, stale: float, since: datetime, until: datetime, before: Figures
+    tx: Transaction, stale: float, since: datetime, until: datetime, previous: Figures
 ) -> Figures:
     """Measure everything; what ended from `since` up to `until` is added to what there was before. A process that has not
     beaten within `stale` seconds is none."""
@@ -164,24 +164,26 @@ async def measure(
         **staged,
     )
     ends = await tx.fetch(ENDS, since, until, sorted(FINAL), BUCKETS)
-    return replace(now, ended=_counted(before.ended, ends), took=_timed(before.took, ends))
+    return replace(now, ended=_counted(previous.ended, ends), took=_timed(previous.took, ends))
 
 
-def _counted(before: Sequence[Ended], ends: Sequence[Any]) -> list[Ended]:
-    counts = {(one.action, one.status): one.count for one in before}
+def _counted(previous: Sequence[Ended], ends: Sequence[Any]) -> list[Ended]:
+    counts = {(row.action, row.status): row.count for row in previous}
     for end in ends:
         of = end["action"], end["status"]
         counts[of] = counts.get(of, 0) + end["count"]
     return [Ended(*of, count) for of, count in sorted(counts.items())]
 
 
-def _timed(before: dict[str, Took], ends: Sequence[Any]) -> dict[str, Took]:
-    times = {action: Took(list(took.counts), took.seconds) for action, took in before.items()}
+def _timed(previous: dict[str, Took], ends: Sequence[Any]) -> dict[str, Took]:
+    times = {
+        action: Took(list(histogram.counts), histogram.seconds) for action, histogram in previous.items()
+    }
     for end in ends:
         if end["first"]:
-            took = times.setdefault(end["action"], Took([0] * (len(BUCKETS) + 1), 0.0))
-            took.counts[end["bucket"]] += end["count"]
-            took.seconds += end["seconds"]
+            histogram = times.setdefault(end["action"], Took([0] * (len(BUCKETS) + 1), 0.0))
+            histogram.counts[end["bucket"]] += end["count"]
+            histogram.seconds += end["seconds"]
     return times
 
 
@@ -223,7 +225,7 @@ async def read(session: Session) -> Figures:
 
 
 def _read(body: str) -> Figures:
-    given = orjson.loads(body)
+    values = orjson.loads(body)
     lists = {
         "work": Work,
         "lines": Line,
@@ -233,6 +235,6 @@ def _read(body: str) -> Figures:
         "ended": Ended,
     }
     for name, kind in lists.items():
-        given[name] = [kind(**one) for one in given.get(name, ())]
-    given["took"] = {action: Took(**took) for action, took in given.get("took", {}).items()}
-    return Figures(**given)
+        values[name] = [kind(**item) for item in values.get(name, ())]
+    values["took"] = {action: Took(**histogram) for action, histogram in values.get("took", {}).items()}
+    return Figures(**values)

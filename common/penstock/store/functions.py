@@ -72,8 +72,8 @@ class Function:
 
     @property
     def digest(self) -> str:
-        said = [self.text, *(f"{name} = {value}" for name, value in self.settings.items())]
-        return hashlib.sha256("\n".join(said).encode()).hexdigest()
+        parts = [self.text, *(f"{name} = {value}" for name, value in self.settings.items())]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def folder() -> Path:
@@ -93,9 +93,9 @@ def declared() -> dict[str, Function]:
     """The functions that this release needs, by name. Raises ConfigurationError where files contradict each other."""
     home = folder() / "functions"
     profiles = tomllib.loads((home / "planner.toml").read_text())
-    found: dict[str, Function] = {}
+    functions: dict[str, Function] = {}
     for path in sorted(home.rglob("*.sql")):
-        if path.stem in found:
+        if path.stem in functions:
             raise ConfigurationError(
                 f"two files declare the function {path.stem}",
                 hint="Functions are known by their names alone: give one of them another.",
@@ -107,8 +107,8 @@ def declared() -> dict[str, Function]:
                 f"{path.name} names planner profiles that cannot be: {', '.join(named)}",
                 hint="One at most, of those in migrations/functions/planner.toml.",
             )
-        found[path.stem] = Function(path.stem, text, profiles[named[0]] if named else {})
-    return found
+        functions[path.stem] = Function(path.stem, text, profiles[named[0]] if named else {})
+    return functions
 
 
 async def missing(fetch: Fetch) -> list[Function]:
@@ -168,8 +168,8 @@ async def apply(connection: asyncpg.Connection[asyncpg.Record]) -> list[str]:
             raise
     await connection.execute(RECORD, names, [function.digest for function in due], release())
     for function in due:
-        if found := TRIGGER.search(function.text):
-            await connection.execute(function.text[found.start() :])
+        if trigger := TRIGGER.search(function.text):
+            await connection.execute(function.text[trigger.start() :])
     return names
 
 
@@ -177,8 +177,8 @@ def _planned(function: Function) -> str:
     for word in (*function.settings, *function.settings.values()):
         if not SETTING.fullmatch(word):
             raise ConfigurationError(f"planner.toml: {word} is no setting", hint="Settings are plain words.")
-    chosen = " ".join(f"set {name} = {value}" for name, value in function.settings.items())
-    return f"alter function {function.name} {chosen}"
+    assignments = " ".join(f"set {name} = {value}" for name, value in function.settings.items())
+    return f"alter function {function.name} {assignments}"
 
 
 def _changed_signature(name: str, why: str) -> ConfigurationError:
@@ -191,8 +191,8 @@ def _changed_signature(name: str, why: str) -> ConfigurationError:
 
 def _number(name: str) -> tuple[int, ...]:
     """A version as numbers that can be compared: what comes after them (a release candidate) counts for nothing."""
-    found = re.match(r"\d+(\.\d+)*", name)
-    return tuple(int(part) for part in found[0].split(".")) if found else ()
+    match = re.match(r"\d+(\.\d+)*", name)
+    return tuple(int(part) for part in match[0].split(".")) if match else ()
 
 
 def _some(names: list[str]) -> str:

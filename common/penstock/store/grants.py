@@ -168,10 +168,10 @@ order by 1
 async def excess(session: Session, service: str, role: str) -> list[str]:
     """List what a role may do that its service does not need: `select on secret`."""
     held = await session.fetch(HELD, role)
-    more = []
+    unneeded = []
     for row in held:
         needed = {right.verb for right in TABLES.get(row["name"], {}).get(service, ())}
         if row["verb"] not in needed:
-            more.append(f"{row['verb']} on {row['name']}")
+            unneeded.append(f"{row['verb']} on {row['name']}")
     functions = [row["name"] for row in await session.fetch(CALLABLE, role)]
-    return more + [f"call {name}" for name in functions if service not in FUNCTIONS.get(name, ())]
+    return unneeded + [f"call {name}" for name in functions if service not in FUNCTIONS.get(name, ())]

@@ -26,23 +26,23 @@ class Hosts:
         failures: list[ConnectionFailed] = []
         for url in tuple(self._urls):
             try:
-                made = await connect(url, settings, role=role, timeout=timeout / len(self._urls))
+                connection = await connect(url, settings, role=role, timeout=timeout / len(self._urls))
             except ConnectionFailed as error:
                 failures.append(error)
                 continue
             self._urls.sort(key=lambda other: other != url)
-            return made
+            return connection
         raise _all_of(failures)
 
 
 def one_by_one(url: str) -> list[str]:
     """An address for each host of this one: `postgresql://user:password@one:5432,other:5432/database?...`."""
-    found = re.fullmatch(r"(?P<before>\w+://(?:[^/?#]*@)?)(?P<hosts>[^/?#@]*)(?P<after>.*)", url, re.DOTALL)
-    hosts = [host for host in found["hosts"].split(",") if host] if found else []
+    match = re.fullmatch(r"(?P<before>\w+://(?:[^/?#]*@)?)(?P<hosts>[^/?#@]*)(?P<after>.*)", url, re.DOTALL)
+    hosts = [host for host in match["hosts"].split(",") if host] if match else []
     # Which is the best of all hosts cannot be told by one of them.
-    if found is None or len(hosts) < 2 or "target_session_attrs=prefer-standby" in url:
+    if match is None or len(hosts) < 2 or "target_session_attrs=prefer-standby" in url:
         return [url]
-    return [f"{found['before']}{host}{found['after']}" for host in hosts]
+    return [f"{match['before']}{host}{match['after']}" for host in hosts]
 
 
 def wanting(url: str, attributes: str) -> str:

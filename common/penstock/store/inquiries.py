@@ -42,8 +42,8 @@ async def newest(
 ) -> list[Inquiry]:
     """Return open inquiries (with `answered` all) of an assignee, or of all, newest first. Of all tenants; or of these,
     and then only those of executions that are not archived."""
-    wanted = None if tenants is None else list(tenants)
-    return rows_as(Inquiry, await session.fetch(LIST, answered, assignee, limit, wanted))
+    tenant_list = None if tenants is None else list(tenants)
+    return rows_as(Inquiry, await session.fetch(LIST, answered, assignee, limit, tenant_list))
 
 
 FIND = """

@@ -42,12 +42,12 @@ class KnowingConnection(asyncpg.Connection):
     _params: Any
 
     async def _introspect_types(self, typeoids: Collection[int], timeout: float | None) -> tuple[Any, Any]:
-        asked = place(self), frozenset(typeoids)
-        known = _told.get(asked)
-        if known is not None and time.monotonic() - known.at < KNOWN_FOR:
-            return known.types, _Unasked
+        key = place(self), frozenset(typeoids)
+        cached = _told.get(key)
+        if cached is not None and time.monotonic() - cached.at < KNOWN_FOR:
+            return cached.types, _Unasked
         types, statement = await super()._introspect_types(typeoids, timeout)  # type: ignore[misc]
-        _told[asked] = Told(types, time.monotonic())
+        _told[key] = Told(types, time.monotonic())
         return types, statement
 
     async def reload_schema_state(self) -> None:

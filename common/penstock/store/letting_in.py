@@ -35,18 +35,22 @@ class LetIn:
 
 
 async def finish_and_claim(
-    session: Session, who: Claimant, queues: Sequence[str], ends: Sequence[AttemptEnd], claims: Sequence[UUID]
+    session: Session,
+    claimant: Claimant,
+    queues: Sequence[str],
+    ends: Sequence[AttemptEnd],
+    claims: Sequence[UUID],
 ) -> LetIn:
     """Write down these ends (see `attempts.finish`), and claim of what they let in, and is on one of these queues, no more than
     what ends. The whole transaction, in one round trip."""
     [row] = await session.fetch(
         FINISH_AND_CLAIM,
-        *finish_arguments(who.worker, ends, claims),
-        who.claim,
+        *finish_arguments(claimant.worker, ends, claims),
+        claimant.claim,
         queues,
-        who.known,
-        who.lacking,
-        who.limited,
+        claimant.known,
+        claimant.lacking,
+        claimant.limited,
     )
     claimed = claim_answer(row["claimed"], [], (), row["parked"])
     return LetIn(set(row["moved"]), staged_in(row["messages"]), row["queue"], claimed)

@@ -107,7 +107,7 @@ async def store(tx: Transaction, ref: str, definition: int, body: dict[str, Any]
     """Make this version of a limit the one that counts. Grouped by other parameters it is another limit."""
     rate = body.get("rate") or {}
     by, fair = list(body.get("by") or ()), list(body.get("fair") or ())
-    before = await tx.fetch(FAIR_BEFORE, ref, by)
+    old_rows = await tx.fetch(FAIR_BEFORE, ref, by)
     rows = await tx.fetch(
         STORE,
         ref,
@@ -122,7 +122,7 @@ async def store(tx: Transaction, ref: str, definition: int, body: dict[str, Any]
         rate.get("seconds"),
         body.get("while_waiting") or "release",
     )
-    return Stored(rows[0]["id"], turns=bool(before) and list(before[0]["fair"]) != fair)
+    return Stored(rows[0]["id"], turns=bool(old_rows) and list(old_rows[0]["fair"]) != fair)
 
 
 async def drop_undeclared(tx: Transaction, documents: Sequence[Document]) -> list[str]:

@@ -58,20 +58,20 @@ async def restage_ends(tx: Transaction, age: float, limit: int) -> None:
 RESTAGE_WORKFLOWS = "select restage_workflows(make_interval(secs => $1), $2, $3) as messages"
 
 
-async def restage_workflows(tx: Transaction, age: float, after: UUID, limit: int) -> None:
+async def restage_workflows(tx: Transaction, age: float, cursor: UUID, limit: int) -> None:
     """Stage workflows that wait for a message of their own for `age` seconds: of the next `limit` open executions after the
     id `cursor`."""
-    await tx.stage(RESTAGE_WORKFLOWS, age, after, limit)
+    await tx.stage(RESTAGE_WORKFLOWS, age, cursor, limit)
 
 
 RESTAGE_EXECUTIONS = "select messages, next from restage_lost(make_interval(secs => $1), $2, $3, $4::text[])"
 
 
 async def restage_executions(
-    tx: Transaction, age: float, after: UUID, limit: int, queues: Sequence[str]
+    tx: Transaction, age: float, cursor: UUID, limit: int, queues: Sequence[str]
 ) -> UUID | None:
     """Stage executions that wait on one of these queues for `age` seconds: of the next `limit` open ones after the id
     `cursor`. Returns the id to go on after; None at the end."""
-    [row] = await tx.stage(RESTAGE_EXECUTIONS, age, after, limit, list(queues))
+    [row] = await tx.stage(RESTAGE_EXECUTIONS, age, cursor, limit, list(queues))
     onward: UUID | None = row["next"]
     return onward

@@ -127,7 +127,7 @@ def _apply_versions(connection: Connection) -> None:
 
 
 def _is_known(revision: str) -> bool:
-    return revision in {one.revision for one in ScriptDirectory.from_config(_config()).walk_revisions()}
+    return revision in {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
 
 
 @asynccontextmanager

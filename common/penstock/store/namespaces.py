@@ -82,25 +82,25 @@ async def notice_workers(session: Session) -> None:
     await session.fetch(NOTICE)
 
 
-async def places(db: Session | Transaction, wanted: Collection[Namespace]) -> dict[Namespace, int]:
+async def places(db: Session | Transaction, requested: Collection[Namespace]) -> dict[Namespace, int]:
     """The ids of these namespaces, placing those that are new."""
-    cached = {n: id for n in wanted if (id := remembered(db, n)) is not None}
-    missing = sorted(set(wanted) - set(cached))
+    cached = {n: id for n in requested if (id := remembered(db, n)) is not None}
+    missing = sorted(set(requested) - set(cached))
     if not missing:
         return cached
-    found = await _find(db, missing)
-    new = [n for n in missing if n not in found]
+    ids = await _find(db, missing)
+    new = [n for n in missing if n not in ids]
     if new:
         if isinstance(db, Session):
             async with db.transaction() as tx:
-                found |= await _place(tx, new)
+                ids |= await _place(tx, new)
         else:
-            found |= await _place(db, new)
-    for n, id in found.items():
+            ids |= await _place(db, new)
+    for n, id in ids.items():
         # An id never changes; but the namespaces that this very transaction has made may still be rolled back.
         if isinstance(db, Session) or n not in db.placed:
             db.cache["namespace", n] = id
-    return cached | found
+    return cached | ids
 
 
 def remembered(db: Session | Transaction, namespace: Namespace) -> int | None:
@@ -135,8 +135,8 @@ async def route_choice(session: Session, namespace: str, action: str) -> RouteCh
     )
 
 
-async def _find(db: Session | Transaction, wanted: Sequence[Namespace]) -> dict[Namespace, int]:
-    rows = await db.fetch(FIND, [n.name for n in wanted], [n.action for n in wanted])
+async def _find(db: Session | Transaction, requested: Sequence[Namespace]) -> dict[Namespace, int]:
+    rows = await db.fetch(FIND, [n.name for n in requested], [n.action for n in requested])
     return {Namespace(row["name"], row["action"]): row["id"] for row in rows}
 
 

@@ -76,9 +76,9 @@ END_SESSIONS = "delete from person_session where person = (select id from person
 
 async def set_password(tx: Transaction, name: str, password: str) -> bool:
     """Set a password, and end all sessions. Return False where there is no person of that name."""
-    found = bool(await tx.fetch(SET_PASSWORD, name, password))
+    exists = bool(await tx.fetch(SET_PASSWORD, name, password))
     await end_sessions(tx, name)
-    return found
+    return exists
 
 
 async def improve_password(tx: Transaction, name: str, new: str) -> None:

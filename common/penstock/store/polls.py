@@ -113,10 +113,10 @@ where trigger = $1 and running = $2
 
 
 async def settle(
-    tx: Transaction, trigger: str, call: UUID, state: str | None, found: int, error: str | None
+    tx: Transaction, trigger: str, call: UUID, state: str | None, event_count: int, error: str | None
 ) -> None:
     """Write down what became of a call. Without a state (JSON) the one before it stays."""
-    await tx.fetch(SETTLE, trigger, call, state, found, error)
+    await tx.fetch(SETTLE, trigger, call, state, event_count, error)
 
 
 class Polled(NamedTuple):

@@ -148,10 +148,10 @@ class ResultWatch:
             await self._told.open()
             now = time.monotonic()
             all_of_them = now >= self._look_at
-            came, rows = bool(self._new), await self._found(all_of_them=all_of_them)
+            has_new, rows = bool(self._new), await self._found(all_of_them=all_of_them)
             for row in rows:
                 self._resolve(row.id, row)
-            if rows or came:
+            if rows or has_new:
                 pause, quiet = FIRST, 0.0
                 self._look_at = min(self._look_at, now + FIRST) if not all_of_them else now + FIRST
             elif all_of_them:
@@ -195,19 +195,19 @@ class ResultWatch:
             lambda: awaited.look(self._session, self._told.watcher, ids, new, done), deadline=OUTAGE
         )
 
-    def _hear(self, told: Told) -> None:
-        for end in told.ends:
+    def _hear(self, notice: Told) -> None:
+        for end in notice.ends:
             self._resolve(end.id, end)
-        if not told.ends:  # it has to be looked for
-            self._heard.update(told.ids or self._waiting)
-            for id in told.ids:
+        if not notice.ends:  # it has to be looked for
+            self._heard.update(notice.ids or self._waiting)
+            for id in notice.ids:
                 self._keep_early(id, None)
             self._came.set()
 
     async def _find_gone(self) -> None:
         """Executions that are not in the hot table any more, or never were."""
-        found = await retried(lambda: executions.find(self._session, list(self._waiting)), deadline=OUTAGE)
-        rows = {row.id: row for row in found}
+        stored = await retried(lambda: executions.find(self._session, list(self._waiting)), deadline=OUTAGE)
+        rows = {row.id: row for row in stored}
         for id in list(self._waiting):
             row = rows.get(id)
             if row is None:

@@ -59,8 +59,8 @@ select *, ctid::text from {table} where {at} < now() - make_interval(days => $1)
 
 async def hold_old_rows(tx: Transaction, table: str, days: int, limit: int) -> OldRows:
     """Lock rows of one of `INSTANTS` that are older than so many days, without waiting for those that others hold."""
-    found = await tx.fetch(OLD_ROWS.format(table=table, at=INSTANTS[table]), days, limit)
-    return OldRows([tuple(row)[:-1] for row in found], [row[-1] for row in found])
+    rows = await tx.fetch(OLD_ROWS.format(table=table, at=INSTANTS[table]), days, limit)
+    return OldRows([tuple(row)[:-1] for row in rows], [row[-1] for row in rows])
 
 
 DELETE_ROWS = "delete from {table} where ctid = any($1::text[]::tid[])"

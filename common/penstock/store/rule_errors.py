@@ -74,10 +74,10 @@ order by event_id, rule limit $5 for no key update skip locked
 
 
 async def hold(
-    tx: Transaction, rule: str | None, event: UUID | None, after: Place | None, limit: int
+    tx: Transaction, rule: str | None, event: UUID | None, cursor: Place | None, limit: int
 ) -> list[Place]:
     """Lock the next of them after that one, without waiting for those that another has locked."""
-    event_id, name = after or (None, None)
+    event_id, name = cursor or (None, None)
     rows = await tx.fetch(AFTER, rule, event, event_id, name, limit)
     return [(row["event_id"], row["rule"]) for row in rows]
 
@@ -88,22 +88,22 @@ select messages, started from rerun_enforcements($1::uuid[], $2::text[], $3::boo
 """
 
 
-async def rerun(tx: Transaction, found: Sequence[tuple[Place, NewEnforcement | None]]) -> list[UUID]:
+async def rerun(tx: Transaction, results: Sequence[tuple[Place, NewEnforcement | None]]) -> list[UUID]:
     """Let these come to what their rules make of them now; None: the rule does not match any more. Returns the executions
     that this starts."""
-    new = [one for _, one in found]
+    new = [enforcement for _, enforcement in results]
     [row] = await tx.stage(
         RERUN,
-        [event for (event, _), _ in found],
-        [rule for (_, rule), _ in found],
-        [one is not None for one in new],
-        [one and one.id for one in new],
-        [one and one.definition_id for one in new],
-        [one and one.namespace_id for one in new],
-        [one and one.action_definition_id for one in new],
-        [one and one.priority for one in new],
-        [one and one.params for one in new],
-        [one and one.options for one in new],
-        [one and one.error for one in new],
+        [event for (event, _), _ in results],
+        [rule for (_, rule), _ in results],
+        [enforcement is not None for enforcement in new],
+        [enforcement and enforcement.id for enforcement in new],
+        [enforcement and enforcement.definition_id for enforcement in new],
+        [enforcement and enforcement.namespace_id for enforcement in new],
+        [enforcement and enforcement.action_definition_id for enforcement in new],
+        [enforcement and enforcement.priority for enforcement in new],
+        [enforcement and enforcement.params for enforcement in new],
+        [enforcement and enforcement.options for enforcement in new],
+        [enforcement and enforcement.error for enforcement in new],
     )
     return list(row["started"])

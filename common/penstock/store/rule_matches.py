@@ -36,11 +36,11 @@ async def enforcements(
         tx, {namespaces.of(event.tenant, rule.action) for event, rule, _ in hits}
     )
     schemas = await catalog.parameter_schemas(tx, {rule.action_definition_id for _, rule, _ in hits})
-    made = []
+    new_enforcements = []
     for event, rule, verdict in hits:
         schema = None if rule.action_definition_id is None else schemas.get(rule.action_definition_id)
         params, error = _checked(schema, rule, verdict, tx.settings.payload_cap)
-        made.append(
+        new_enforcements.append(
             NewEnforcement(
                 id=new_id(),
                 event_id=event.id,
@@ -54,7 +54,7 @@ async def enforcements(
                 error=error,
             )
         )
-    return made
+    return new_enforcements
 
 
 def _checked(

@@ -40,5 +40,5 @@ class ScanStart(Generic[Place]):
 
 def scan_start(session: Session, name: str, beginning: Place) -> ScanStart[Place]:
     """The start of this name that the session remembers."""
-    found: ScanStart[Place] = session.cache.setdefault(("scan_start", name), ScanStart(beginning))
-    return found
+    start: ScanStart[Place] = session.cache.setdefault(("scan_start", name), ScanStart(beginning))
+    return start

@@ -46,8 +46,8 @@ async def put(session: Session | Transaction, secret: Sealed, by: str) -> Secret
     rows = await session.fetch(
         PUT, secret.tenant, secret.name, secret.sealed, secret.data_key, secret.master_key, by
     )
-    [made] = rows_as(SecretSummary, rows)
-    return made
+    [summary] = rows_as(SecretSummary, rows)
+    return summary
 
 
 LIST = """
@@ -102,10 +102,10 @@ where master_key <> $1 and (tenant, name) > ($2, $3) order by tenant, name limit
 
 
 async def under_other_keys(
-    session: Session, master_key: str, after: tuple[str, str], limit: int
+    session: Session, master_key: str, cursor: tuple[str, str], limit: int
 ) -> Sequence[Sealed]:
     """Return secrets with a data key under another master key, after the place `cursor`."""
-    return rows_as(Sealed, await session.fetch(UNDER_OTHERS, master_key, *after, limit))
+    return rows_as(Sealed, await session.fetch(UNDER_OTHERS, master_key, *cursor, limit))
 
 
 REWRAP = "update secret set data_key = $4, master_key = $5 where tenant = $1 and name = $2 and data_key = $3 returning name"

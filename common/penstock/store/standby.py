@@ -41,17 +41,17 @@ class Standby:
         """Raises ConnectionFailed if the settings name none (`database_read_url`)."""
         url = settings.database_read_url
         of_standby = SecretStr(wanting(url.get_secret_value(), STANDBY)) if url else None
-        there = settings.model_copy(update={"database_url": of_standby})
-        self._database = Database(there, role=role, writes=False)
+        standby_settings = settings.model_copy(update={"database_url": of_standby})
+        self._database = Database(standby_settings, role=role, writes=False)
         self._session = self.session_there(PATIENCE)
         self._next_look = -math.inf
         self.behind: float | None = None
         self.why = ""
         """Why it was not read from, the last time that it was not."""
 
-    def session_there(self, most: float | None) -> Session:
+    def session_there(self, timeout: float | None) -> Session:
         """A session with it alone."""
-        return self._database.session(most=most)
+        return self._database.session(most=timeout)
 
     async def is_near(self) -> bool:
         """Return whether the standby answers, and is not far behind. It is asked once a second, however many callers ask

@@ -144,14 +144,14 @@ order by execution_id, name, ordinal limit {PAGE}
 
 async def read(session: Session, ids: Sequence[UUID]) -> list[StoredStep]:
     """All that is recorded of these runs, a page at a time."""
-    found: list[StoredStep] = []
-    after: tuple[UUID, str, int] = (UUID(int=0), "", 0)
+    recorded: list[StoredStep] = []
+    cursor: tuple[UUID, str, int] = (UUID(int=0), "", 0)
     while True:
-        rows = await session.fetch(READ, list(ids), *after)
-        found += rows_as(StoredStep, rows)
+        rows = await session.fetch(READ, list(ids), *cursor)
+        recorded += rows_as(StoredStep, rows)
         if len(rows) < PAGE:
-            return found
-        after = (found[-1].execution_id, found[-1].name, found[-1].ordinal)
+            return recorded
+        cursor = (recorded[-1].execution_id, recorded[-1].name, recorded[-1].ordinal)
 
 
 SENT = f"""

@@ -17,7 +17,7 @@ def storable(value: object, depth: int = 20) -> Any:
     if depth == 0:
         return "nests too deep"
     if isinstance(value, Mapping):
-        return {storable(str(name)): storable(one, depth - 1) for name, one in value.items()}
+        return {storable(str(name)): storable(item, depth - 1) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [storable(one, depth - 1) for one in value]
+        return [storable(item, depth - 1) for item in value]
     return str(value).replace("\0", "\ufffd").encode(errors="replace").decode()

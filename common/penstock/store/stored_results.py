@@ -76,7 +76,7 @@ class StoredResults:
     async def resolved(self, value: Any) -> Any:
         """`value` with what they stand for in place of all references in it. Raises ConfigurationError without a store, NotFound
         for what is not in it, InvalidInput for what is too large or was changed."""
-        references = {one[KEY]: one[SIZE] for one in references_in(value)}
+        references = {reference[KEY]: reference[SIZE] for reference in references_in(value)}
         if not references:
             return value
         if sum(references.values()) > self.cap:
@@ -84,8 +84,8 @@ class StoredResults:
                 f"{sum(references.values()):,} bytes of stored results are referred to; at most {self.cap:,} are read",
                 hint="Raise PENSTOCK_RESULT_STORE_CAP, or pass less on.",
             )
-        found = {name: orjson.loads(await self._read(name)) for name in references}
-        return replaced(value, found)
+        results = {name: orjson.loads(await self._read(name)) for name in references}
+        return replaced(value, results)
 
     async def _read(self, name: str) -> bytes:
         try:
@@ -111,7 +111,7 @@ class StoredResults:
                 files.mkdir(path.rpartition("/")[0], create_parents=False)
             files.pipe_file(path, encoded)
 
-    async def _tried(self, what: Any, *args: Any) -> Any:
+    async def _tried(self, call: Any, *args: Any) -> Any:
         async for attempt in tenacity.AsyncRetrying(
             stop=tenacity.stop_after_attempt(TRIES),
             wait=tenacity.wait_random_exponential(multiplier=0.2, max=5),
@@ -119,7 +119,7 @@ class StoredResults:
             reraise=True,
         ):
             with attempt:
-                return await asyncio.to_thread(what, *args)
+                return await asyncio.to_thread(call, *args)
 
 
 def _said(error: Exception) -> str:

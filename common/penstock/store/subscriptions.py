@@ -57,17 +57,17 @@ class NewSubscription:
     tasks: bool
 
 
-async def put(tx: Transaction, given: NewSubscription, by: str) -> tuple[Subscription, bool]:
+async def put(tx: Transaction, subscription: NewSubscription, by: str) -> tuple[Subscription, bool]:
     """Make a subscription, or change it, and enable it. Say whether it is new."""
     [row] = await tx.fetch(
         PUT,
-        given.name,
-        given.url,
-        list(given.statuses),
-        given.tenant,
-        given.action,
-        given.workflow,
-        given.tasks,
+        subscription.name,
+        subscription.url,
+        list(subscription.statuses),
+        subscription.tenant,
+        subscription.action,
+        subscription.workflow,
+        subscription.tasks,
         by,
     )
     await tx.fetch(SUBSCRIBE)
@@ -104,9 +104,9 @@ returning {COLUMNS}
 
 async def enable(tx: Transaction, name: str) -> Subscription | None:
     """Call it again from now on; None where there is none of that name."""
-    found = first_as(Subscription, await tx.fetch(ENABLE, name))
+    subscription = first_as(Subscription, await tx.fetch(ENABLE, name))
     await tx.fetch(SUBSCRIBE)
-    return found
+    return subscription
 
 
 SUBSCRIBED = "select subscribed from cluster"
@@ -114,8 +114,8 @@ SUBSCRIBED = "select subscribed from cluster"
 
 async def subscribed(session: Session) -> list[str]:
     """Return the statuses that a subscription names."""
-    found: list[str] = (await session.fetch(SUBSCRIBED))[0]["subscribed"]
-    return found
+    statuses: list[str] = (await session.fetch(SUBSCRIBED))[0]["subscribed"]
+    return statuses
 
 
 MAKE = "select make_deliveries($1, $2) as moves"
@@ -123,8 +123,8 @@ MAKE = "select make_deliveries($1, $2) as moves"
 
 async def make_deliveries(session: Session, moves: int, waiting: int) -> int:
     """Turn so many moves into calls, and so many calls at the most for each subscriber; returns how many moves there were."""
-    found: int = (await session.fetch(MAKE, moves, waiting))[0]["moves"]
-    return found
+    move_count: int = (await session.fetch(MAKE, moves, waiting))[0]["moves"]
+    return move_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ SETTLE = "select settle_deliveries($1, $2, $3, $4, $5, $6) as disabled"
 
 async def settle(session: Session, calls: Sequence[Called], patience: float) -> list[str]:
     """Write down what became of them; returns the subscriptions that this disabled."""
-    found: list[str] | None = (
+    disabled: list[str] | None = (
         await session.fetch(
             SETTLE,
             [call.delivery.id for call in calls],
@@ -175,4 +175,4 @@ async def settle(session: Session, calls: Sequence[Called], patience: float) -> 
             patience,
         )
     )[0]["disabled"]
-    return found or []
+    return disabled or []

@@ -55,17 +55,17 @@ class UnansweredWatch:
     async def _leave(self, waited_for: Sequence[asyncpg.Connection[Row]]) -> None:
         """End those of these that the server of today does not know."""
         with contextlib.suppress(PenstockError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
-            pids = {one.get_server_pid(): one for one in waited_for if not one.is_closed()}
+            pids = {pooled.get_server_pid(): pooled for pooled in waited_for if not pooled.is_closed()}
             async with asyncio.timeout(SILENT):
                 connection = await self._connect()
                 try:
                     mine = connection.get_server_pid()
-                    known = {row["pid"] for row in await connection.fetch(KNOWN, list(pids))}
+                    known_pids = {row["pid"] for row in await connection.fetch(KNOWN, list(pids))}
                 finally:
                     connection.terminate()
-            if mine not in known:
+            if mine not in known_pids:
                 return  # a pooler stands in between, and its connections have numbers of their own
-            for pid, one in pids.items():
-                if pid not in known:
+            for pid, pooled in pids.items():
+                if pid not in known_pids:
                     log.warning("database.server_left", reason="it does not answer, and another does")
-                    one.terminate()
+                    pooled.terminate()

@@ -18,9 +18,9 @@ async def return_unclaimed(tx: Transaction, age: float, limit: int) -> None:
 END = "select messages, next from end_unclaimed($1, $2, $3)"
 
 
-async def end_unclaimed(tx: Transaction, seconds: float, after: UUID, limit: int) -> UUID | None:
+async def end_unclaimed(tx: Transaction, seconds: float, cursor: UUID, limit: int) -> UUID | None:
     """End what no worker claimed for so many seconds: of the next `limit` open executions after `cursor`. Returns the id
     to go on after; None at the end. The whole transaction, in one round trip."""
-    [row] = await tx.stage_alone(END, seconds, after, limit)
+    [row] = await tx.stage_alone(END, seconds, cursor, limit)
     onward: UUID | None = row["next"]
     return onward

@@ -93,19 +93,19 @@ cross join lateral (
 
 
 async def joined(
-    tx: Transaction, before: Sequence[tuple[TracedExecution, str]], limit: int
+    tx: Transaction, predecessors: Sequence[tuple[TracedExecution, str]], limit: int
 ) -> dict[UUID, list[UUID]]:
     """Return, for each execution, the executions of a task before it that had ended when it began. `predecessors` holds each
     execution with the name of that task. `limit` bounds the executions of a task."""
     rows = await tx.fetch(
         JOINED,
-        [row.id for row, _ in before],
-        [row.parent for row, _ in before],
-        [task for _, task in before],
-        [row.created_at for row, _ in before],
+        [row.id for row, _ in predecessors],
+        [row.parent for row, _ in predecessors],
+        [task for _, task in predecessors],
+        [row.created_at for row, _ in predecessors],
         limit,
     )
-    found: dict[UUID, list[UUID]] = {}
+    by_execution: dict[UUID, list[UUID]] = {}
     for row in rows:
-        found.setdefault(row["id"], []).append(row["joined"])
-    return found
+        by_execution.setdefault(row["id"], []).append(row["joined"])
+    return by_execution

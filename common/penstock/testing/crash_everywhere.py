@@ -20,13 +20,13 @@ def crash_everywhere(test: Test) -> Callable[..., None]:
 
     A failure says where the run was crashed."""
     signature = inspect.signature(test)
-    first, *others = signature.parameters.values()
+    first, *fixture_parameters = signature.parameters.values()
 
     @functools.wraps(test)
     def everywhere(**fixtures: Any) -> None:
         asyncio.run(_everywhere(lambda run: test(**{first.name: run}, **fixtures)))
 
-    everywhere.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
+    everywhere.__signature__ = signature.replace(parameters=fixture_parameters)  # type: ignore[attr-defined]
     return everywhere
 
 

@@ -75,32 +75,32 @@ class Memory:
         return History(self.now, records, children, self._ends_as, self._failure)
 
     def write(self, records: Sequence[Record]) -> Mapping[Key, Record]:
-        kept: dict[Key, Record] = {}
+        conflicts: dict[Key, Record] = {}
 
         def store() -> None:
             for record in records:
                 if (other := self._stands(record)) is None:
                     self._put(record)
                 else:
-                    kept[record.key] = copy.copy(other)
+                    conflicts[record.key] = copy.copy(other)
 
         self._commit(list(records), store)
-        return kept
+        return conflicts
 
     def _stands(self, record: Record) -> Record | None:
         """The record that is there instead of this one, and stays."""
         if record.unless is not None and (other := self.records.get(record.unless)) is not None:
             return other
-        there = self.records.get(record.key)
-        if record.status in (TOLD, SUPERSEDED) or there is None or there.kind == STATE:
+        stored = self.records.get(record.key)
+        if record.status in (TOLD, SUPERSEDED) or stored is None or stored.kind == STATE:
             return None
-        again = there.status in (FAILED, CANCELLED) and there.attempt < self._attempt
-        return there if there.final and not again else None
+        again = stored.status in (FAILED, CANCELLED) and stored.attempt < self._attempt
+        return stored if stored.final and not again else None
 
     def _put(self, record: Record) -> None:
         if record.status == TOLD:
-            there = self.records[record.key]
-            there.told = record.told if there.told is None else there.told
+            current = self.records[record.key]
+            current.told = record.told if current.told is None else current.told
             return
         stored = self.records[record.key] = copy.copy(record)
         stored.unless, stored.attempt, stored.at = None, self._attempt, self.now
@@ -126,8 +126,8 @@ class Memory:
         answers = self.answers.get(start.record.key.name.rpartition("/")[2], [])
         timeout, default = start.parameters["timeout"], start.parameters.get("default")
         if answers and (timeout is None or answers[0][0] <= timeout):
-            after, value = answers.pop(0)
-            self._due[child.id] = (self._in(after), COMPLETED, orjson.dumps(value).decode())
+            delay, value = answers.pop(0)
+            self._due[child.id] = (self._in(delay), COMPLETED, orjson.dumps(value).decode())
         elif timeout is not None and start.record.kind == ASK and default is not None:
             self._due[child.id] = (self._in(timeout), COMPLETED, orjson.dumps(default).decode())
         elif timeout is not None:
@@ -183,8 +183,8 @@ class Memory:
         self, signals: Sequence[Key], children: Sequence[UUID]
     ) -> tuple[Sequence[Record], Mapping[UUID, Child]]:
         """Return the signals among `signals` that were sent, and the children among `children` that have ended."""
-        ended = {c.id: copy.copy(c) for c in self.children.values() if c.id in children and c.ended}
-        return [copy.copy(self.records[key]) for key in signals if key in self.records], ended
+        ends = {c.id: copy.copy(c) for c in self.children.values() if c.id in children and c.ended}
+        return [copy.copy(self.records[key]) for key in signals if key in self.records], ends
 
     def cancel(self, ids: Sequence[UUID]) -> None:
         """These children are not needed any more."""

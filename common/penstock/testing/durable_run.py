@@ -79,8 +79,8 @@ class DurableRun:
     def told(self) -> list[str]:
         """The results that the run was told, by the names of their steps, in the order in which it was. Of a child, a sleep or a
         signal this is known once something was recorded after it."""
-        told = [(record.told, str(key)) for key, record in self._memory.records.items() if record.told]
-        return [name for _, name in sorted(told)]
+        numbered = [(record.told, str(key)) for key, record in self._memory.records.items() if record.told]
+        return [name for _, name in sorted(numbered)]
 
     async def __call__(self, action: Action[..., Any], /, **parameters: Any) -> Any:
         """Run it, with the attempts that it takes. Returns its result, as JSON keeps it. Raises ExecutionFailed."""
@@ -128,12 +128,12 @@ class DurableRun:
     def _commit(self, records: list[Record], write: Callable[[], None]) -> None:
         """Every write of the run, with the crash that is due."""
         place, self.commits = self.commits, self.commits + 1
-        what = ", ".join(f"{record.kind} {record.key}" for record in records)
+        description = ", ".join(f"{record.kind} {record.key}" for record in records)
         if self.crash_at == 2 * place:
-            self._crash(f"before it recorded {what}")
+            self._crash(f"before it recorded {description}")
         write()
         if self.crash_at == 2 * place + 1:
-            self._crash(f"after it recorded {what}")
+            self._crash(f"after it recorded {description}")
 
     def _crash(self, where: str) -> None:
         self.crash_at, self.crashed = None, where

@@ -160,9 +160,9 @@ class ExecutorConformance(ABC):
             assert executor.metrics().leaked == 0
             return
         for _ in range(int(PATIENCE / QUIET)):
-            before = _size(path)
+            old_size = _size(path)
             await asyncio.sleep(QUIET)
-            if _size(path) == before:
+            if _size(path) == old_size:
                 break
             assert not self.ends_work_at_once, "the work goes on after it was cancelled"
         else:

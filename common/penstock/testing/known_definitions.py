@@ -29,10 +29,10 @@ _PLANS: dict[int, tuple[Workflow, Plan]] = {}
 
 
 def plan_of(workflow: Workflow) -> Plan:
-    found = _PLANS.get(id(workflow))
-    if found is None:
-        found = _PLANS[id(workflow)] = (workflow, Plan(workflow))
-    return found[1]
+    entry = _PLANS.get(id(workflow))
+    if entry is None:
+        entry = _PLANS[id(workflow)] = (workflow, Plan(workflow))
+    return entry[1]
 
 
 class KnownDefinitions:
@@ -51,14 +51,14 @@ class KnownDefinitions:
         """Raises DefinitionError."""
         for item in self._read(source):
             for part in item.parts() if hasattr(item, "parts") else (item,):
-                kept: Mapping[str, dict[str, Any]] = {
+                by_kind: Mapping[str, dict[str, Any]] = {
                     "action": self.actions,
                     "workflow": self.workflows,
                     "trigger": self.triggers,
                     "rule": self.rules,
                 }
-                if part.kind in kept:
-                    kept[part.kind][part.ref] = part
+                if part.kind in by_kind:
+                    by_kind[part.kind][part.ref] = part
 
     def _read(self, source: Loadable) -> Definitions | list[Any]:
         if isinstance(source, Definitions):
@@ -78,29 +78,29 @@ class KnownDefinitions:
             if getattr(module, "__file__", None) == source.file:
                 self.add(load(module))
 
-    def runnable(self, what: Any) -> Action[..., Any] | Workflow:
+    def runnable(self, target: Any) -> Action[..., Any] | Workflow:
         """An action or workflow, or the one of this ref. Raises NotFound."""
-        if not isinstance(what, str):
-            self.add(what)
-            what = what.ref
-        found = self.workflows.get(what) or self.actions.get(what)
-        if found is None:
-            known = [*self.actions, *self.workflows]
+        if not isinstance(target, str):
+            self.add(target)
+            target = target.ref
+        definition = self.workflows.get(target) or self.actions.get(target)
+        if definition is None:
+            refs = [*self.actions, *self.workflows]
             raise NotFound(
-                f"the simulation knows no action or workflow {what!r}",
-                hint=f"{did_you_mean(what, known)} Give it the module: simulation.load('shop.py').",
+                f"the simulation knows no action or workflow {target!r}",
+                hint=f"{did_you_mean(target, refs)} Give it the module: simulation.load('shop.py').",
             )
-        return found
+        return definition
 
-    def trigger(self, what: Any) -> Trigger:
+    def trigger(self, target: Any) -> Trigger:
         """Raises NotFound."""
-        if not isinstance(what, str):
-            self.add(what)
-            what = what.ref
-        if what not in self.triggers:
-            hint = f"{did_you_mean(what, self.triggers)} Give it the module: simulation.load('shop.py')."
-            raise NotFound(f"the simulation knows no trigger {what!r}", hint=hint)
-        return self.triggers[what]
+        if not isinstance(target, str):
+            self.add(target)
+            target = target.ref
+        if target not in self.triggers:
+            hint = f"{did_you_mean(target, self.triggers)} Give it the module: simulation.load('shop.py')."
+            raise NotFound(f"the simulation knows no trigger {target!r}", hint=hint)
+        return self.triggers[target]
 
     def rules_of(self, trigger: str) -> list[Rule]:
         return [rule for rule in self.rules.values() if rule.trigger == trigger]
@@ -121,10 +121,10 @@ class KnownDefinitions:
     def schema(self, ref: str) -> Schema:
         action, workflow = self.actions.get(ref), self.workflows.get(ref)
         document = workflow.parameters if workflow else action.parameters_schema if action else None
-        found = self._schemas.get(ref)
-        if found is None or found[0] is not document:
-            found = self._schemas[ref] = (document, Schema(document))
-        return found[1]
+        entry = self._schemas.get(ref)
+        if entry is None or entry[0] is not document:
+            entry = self._schemas[ref] = (document, Schema(document))
+        return entry[1]
 
     @property
     def names(self) -> set[str]:

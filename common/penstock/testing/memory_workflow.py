@@ -88,19 +88,17 @@ class MemoryWorkflow:
 
     def finish(self, *ends: tuple[Any, ...]) -> MemoryWorkflow:
         """End executions, in one batch: (task or (task, item), result) or (task, status, result or error)."""
-        ended = []
-        for key, *rest in ends:
+        child_ends = []
+        for key, *values in ends:
             task, item = key if isinstance(key, tuple) else (key, None)
-            status, value = rest if len(rest) == 2 else (COMPLETED, rest[0] if rest else None)
+            status, value = values if len(values) == 2 else (COMPLETED, values[0] if values else None)
             result, error = (value, None) if status == COMPLETED else (None, value)
             self.ended.setdefault((task, item), (status, result, error))
-            ended.append(ChildEnded(self.plan.index(task), self.ended[task, item][0], item))
-        return self.advance(ended)
+            child_ends.append(ChildEnded(self.plan.index(task), self.ended[task, item][0], item))
+        return self.advance(child_ends)
 
-    def advance(self, ended: Iterable[ChildEnded]) -> MemoryWorkflow:
-        self._with(
-            lambda facts: advance(self.plan, self.state, ended, facts, self.system, budget=self.budget)
-        )
+    def advance(self, ends: Iterable[ChildEnded]) -> MemoryWorkflow:
+        self._with(lambda facts: advance(self.plan, self.state, ends, facts, self.system, budget=self.budget))
         return self._go_on()
 
     def pause(self) -> bool:
@@ -221,22 +219,22 @@ class MemoryWorkflow:
                 if other == name and item is not None and status not in (COMPLETED, SKIPPED)
             )
             facts.item_errors[task] = dict(failed[:SHOWN_ITEMS])
-        for reader, wanted in needed.variables.items():
-            found: dict[str, tuple[int, Any]] = {}
+        for reader, request in needed.variables.items():
+            latest: dict[str, tuple[int, Any]] = {}
             for writer, name, value in self.variables:
                 sees = writer == WORKFLOW or (
-                    writer < wanted.below if wanted.writers is None else writer in wanted.writers
+                    writer < request.below if request.writers is None else writer in request.writers
                 )
                 if (
                     sees
-                    and (wanted.names is None or name in wanted.names)
-                    and writer >= found.get(name, (-9,))[0]
+                    and (request.names is None or name in request.names)
+                    and writer >= latest.get(name, (-9,))[0]
                 ):
-                    found[name] = (writer, copy.deepcopy(value))
-            facts.variables[reader] = (wanted.names, found)
+                    latest[name] = (writer, copy.deepcopy(value))
+            facts.variables[reader] = (request.names, latest)
         for task, (first, end) in needed.items.items():
-            kept = facts.items.setdefault(task, {})
-            kept.update({item: copy.deepcopy(self.items[task][item]) for item in range(first, end)})
+            stored = facts.items.setdefault(task, {})
+            stored.update({item: copy.deepcopy(self.items[task][item]) for item in range(first, end)})
         if needed.parameters:
             facts.parameters = copy.deepcopy(self.plan.parameters(self.parameters))
         if needed.failures:

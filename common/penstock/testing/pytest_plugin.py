@@ -26,8 +26,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def _modules(config: pytest.Config) -> list[str]:
     """Return the modules as they are written, with files relative to the settings file."""
     folder = config.rootpath
-    given: list[str] = config.getini(MODULES)
-    return [str(folder / name) if (folder / name).exists() else name for name in given]
+    names: list[str] = config.getini(MODULES)
+    return [str(folder / name) if (folder / name).exists() else name for name in names]
 
 
 @pytest.fixture(scope="session")

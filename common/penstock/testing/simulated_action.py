@@ -37,15 +37,15 @@ class ActionExecution(Execution):
         super().__init__(world, call)
         self.action: Action[..., Any] | None = world.known.actions.get(call.ref)
         policies = self.action.policies if self.action else Policies()
-        said = call.options
-        self.retry = RetryPolicy.model_validate(said["retry"]) if said.get("retry") else policies.retry
+        options = call.options
+        self.retry = RetryPolicy.model_validate(options["retry"]) if options.get("retry") else policies.retry
         self.recovery = (
-            Recovery.model_validate(said["recovery"]) if said.get("recovery") else policies.recovery
+            Recovery.model_validate(options["recovery"]) if options.get("recovery") else policies.recovery
         )
         self.timeouts: Mapping[str, float | None] = {
             "attempt": DEFAULT_ATTEMPT_TIMEOUT,
             **policies.timeouts.written(),
-            **said.get("timeouts", {}),
+            **options.get("timeouts", {}),
         }
         self.attempt = self.failures = self.losses = 0
         self.carry: dict[str, Any] = {}
@@ -65,11 +65,11 @@ class ActionExecution(Execution):
             self._lose()
             return
         outcome = self._call(fake, step)
-        takes, most = (fake.takes if fake else 0.0), self.timeouts.get("attempt")
+        takes, limit = (fake.takes if fake else 0.0), self.timeouts.get("attempt")
         if fake is not None and fake.loss == "after":
             self.later(takes, self._lose)
-        elif most is not None and takes > most:
-            self.later(most, lambda: self._report(Outcome.timed_out(most)))
+        elif limit is not None and takes > limit:
+            self.later(limit, lambda: self._report(Outcome.timed_out(limit)))
         elif takes:
             self.later(takes, lambda: self._report(outcome))
         else:
@@ -135,8 +135,8 @@ class ActionExecution(Execution):
 
     def _delay(self, outcome: Outcome) -> float:
         """Without the jitter of production: a simulation does the same each time."""
-        asked = outcome.error.retry_after if outcome.error else None
-        return self.retry.delay_before(self.failures + 1, 0.0) if asked is None else asked
+        delay = outcome.error.retry_after if outcome.error else None
+        return self.retry.delay_before(self.failures + 1, 0.0) if delay is None else delay
 
     def _again(self, delay: float) -> None:
         self.status = REQUESTED
@@ -152,21 +152,21 @@ class ActionExecution(Execution):
     def _until(self, instant: datetime) -> float:
         return max(0.0, (instant - self.world.clock.now).total_seconds())
 
-    def _ask(self, asked: Mapping[str, Any]) -> None:
+    def _ask(self, question: Mapping[str, Any]) -> None:
         self.status = self.steps[-1].status = WAITING
-        timeout = asked.get("timeout") or self.timeouts.get("waiting")
+        timeout = question.get("timeout") or self.timeouts.get("waiting")
 
         def answered(value: Any) -> None:
-            if "resume" in asked:
+            if "resume" in question:
                 self._end_step("deferred")
-                resumed = dict(asked["resume"])
+                resumed = dict(question["resume"])
                 self.carry = {**resumed, "answers": [*resumed.get("answers", []), value]}
                 self._again(0.0)
             else:
                 self._end_step(COMPLETED, value)
                 self.end(COMPLETED, value)
 
-        self.world.ask(Question(self, asked, answered), timeout)
+        self.world.ask(Question(self, question, answered), timeout)
 
     def _lose(self) -> None:
         """The worker is gone: what follows is `after_loss` of the database."""

@@ -107,8 +107,8 @@ class DurableExecution(ActionExecution):
         self.status = WAITING
         if awaited.get("until") is not None:
             self.later(self._until(datetime.fromisoformat(awaited["until"])), self._wake)
-        ended = {str(child.id) for child in self.memory.children.values() if child.ended}
-        if ended.intersection(awaited.get("children", ())):
+        ended_ids = {str(child.id) for child in self.memory.children.values() if child.ended}
+        if ended_ids.intersection(awaited.get("children", ())):
             self._wake()
 
     def _wake(self) -> None:
@@ -149,8 +149,8 @@ class DurableExecution(ActionExecution):
         elif start.record.kind == RUN:
             items = [self._execution(start.target, name, start.parameters, None)]
         else:
-            asked = {**start.parameters, "bound": start.parameters.get("names")}
-            items = [WaitExecution(self.world, self._call_of(start.target, name, asked, None))]
+            params = {**start.parameters, "bound": start.parameters.get("names")}
+            items = [WaitExecution(self.world, self._call_of(start.target, name, params, None))]
         together = start.parameters.get("concurrency") if start.record.kind == MAP else None
         self._open[key], self._queued[key] = items, items[together:] if together else []
         for item in items[: together or None]:
@@ -159,11 +159,11 @@ class DurableExecution(ActionExecution):
             self._settle(key)
 
     def _execution(self, ref: str, name: str, parameters: Any, item: int | None) -> Execution:
-        known, path = self.world.known, f"{self.call.path}.{name}"
-        if known.target(ref, is_faked=not self.world.fakes.targets.isdisjoint((ref, path))) is None:
+        definitions, path = self.world.known, f"{self.call.path}.{name}"
+        if definitions.target(ref, is_faked=not self.world.fakes.targets.isdisjoint((ref, path))) is None:
             raise NotFound(
                 f"{self.call.ref} runs {ref}, which the simulation does not know",
-                hint=did_you_mean(ref, [*known.actions, *known.workflows]),
+                hint=did_you_mean(ref, [*definitions.actions, *definitions.workflows]),
             )
         return self.world.execution_of(self.world, self._call_of(ref, name, parameters, item))
 

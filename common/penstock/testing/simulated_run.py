@@ -56,8 +56,8 @@ class SimulatedRun:
             )
         if run.status != COMPLETED:
             error = run.error or {}
-            said = f"{error.get('type')}: {error.get('message')}"
-            raise ExecutionFailed(f"{run.call.ref} ended as {run.status}: {said}", status=run.status)
+            error_text = f"{error.get('type')}: {error.get('message')}"
+            raise ExecutionFailed(f"{run.call.ref} ended as {run.status}: {error_text}", status=run.status)
         return run.result
 
     @property
@@ -83,8 +83,8 @@ class SimulatedRun:
 
     def attempts(self, path: str, item: int | None = None) -> list[Step]:
         """The steps of a task, or of one of its items. Raises NotFound if there are none."""
-        found = [step for step in self._execution.steps if (step.path, step.item) == (path, item)]
-        if not found:
+        steps = [step for step in self._execution.steps if (step.path, step.item) == (path, item)]
+        if not steps:
             items = {step.item for step in self._execution.steps if step.path == path}
             hint = (
                 f"It has items: say item=0 to {len(items) - 1}."
@@ -92,7 +92,7 @@ class SimulatedRun:
                 else did_you_mean(path, set(self.ran))
             )
             raise NotFound(f"`{path}` did not run" if not items else f"`{path}` ran, but not so", hint=hint)
-        return found
+        return steps
 
     def input(self, path: str, item: int | None = None) -> dict[str, Any]:
         """Return the input of a task. Raises NotFound if it did not run."""
@@ -100,12 +100,12 @@ class SimulatedRun:
 
     def answer(self, path: str, value: Any, *, by: str | None = None) -> None:
         """Answer what a task asks. Raises NotFound if it does not ask, InvalidInput for an answer that does not fit."""
-        asked = [q for q in self._world.questions if q.execution.root is self._execution]
-        found = next((q for q in asked if q.execution.call.path == path), None)
-        if found is None:
-            hint = did_you_mean(path, [q.execution.call.path for q in asked])
+        questions = [q for q in self._world.questions if q.execution.root is self._execution]
+        question = next((q for q in questions if q.execution.call.path == path), None)
+        if question is None:
+            hint = did_you_mean(path, [q.execution.call.path for q in questions])
             raise NotFound(f"`{path}` asks nothing", hint=hint)
-        self._world.answer(found, value, by)
+        self._world.answer(question, value, by)
         self._world.settle()
 
     def signal(self, name: str, value: Any = None) -> None:

@@ -18,19 +18,19 @@ class WaitExecution(Execution):
     def begin(self) -> None:
         self.status = WAITING
         self._begin_step(self.call.ref, status=WAITING)
-        asked = self.call.parameters
+        params = self.call.parameters
         if self.call.ref == INQUIRY:
-            self.world.ask(Question(self, asked, self._complete), asked.get("timeout"))
+            self.world.ask(Question(self, params, self._complete), params.get("timeout"))
         else:
             self.world.event_waits.append(EventWait(self, self._fits, self._complete))
-            self.limit("waiting", asked.get("timeout"))
+            self.limit("waiting", params.get("timeout"))
 
     def _fits(self, event: Mapping[str, Any]) -> bool:
         """Return true if an event ends the wait. An event for which the filter raises an error does not."""
-        asked = self.call.parameters
+        params = self.call.parameters
         try:
-            bound: Mapping[str, Any] = asked.get("bound") or {}
-            return asked["trigger"] == event["trigger"] and matches(asked.get("filter"), bound, event)
+            bound: Mapping[str, Any] = params.get("bound") or {}
+            return params["trigger"] == event["trigger"] and matches(params.get("filter"), bound, event)
         except ExpressionError:
             return False
 

@@ -82,18 +82,18 @@ class WorkflowExecution(Execution):
         ]
 
     def _start(self, start: Start) -> None:
-        known, ref = self.world.known, target_ref(start.step)
+        definitions, ref = self.world.known, target_ref(start.step)
         path = f"{self.call.path}.{start.name}" if self.call.parent else start.name
         is_faked = not self.world.fakes.targets.isdisjoint((ref, path))
-        target = known.target(ref, is_faked=is_faked)
+        target = definitions.target(ref, is_faked=is_faked)
         if target is None:
             raise NotFound(
                 f"task `{path}` of {self.workflow.ref} runs {ref}, which the simulation does not know",
-                hint=f"{did_you_mean(ref, [*known.actions, *known.workflows])} Load its module, or say "
+                hint=f"{did_you_mean(ref, [*definitions.actions, *definitions.workflows])} Load its module, or say "
                 f"simulation.fake({ref!r}, returns=...).",
             )
         parameters, error = child_parameters(
-            start, target, known.schemas(ref), self.depth + 2, self.world.max_workflow_depth
+            start, target, definitions.schemas(ref), self.depth + 2, self.world.max_workflow_depth
         )
         call = Call(
             ref, orjson.loads(parameters), path, self, start.name, start.item, policies_of(start.step)

@@ -84,35 +84,37 @@ class Simulation:
 
     # -- what happens ---------------------------------------------------------------------------------------------
 
-    def start(self, what: Any, parameters: Mapping[str, Any] | None = None, /, **more: Any) -> SimulatedRun:
+    def start(
+        self, target: Any, parameters: Mapping[str, Any] | None = None, /, **named: Any
+    ) -> SimulatedRun:
         """Start an action or workflow, given itself or by its ref, and do what can be done without the clock moving.
         Raises NotFound, InvalidInput."""
-        run = self._begin(what, {**(parameters or {}), **more})
+        run = self._begin(target, {**(parameters or {}), **named})
         self.settle()
         return run
 
-    def run(self, what: Any, parameters: Mapping[str, Any] | None = None, /, **more: Any) -> SimulatedRun:
+    def run(self, target: Any, parameters: Mapping[str, Any] | None = None, /, **named: Any) -> SimulatedRun:
         """Start the execution, and move the clock on until it has ended, or nothing is due any more. Raises NotFound,
         InvalidInput."""
-        return self.start(what, parameters, **more).finish()
+        return self.start(target, parameters, **named).finish()
 
     def publish(self, trigger: Any, payload: Any = None) -> list[SimulatedRun]:
         """Publish an event: rules start what they start (which is given), and tasks that wait for it go on. Raises
         NotFound, InvalidInput for a payload that does not fit, DefinitionError where a rule fails."""
-        known = self._world.known.trigger(trigger)
-        payload = orjson.loads(Schema(known.payload_schema).check(payload, what="payload"))
-        event = SimulatedEvent(known.ref, id=self._world.new_id(), created_at=self.now)
-        seen = event_namespace(event, payload)
-        fitting = [wait for wait in self._world.event_waits if wait.fits(seen)]
+        definition = self._world.known.trigger(trigger)
+        payload = orjson.loads(Schema(definition.payload_schema).check(payload, what="payload"))
+        event = SimulatedEvent(definition.ref, id=self._world.new_id(), created_at=self.now)
+        namespace = event_namespace(event, payload)
+        fitting = [wait for wait in self._world.event_waits if wait.fits(namespace)]
         started = []
-        for rule in self._world.known.rules_of(known.ref):
+        for rule in self._world.known.rules_of(definition.ref):
             match = evaluate_rule(compile_rule(rule.body()), event, payload)
             if match.error is not None:
                 raise DefinitionError(f"rule {rule.ref} fails on this event: {match.error}")
             if match.matched and rule.enabled:
                 started.append(self._begin(rule.action, match.params))
         for wait in fitting:
-            wait.complete(seen)
+            wait.complete(namespace)
         self.settle()
         return started
 
@@ -126,13 +128,17 @@ class Simulation:
         """Do all that can be done without the clock moving."""
         self._world.settle()
 
-    def _begin(self, what: Any, parameters: Mapping[str, Any]) -> SimulatedRun:
-        known = self._world.known
-        if isinstance(what, str) and what in self._world.fakes.targets and what not in known.actions:
-            ref = what
+    def _begin(self, target: Any, parameters: Mapping[str, Any]) -> SimulatedRun:
+        definitions = self._world.known
+        if (
+            isinstance(target, str)
+            and target in self._world.fakes.targets
+            and target not in definitions.actions
+        ):
+            ref = target
         else:
-            ref = known.runnable(what).ref
-        checked = orjson.loads(known.schema(ref).check(parameters))
+            ref = definitions.runnable(target).ref
+        checked = orjson.loads(definitions.schema(ref).check(parameters))
         execution = execution_of(self._world, Call(ref, checked, ref.rpartition(".")[2]))
         self._world.soon(execution.begin)
         run = SimulatedRun(execution)
@@ -143,19 +149,19 @@ class Simulation:
         if not isinstance(target, str):
             self._world.known.add(target)
 
-    def _start_callbacks(self, ended: Execution) -> None:
-        action = self._world.known.actions.get(ended.call.ref)
+    def _start_callbacks(self, execution: Execution) -> None:
+        action = self._world.known.actions.get(execution.call.ref)
         if action is None:
             return
         choices = action.choices
-        told = {
-            "execution": str(ended.id),
-            "status": ended.status,
-            "result": ended.result,
-            "error": ended.error,
+        params = {
+            "execution": str(execution.id),
+            "status": execution.status,
+            "result": execution.result,
+            "error": execution.error,
         }
-        for ref in choices.on_success if ended.status == COMPLETED else choices.on_failure:
-            self._begin(ref, told)
+        for ref in choices.on_success if execution.status == COMPLETED else choices.on_failure:
+            self._begin(ref, params)
 
 
 def _name(target: Any) -> str:

@@ -192,15 +192,15 @@ class World:
             self.settle()
         raise RuntimeError(f"after {MOST_TIMERS:,} timers there is still something due")
 
-    def follow(self, ended: Execution) -> None:
+    def follow(self, execution: Execution) -> None:
         """An execution has ended."""
-        self.questions = [one for one in self.questions if one.execution is not ended]
-        self.event_waits = [one for one in self.event_waits if one.execution is not ended]
-        parent = ended.call.parent
+        self.questions = [entry for entry in self.questions if entry.execution is not execution]
+        self.event_waits = [entry for entry in self.event_waits if entry.execution is not execution]
+        parent = execution.call.parent
         if parent is not None:
-            self.soon(lambda: parent.child_ended(ended))
-        for told in self.on_end:
-            told(ended)
+            self.soon(lambda: parent.child_ended(execution))
+        for listener in self.on_end:
+            listener(execution)
 
     def ask(self, question: Question, timeout: float | None) -> None:
         """Ask a question. An answer that was prepared is given at once."""
@@ -217,7 +217,7 @@ class World:
         """Nothing, if it is not open any more. Raises InvalidInput."""
         if question in self.questions:
             question.answer(value, by)
-            self.questions = [one for one in self.questions if one is not question]
+            self.questions = [other for other in self.questions if other is not question]
 
     def _expire(self, question: Question) -> None:
         if question not in self.questions:

@@ -56,54 +56,58 @@ def is_on() -> bool:
 
 def current() -> Carrier | None:
     """The caller's current span, for what it causes to go on under; None where it is not sampled."""
-    found = exporting()
-    return None if found is None else found.current()
+    exporter = exporting()
+    return None if exporter is None else exporter.current()
 
 
 def begins(name: str, span_id: int) -> Carrier | None:
     """A trace that begins with this span, which the caller sends; None where the sampler does not take it."""
-    found = exporting()
-    trace = None if found is None else found.begins(name, span_id)
+    exporter = exporting()
+    trace = None if exporter is None else exporter.begins(name, span_id)
     return None if trace is None else trace.carrier()
 
 
-def goes_on(name: str, given: Trace) -> Carrier | None:
+def goes_on(name: str, trace: Trace) -> Carrier | None:
     """Go on with a trace that a foreign program has begun; None where the sampler does not take it."""
-    found = exporting()
-    return replace(given, sampled=True).carrier() if found is not None and found.takes(name, given) else None
+    exporter = exporting()
+    return (
+        replace(trace, sampled=True).carrier()
+        if exporter is not None and exporter.takes(name, trace)
+        else None
+    )
 
 
 def producing(kind: str, ref: str, tenant: str) -> AbstractContextManager[None]:
     """The span of a producer, PUBLISH or START, around what is done here; it is current meanwhile."""
-    found = exporting()
-    if found is None:
+    exporter = exporting()
+    if exporter is None:
         return NOTHING
     of = "penstock.trigger" if kind == PUBLISH else "penstock.action"
-    return found.producing(f"{kind} {ref}", {of: ref, "penstock.tenant": tenant})
+    return exporter.producing(f"{kind} {ref}", {of: ref, "penstock.tenant": tenant})
 
 
 def inside(trace: Trace | None) -> AbstractContextManager[None]:
     """Make this span current, so that what is done here nests below it."""
-    found = exporting()
-    return NOTHING if found is None or trace is None else found.inside(trace)
+    exporter = exporting()
+    return NOTHING if exporter is None or trace is None else exporter.inside(trace)
 
 
 def received(headers: Mapping[str, str]) -> AbstractContextManager[None]:
     """Go on with the trace that the headers of a request carry."""
-    found = exporting()
-    return NOTHING if found is None else found.received(headers)
+    exporter = exporting()
+    return NOTHING if exporter is None else exporter.received(headers)
 
 
 def send(*spans: Span) -> None:
     """Send spans that are over."""
-    found = exporting()
-    if found is not None:
+    exporter = exporting()
+    if exporter is not None:
         for span in spans:
-            found.send(span)
+            exporter.send(span)
 
 
 async def flush() -> None:
     """Send what waits: before the process ends. Takes five seconds at the most."""
-    found = exporting()
-    if found is not None:
-        await asyncio.to_thread(found.flush)
+    exporter = exporting()
+    if exporter is not None:
+        await asyncio.to_thread(exporter.flush)

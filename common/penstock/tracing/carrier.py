@@ -36,18 +36,18 @@ class Trace:
     def carrier(self, span_id: int | None = None) -> Carrier:
         """To go on under this span, or under another one of the same trace."""
         own = self.span_id if span_id is None else span_id
-        found = {"traceparent": f"00-{self.trace_id:032x}-{own:016x}-{int(self.sampled):02x}"}
-        return {**found, "tracestate": self.state} if self.state else found
+        headers = {"traceparent": f"00-{self.trace_id:032x}-{own:016x}-{int(self.sampled):02x}"}
+        return {**headers, "tracestate": self.state} if self.state else headers
 
 
 def trace_of(carried: Mapping[str, Any] | None) -> Trace | None:
     """The trace of headers, or of what a row holds; None where there is none, or none that W3C would take for one."""
     if not carried:
         return None
-    found = TRACEPARENT.fullmatch(str(carried.get("traceparent", "")))
-    if found is None:
+    match = TRACEPARENT.fullmatch(str(carried.get("traceparent", "")))
+    if match is None:
         return None
-    trace_id, span_id, flags = (int(part, 16) for part in found.groups())
+    trace_id, span_id, flags = (int(part, 16) for part in match.groups())
     if not trace_id or not span_id:
         return None
     state = carried.get("tracestate") or ""

@@ -54,9 +54,9 @@ class Exporting:
         """The current span as a carrier, if it is sampled."""
         if not trace.get_current_span().get_span_context().trace_flags.sampled:
             return None
-        found: Carrier = {}
-        W3C.inject(found)
-        return found or None
+        carrier: Carrier = {}
+        W3C.inject(carrier)
+        return carrier or None
 
     def producing(self, name: str, attributes: Mapping[str, Any]) -> AbstractContextManager[None]:
         """A span around what a caller does here and now, below its current one. Decided before anything is made: most is not
@@ -81,7 +81,7 @@ class Exporting:
             error = f"{type(failed).__name__}: {failed}"
             raise
         finally:
-            ended = datetime.now(UTC)
+            end = datetime.now(UTC)
             span = Span(
                 name,
                 "producer",
@@ -89,7 +89,7 @@ class Exporting:
                 own.span_id,
                 parent.span_id or None,
                 began,
-                ended,
+                end,
                 attributes,
                 (),
                 error,
@@ -119,10 +119,10 @@ class Exporting:
         trace_id = self._new_trace_id()
         return Trace(trace_id, span_id, True) if self._samples(trace_id, name, context.Context()) else None
 
-    def takes(self, name: str, given: Trace) -> bool:
+    def takes(self, name: str, parent: Trace) -> bool:
         """Return true if the sampler takes a trace that a foreign program has begun. By default it follows that
         program."""
-        return self._samples(given.trace_id, name, _current(given))
+        return self._samples(parent.trace_id, name, _current(parent))
 
     def _new_trace_id(self) -> int:
         return self._provider.id_generator.generate_trace_id()
@@ -141,7 +141,7 @@ class Exporting:
                 parent=None if span.parent is None else _context(span.trace, span.parent),
                 resource=self._provider.resource,
                 attributes={name: value for name, value in span.attributes.items() if value is not None},
-                links=[Link(_context(one, one.span_id)) for one in span.links],
+                links=[Link(_context(link, link.span_id)) for link in span.links],
                 kind=KINDS[span.kind],
                 status=Status(StatusCode.UNSET if span.error is None else StatusCode.ERROR, span.error),
                 start_time=_nanoseconds(span.began),

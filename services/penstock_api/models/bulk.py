@@ -78,7 +78,7 @@ class BulkDone(Answer):
     @classmethod
     def of(cls, tally: Tally, next: UUID | None = None) -> BulkDone:
         refused = [
-            Refused(count=one.count, says=why, hint=one.error.hint, example=one.example)
-            for why, one in sorted(tally.refused.items(), key=lambda each: -each[1].count)
+            Refused(count=refusal.count, says=why, hint=refusal.error.hint, example=refusal.example)
+            for why, refusal in sorted(tally.refused.items(), key=lambda item: -item[1].count)
         ]
         return cls(count=tally.done, refused=refused, next=next)

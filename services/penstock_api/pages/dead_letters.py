@@ -33,31 +33,31 @@ async def show_all(
     before: Annotated[UUID | None, Query()] = None,
 ) -> Response:
     """Show the number of dead letters by reason, and the latest ones."""
-    asked = {name: value for name, value in (("queue", queue), ("reason", reason)) if value}
-    chosen = LetterFilter(queue=queue or None, reason=reason or None)
-    rows = await dead_letters.newest(session, chosen, limit=PAGE + 1, before=before)
+    filters = {name: value for name, value in (("queue", queue), ("reason", reason)) if value}
+    letter_filter = LetterFilter(queue=queue or None, reason=reason or None)
+    rows = await dead_letters.newest(session, letter_filter, limit=PAGE + 1, before=before)
     return page(
         request,
         "dead_letters.html",
         counts=await dead_letters.counts(session, LetterFilter()),
         rows=rows[:PAGE],
         after=str(rows[PAGE - 1].id) if len(rows) > PAGE else None,
-        asked=asked,
+        asked=filters,
         does=DOES,
         every=None if before else 5,
     )
 
 
 @router.get("/dead-letters/many", dependencies=[OPERATE_ALL])
-async def ask_many(request: Request, here: Here, session: Db) -> Response:
+async def ask_many(request: Request, backend: Here, session: Db) -> Response:
     """Say how many would be put back, or forgotten."""
-    return await _many(request, here, session, dict(request.query_params), sure=False)
+    return await _many(request, backend, session, dict(request.query_params), sure=False)
 
 
 @router.post("/dead-letters/many", dependencies=[OPERATE_ALL])
-async def change_many(request: Request, here: Here, session: Db) -> Response:
+async def change_many(request: Request, backend: Here, session: Db) -> Response:
     """Do it."""
-    return await _many(request, here, session, await form_of(request), sure=True)
+    return await _many(request, backend, session, await form_of(request), sure=True)
 
 
 @router.get("/dead-letters/{id}", dependencies=[READ_ALL])
@@ -67,28 +67,30 @@ async def show(id: UUID, request: Request, session: Db) -> Response:
 
 
 async def _many(
-    request: Request, here: Here, session: Session, given: Mapping[str, str], *, sure: bool
+    request: Request, backend: Here, session: Session, form: Mapping[str, str], *, sure: bool
 ) -> Response:
-    asked = {name: given[name] for name in NAMES if given.get(name)}
-    does = given.get("does", "")
+    filters = {name: form[name] for name in NAMES if form.get(name)}
+    does = form.get("does", "")
     if does not in DOES:
         raise InvalidInput(f"nothing is called {does[:50]!r}", hint="Begin at the list of dead letters.")
-    chosen = LetterFilter(queue=asked.get("queue"), reason=asked.get("reason"))
+    letter_filter = LetterFilter(queue=filters.get("queue"), reason=filters.get("reason"))
     return page(
         request,
         "many.html",
         subject="dead letters",
         back="/dead-letters",
-        asked=asked,
+        asked=filters,
         does=does,
         verb=DOES[does],
         sure=sure,
         reason=None,
-        done=await _done(here, session, chosen, does, dry_run=not sure),
+        done=await _done(backend, session, letter_filter, does, dry_run=not sure),
     )
 
 
-async def _done(here: Here, session: Session, chosen: LetterFilter, does: str, *, dry_run: bool) -> Tally:
+async def _done(
+    backend: Here, session: Session, letter_filter: LetterFilter, does: str, *, dry_run: bool
+) -> Tally:
     if does == "drop":
-        return Tally(await dead_letters.drop(session, chosen, dry_run=dry_run))
-    return await tally(dead_letters.replay(here.client, chosen, dry_run=dry_run))
+        return Tally(await dead_letters.drop(session, letter_filter, dry_run=dry_run))
+    return await tally(dead_letters.replay(backend.client, letter_filter, dry_run=dry_run))

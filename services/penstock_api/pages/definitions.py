@@ -30,9 +30,9 @@ Digest = Annotated[str | None, Query(pattern="^[0-9a-f]{4,64}$")]
 @router.get("/actions", dependencies=[READ])
 async def show_all(request: Request, session: Db, find: str = "") -> Response:
     """All of them, or those with `find` in their names."""
-    found = await definitions.listed(session, KINDS)
-    rows = [one for one in found if find.lower() in one["ref"].lower()]
-    return page(request, "actions.html", rows=rows, find=find, all=len(found))
+    entries = await definitions.listed(session, KINDS)
+    rows = [entry for entry in entries if find.lower() in entry["ref"].lower()]
+    return page(request, "actions.html", rows=rows, find=find, all=len(entries))
 
 
 @router.get("/actions/{ref}", dependencies=[READ])
@@ -40,43 +40,43 @@ async def show(
     ref: str, request: Request, session: Db, caller: Asked, old: Digest = None, version: Digest = None
 ) -> Response:
     """One of them, or a `version` of a workflow, and how it differs from an `old` one."""
-    found = await definitions.one(session, KINDS, ref)
-    given: dict[str, Any] = {"versions": [], "layout": None, "differences": None}
-    if found["kind"] == "workflow":
-        given = await _workflow(session, ref, old, version)
+    definition = await definitions.one(session, KINDS, ref)
+    context: dict[str, Any] = {"versions": [], "layout": None, "differences": None}
+    if definition["kind"] == "workflow":
+        context = await _workflow(session, ref, old, version)
     runs = await execution_list.page(
         session, ExecutionFilter(action=ref, children=True, tenants=caller.tenants), limit=RUNS
     )
     return page(
         request,
         "action.html",
-        one=found,
+        one=definition,
         runs=runs,
-        fields=fields(found["definition"].get("parameters"), "parameters"),
+        fields=fields(definition["definition"].get("parameters"), "parameters"),
         tenant=first_tenant(caller),
         old=old,
         version=version,
         statuses={},
         watched=Watched(caller.tenants, action=ref),
-        **given,
+        **context,
     )
 
 
 async def _workflow(session: Session, ref: str, old: str | None, version: str | None) -> dict[str, Any]:
     masking = await Masking.load(session)
     if version is None:
-        shown = await workflows.current(session, ref, masking)
+        workflow = await workflows.current(session, ref, masking)
     else:
-        shown = await workflows.version(session, ref, version, masking)
+        workflow = await workflows.version(session, ref, version, masking)
     differences = None
     if old is not None:
-        before = await workflows.version(session, ref, old)
-        after = await (
+        old_version = await workflows.version(session, ref, old)
+        new_version = await (
             workflows.version(session, ref, version) if version else workflows.current(session, ref)
         )
-        differences = await workflows.differences(session, before, after)
+        differences = await workflows.differences(session, old_version, new_version)
     return {
         "versions": await workflows.versions(session, ref),
-        "layout": layout(Graph(shown)),
+        "layout": layout(Graph(workflow)),
         "differences": differences,
     }

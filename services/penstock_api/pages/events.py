@@ -32,10 +32,10 @@ async def show_all(
     before: Annotated[UUID | None, Query()] = None,
 ) -> Response:
     """The newest, and a form that publishes one."""
-    chosen = EventFilter(trigger=trigger or None, source=source or None, tenants=tenants)
-    rows = await event_rules.listed(session, chosen, before=before, limit=PAGE + 1)
+    event_filter = EventFilter(trigger=trigger or None, source=source or None, tenants=tenants)
+    rows = await event_rules.listed(session, event_filter, before=before, limit=PAGE + 1)
     triggers = await definitions.listed(session, ["trigger"])
-    picked = next((one for one in triggers if one["ref"] == publish), None)
+    picked = next((entry for entry in triggers if entry["ref"] == publish), None)
     return page(
         request,
         "events.html",
@@ -54,7 +54,7 @@ async def show_all(
 @router.get("/events/{id}", dependencies=[READ])
 async def show(id: UUID, request: Request, session: Db, caller: Asked) -> Response:
     """One, and what its trigger's rules made of it."""
-    found = await event_rules.described(session, id)
-    if found is None or not caller.sees(found["tenant"]):
+    event = await event_rules.described(session, id)
+    if event is None or not caller.sees(event["tenant"]):
         raise NotFound(f"no event {id}", hint="It may be older than the events' retention.")
-    return page(request, "event.html", event=found, verdicts=await event_rules.tried(session, id), every=3)
+    return page(request, "event.html", event=event, verdicts=await event_rules.tried(session, id), every=3)

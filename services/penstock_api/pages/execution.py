@@ -44,29 +44,29 @@ RUNS = 20
 
 
 @router.get("/executions/{id}", dependencies=[READ])
-async def show(id: ExecutionId, request: Request, here: Here, session: Db, caller: Asked) -> Response:
+async def show(id: ExecutionId, request: Request, backend: Here, session: Db, caller: Asked) -> Response:
     """All of it."""
-    found = await described(session, id)
-    if found is None:
+    document = await described(session, id)
+    if document is None:
         raise NotFound(f"no execution {id}", hint="It may be older than the archive's retention.")
-    inquiry = await _inquiry(session, id, caller) if found["status"] == "waiting" else None
-    answer = await why(session, id, here.settings)
+    inquiry = await _inquiry(session, id, caller) if document["status"] == "waiting" else None
+    answer = await why(session, id, backend.settings)
     if caller.tenants is not None:
         answer = answer.of_one_tenant()
     row = await one(session, id)
     history = await executions.history(session, row)
-    tasks: list[TaskProgress] = found["tasks"]
-    steps: list[Step] = found["steps"]
-    open_ = found["status"] not in FINAL
+    tasks: list[TaskProgress] = document["tasks"]
+    steps: list[Step] = document["steps"]
+    open_ = document["status"] not in FINAL
     return page(
         request,
         "execution.html",
-        run=found,
+        run=document,
         open=open_,
         why=answer,
         history=history[-MOVES:],
         earlier=max(0, len(history) - MOVES),
-        layout=None if found["graph"] is None else layout(found["graph"]),
+        layout=None if document["graph"] is None else layout(document["graph"]),
         statuses={task.name: task for task in tasks},
         counts=_counted(tasks),
         timeline=await _timeline(session, row, tasks),
@@ -100,18 +100,18 @@ async def _timeline(session: Session, row: Execution, tasks: list[TaskProgress])
         for run in await executions.find(session, [task.execution]):
             stays[run.id] = await timelines.of_tasks(session, run, sorted(FINAL))
         inside += [deeper for deeper in task.inside if deeper.inside and deeper.execution is not None]
-    begun = min([row.created_at, *(task.begun for task in tasks if task.begun is not None)])
-    return timeline(tasks, stays, row.id, begun, row.finished_at or datetime.now(UTC))
+    start = min([row.created_at, *(task.begun for task in tasks if task.begun is not None)])
+    return timeline(tasks, stays, row.id, start, row.finished_at or datetime.now(UTC))
 
 
 async def _inquiry(session: Session, id: UUID, caller: Caller) -> dict[str, Any] | None:
     """The question that it asks, the fields of an answer, and whether the caller is asked."""
-    found = await inquiries.find(session, id)
-    if found is None or found.answered_at is not None:
+    inquiry = await inquiries.find(session, id)
+    if inquiry is None or inquiry.answered_at is not None:
         return None
-    schema = None if found.schema is None else orjson.loads(found.schema)
-    mine = may_answer(found.assignee, caller.name)
-    return {"row": found, "fields": fields(schema, "response"), "mine": mine}
+    schema = None if inquiry.schema is None else orjson.loads(inquiry.schema)
+    mine = may_answer(inquiry.assignee, caller.name)
+    return {"row": inquiry, "fields": fields(schema, "response"), "mine": mine}
 
 
 @router.post("/executions/{id}/lines", dependencies=[READ])
@@ -123,7 +123,7 @@ async def lines(
     complete = await log_lines.are_all_there(session, (await one(session, id)).finished_at)
     names = await names_inside(session, id)
     followed = dict(list(names.items())[:FOLLOWED])
-    read = await log_lines.after_each(session, {one: after.get(one, (0, -1)) for one in followed})
+    read = await log_lines.after_each(session, {member: after.get(member, (0, -1)) for member in followed})
     return {
         "lines": [
             {

@@ -39,24 +39,24 @@ async def show(
     find: str = "",
 ) -> Response:
     """The newest that are like what the address says. `find`: an id, which is gone to, or the name of an action."""
-    asked = {name: ",".join(request.query_params.getlist(name)) for name in NAMES}
-    asked = {name: value for name, value in asked.items() if value}
-    if found := await _found(session, caller, find.strip()):
-        return RedirectResponse(f"/executions/{found}", 303)
+    filters = {name: ",".join(request.query_params.getlist(name)) for name in NAMES}
+    filters = {name: value for name, value in filters.items() if value}
+    if match := await _found(session, caller, find.strip()):
+        return RedirectResponse(f"/executions/{match}", 303)
     if find.strip():
-        asked["action"] = find.strip()
-    wanted = chosen(asked, caller)
-    rows = await execution_list.page(session, wanted, before=before, limit=PAGE + 1)
+        filters["action"] = find.strip()
+    execution_filter = chosen(filters, caller)
+    rows = await execution_list.page(session, execution_filter, before=before, limit=PAGE + 1)
     return page(
         request,
         "executions.html",
         rows=rows[:PAGE],
-        asked=asked,
+        asked=filters,
         before=before,
         after=str(rows[PAGE - 1].id) if len(rows) > PAGE else None,
         statuses=STATUSES,
-        picked=set(asked.get("status", "").split(",")),
-        watched=None if before else Watched(wanted.tenants, action=wanted.action),
+        picked=set(filters.get("status", "").split(",")),
+        watched=None if before else Watched(execution_filter.tenants, action=execution_filter.action),
         every=None if before else 10,
     )
 
@@ -71,63 +71,65 @@ async def _found(session: Db, caller: Caller, find: str) -> UUID | None:
     return id if tenant is not None and caller.sees(tenant) else None
 
 
-def chosen(asked: Mapping[str, str], caller: Caller) -> ExecutionFilter:
+def chosen(filters: Mapping[str, str], caller: Caller) -> ExecutionFilter:
     """Return the filter of a list. Raises InvalidInput, NotAllowed."""
-    status = [one for one in asked.get("status", "").split(",") if one]
+    status = [value for value in filters.get("status", "").split(",") if value]
     if unknown := sorted(set(status) - set(STATUSES)):
         raise InvalidInput(
             f"there is no status {', '.join(unknown)}", hint=f"There are: {', '.join(STATUSES)}."
         )
-    tenant = asked.get("tenant")
+    tenant = filters.get("tenant")
     return ExecutionFilter(
         status=status or None,
-        action=asked.get("action"),
+        action=filters.get("action"),
         tenants=caller.tenants if tenant is None else frozenset((own(caller, tenant),)),
-        since=_instant(asked, "since"),
-        until=_instant(asked, "until"),
-        event=_id(asked, "event"),
-        parent=_id(asked, "parent"),
-        children=asked.get("children") == "true",
+        since=_instant(filters, "since"),
+        until=_instant(filters, "until"),
+        event=_id(filters, "event"),
+        parent=_id(filters, "parent"),
+        children=filters.get("children") == "true",
     )
 
 
-def _instant(asked: Mapping[str, str], name: str) -> datetime | None:
+def _instant(filters: Mapping[str, str], name: str) -> datetime | None:
     """An instant as a browser sends it: without an offset it is UTC."""
-    if name not in asked:
+    if name not in filters:
         return None
     try:
-        found = datetime.fromisoformat(asked[name])
+        instant = datetime.fromisoformat(filters[name])
     except ValueError:
         raise InvalidInput(
-            f"{name} is no instant: {asked[name][:50]!r}", hint="Such as 2030-01-31T09:00."
+            f"{name} is no instant: {filters[name][:50]!r}", hint="Such as 2030-01-31T09:00."
         ) from None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
 
 
-def _id(asked: Mapping[str, str], name: str) -> UUID | None:
+def _id(filters: Mapping[str, str], name: str) -> UUID | None:
     try:
-        return UUID(asked[name]) if name in asked else None
+        return UUID(filters[name]) if name in filters else None
     except ValueError:
-        raise InvalidInput(f"{name} is no id: {asked[name][:50]!r}", hint="Its own page shows it.") from None
+        raise InvalidInput(
+            f"{name} is no id: {filters[name][:50]!r}", hint="Its own page shows it."
+        ) from None
 
 
 @router.get("/executions/many", dependencies=[OPERATE])
-async def ask_many(request: Request, here: Here, caller: Asked) -> Response:
+async def ask_many(request: Request, backend: Here, caller: Asked) -> Response:
     """Say how many would be cancelled, or run again."""
-    return await _many(request, here, caller, dict(request.query_params), sure=False)
+    return await _many(request, backend, caller, dict(request.query_params), sure=False)
 
 
 @router.post("/executions/many", dependencies=[OPERATE])
-async def change_many(request: Request, here: Here, caller: Asked) -> Response:
+async def change_many(request: Request, backend: Here, caller: Asked) -> Response:
     """Do it."""
-    return await _many(request, here, caller, await form_of(request), sure=True)
+    return await _many(request, backend, caller, await form_of(request), sure=True)
 
 
 async def _many(
-    request: Request, here: Here, caller: Caller, given: Mapping[str, str], *, sure: bool
+    request: Request, backend: Here, caller: Caller, form: Mapping[str, str], *, sure: bool
 ) -> Response:
-    asked = {name: given[name] for name in NAMES if given.get(name)}
-    does, reason = given.get("does", ""), given.get("reason") or None
+    filters = {name: form[name] for name in NAMES if form.get(name)}
+    does, reason = form.get("does", ""), form.get("reason") or None
     if does not in DOES:
         raise InvalidInput(f"nothing is called {does[:50]!r}", hint="Begin at the list of executions.")
     return page(
@@ -135,20 +137,28 @@ async def _many(
         "many.html",
         subject="executions",
         back="/executions",
-        asked=asked,
+        asked=filters,
         does=does,
         verb=DOES[does],
         sure=sure,
         reason=reason,
-        done=await _done(here, chosen(asked, caller), caller, does, reason, dry_run=not sure),
+        done=await _done(backend, chosen(filters, caller), caller, does, reason, dry_run=not sure),
     )
 
 
 async def _done(
-    here: Here, chosen: ExecutionFilter, caller: Caller, does: str, reason: str | None, *, dry_run: bool
+    backend: Here,
+    execution_filter: ExecutionFilter,
+    caller: Caller,
+    does: str,
+    reason: str | None,
+    *,
+    dry_run: bool,
 ) -> Tally:
     if does == "cancel":
-        said = f"{reason or 'asked on the pages'} ({caller.name})"
-        return Tally(await many.cancel(here.client, chosen, reason=said, dry_run=dry_run))
+        cancel_reason = f"{reason or 'asked on the pages'} ({caller.name})"
+        return Tally(
+            await many.cancel(backend.client, execution_filter, reason=cancel_reason, dry_run=dry_run)
+        )
     options: dict[str, Any] = {"from_failed": does == "rerun_failed", "dry_run": dry_run}
-    return await tally(many.rerun(here.client, chosen, by=caller.name, reason=reason, **options))
+    return await tally(many.rerun(backend.client, execution_filter, by=caller.name, reason=reason, **options))

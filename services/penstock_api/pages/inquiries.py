@@ -31,17 +31,19 @@ async def show(
 ) -> Response:
     """Show the open inquiries, and on request the answered ones."""
     find = partial(inquiries.listed, session, answered=answered, assignee=assignee or None, limit=MOST)
-    found = theirs = await find(tenants=tenants)
+    visible = theirs = await find(tenants=tenants)
     if (own := caller.within(ANSWER).tenants) != caller.tenants:
         theirs = await find(tenants=own)  # of some of what is seen, that is
-    open_ = [one for one in found if one.status == "created"]
-    mine = {one.execution_id for one in theirs if may_answer(one.assignee, caller.name)}
+    open_ = [inquiry for inquiry in visible if inquiry.status == "created"]
+    mine = {inquiry.execution_id for inquiry in theirs if may_answer(inquiry.assignee, caller.name)}
     forms = {
-        one.execution_id: fields(None if one.schema is None else orjson.loads(one.schema), "response")
-        for one in open_
-        if one.execution_id in mine
+        inquiry.execution_id: fields(
+            None if inquiry.schema is None else orjson.loads(inquiry.schema), "response"
+        )
+        for inquiry in open_
+        if inquiry.execution_id in mine
     }
-    past = [one for one in found if one.status != "created"]
+    past = [inquiry for inquiry in visible if inquiry.status != "created"]
     return page(
         request,
         "inquiries.html",

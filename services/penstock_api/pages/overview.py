@@ -24,35 +24,35 @@ NEWEST = 12
 
 
 @router.get("/", dependencies=[READ])
-async def show(request: Request, here: Here, caller: Asked) -> Response:
+async def show(request: Request, backend: Here, caller: Asked) -> Response:
     """Show the state of the installation. Callers of some tenants see only their own runs."""
-    seen = None if caller.tenants is not None else await here.look_at_activity()
+    activity = None if caller.tenants is not None else await backend.look_at_activity()
     tenants = caller.tenants
-    async with here.reading.session() as session:
+    async with backend.reading.session() as session:
         newest = await execution_list.page(session, ExecutionFilter(tenants=tenants), limit=NEWEST)
         failures = await newest_failures(session, tenants)
-    given = {"newest": newest, "failures": failures, "watched": Watched(tenants), "every": 5}
-    return page(request, "overview.html", **{**given, **_drawn(seen)})
+    context = {"newest": newest, "failures": failures, "watched": Watched(tenants), "every": 5}
+    return page(request, "overview.html", **{**context, **_drawn(activity)})
 
 
-def _drawn(seen: Activity | None) -> dict[str, Any]:
-    if seen is None:
+def _drawn(activity: Activity | None) -> dict[str, Any]:
+    if activity is None:
         return {"seen": None}
-    slices = seen.slices
-    per_second = [one.ended / SECONDS for one in slices[:-1]]
-    per_second.append(slices[-1].ended / max(1.0, seen.seconds))
+    slices = activity.slices
+    per_second = [entry.ended / SECONDS for entry in slices[:-1]]
+    per_second.append(slices[-1].ended / max(1.0, activity.seconds))
     good = plot.bars(per_second, [f"{number(rate)}/s" for rate in per_second])
     bad = plot.bars(
-        [one.failed for one in slices],
-        [f"{one.failed} of {one.ended} ended badly" for one in slices],
+        [entry.failed for entry in slices],
+        [f"{entry.failed} of {entry.ended} ended badly" for entry in slices],
     )
-    last_minute = lately(seen)
-    standing = {one.cause: one for one in seen.standing}
+    last_minute = lately(activity)
+    standing = {entry.cause: entry for entry in activity.standing}
     return {
-        "seen": seen,
+        "seen": activity,
         "throughput": good,
         "failed": bad,
-        "latency": plot.lines([one.p50 for one in slices], [one.p95 for one in slices]),
+        "latency": plot.lines([entry.p50 for entry in slices], [entry.p95 for entry in slices]),
         "rate": number(last_minute.rate),
         "bad": last_minute.failed,
         "ended": last_minute.ended,
@@ -60,7 +60,7 @@ def _drawn(seen: Activity | None) -> dict[str, Any]:
         "p95": took(last_minute.p95),
         "minutes": SECONDS * len(slices) // 60,
         "standing": [(*CAUSES[cause], standing[cause]) for cause in CAUSES if cause in standing],
-        "most": max((one.count for one in seen.standing), default=1),
-        "workers": [one for one in seen.processes if one.kind == "worker"],
-        "executors": [one for one in seen.processes if one.kind == "executor"],
+        "most": max((entry.count for entry in activity.standing), default=1),
+        "workers": [entry for entry in activity.processes if entry.kind == "worker"],
+        "executors": [entry for entry in activity.processes if entry.kind == "executor"],
     }

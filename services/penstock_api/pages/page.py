@@ -84,7 +84,7 @@ class PageRoute(GuardedRoute):
         return await backend_of(request).looks.look(at, lambda: handle(request))
 
     async def _open(
-        self, request: Request, shown: Callable[[Request], Coroutine[Any, Any, Response]]
+        self, request: Request, endpoint: Callable[[Request], Coroutine[Any, Any, Response]]
     ) -> Response:
         """The page as it is now, and whenever it has changed."""
         at = await self._look_of(request)
@@ -93,10 +93,10 @@ class PageRoute(GuardedRoute):
             if await self._look_of(request) != at:
                 raise NotAllowed("what you may do has changed", hint="Load the page again.")
 
-        found = await backend_of(request).open_pages.open(at, guard, lambda: _alone(shown, request))
-        if isinstance(found, Response):
-            return found
-        return StreamingResponse(found, media_type=STREAM, headers={"x-accel-buffering": "no"})
+        answer = await backend_of(request).open_pages.open(at, guard, lambda: _alone(endpoint, request))
+        if isinstance(answer, Response):
+            return answer
+        return StreamingResponse(answer, media_type=STREAM, headers={"x-accel-buffering": "no"})
 
     async def _look_of(self, request: Request) -> tuple[str, str, Caller]:
         """Return the key that is the same for all callers that see the same page. Raises NotAuthenticated,
@@ -105,14 +105,14 @@ class PageRoute(GuardedRoute):
         return request.url.path, request.url.query, request.state.caller
 
 
-async def _alone(shown: Callable[[Request], Coroutine[Any, Any, Response]], request: Request) -> Response:
+async def _alone(endpoint: Callable[[Request], Coroutine[Any, Any, Response]], request: Request) -> Response:
     """Return the page as the answer to a request of its own, which is over when this returns, and has returned its
     sessions."""
     response = Response(status_code=500)
 
-    async def kept(one: Request) -> Response:
+    async def kept(own_request: Request) -> Response:
         nonlocal response
-        response = await shown(one)
+        response = await endpoint(own_request)
         return response
 
     async def nothing() -> Message:
@@ -121,7 +121,7 @@ async def _alone(shown: Callable[[Request], Coroutine[Any, Any, Response]], requ
     async def unsent(_: Message) -> None:
         pass
 
-    headers = [one for one in request.scope["headers"] if one[0] != b"accept"]
+    headers = [header for header in request.scope["headers"] if header[0] != b"accept"]
     state = dict(request.scope.get("state", {}))
     scope = {**request.scope, "headers": [*headers, (b"accept", b"text/html")], "state": state}
     await request_response(kept)(scope, nothing, unsent)
@@ -138,26 +138,26 @@ def PageRouter(subject: str) -> APIRouter:
     )
 
 
-def page(request: Request, template: str, /, status: int = 200, **given: Any) -> Page:
+def page(request: Request, template: str, /, status: int = 200, **context: Any) -> Page:
     """A page in its frame. `watched` among what is given: it is shown anew when one of these has moved; `every`: after so many
     seconds, if none has."""
     caller: Caller | None = getattr(request.state, "caller", None)
-    allowed, here = allowed_to(request), backend_of(request)
+    allowed, backend = allowed_to(request), backend_of(request)
     menu = [place for place in MENU if caller is not None and allowed(f"GET {place.path}")]
     whole = {
         "caller": caller,
         "allowed": allowed,
         "parts": TEMPLATES.get_template("parts.html").make_module({"allowed": allowed}),
         "provider": provider_of(request),
-        "unlocked": here.settings.api_access == "open",
-        "behind": here.behind,
+        "unlocked": backend.settings.api_access == "open",
+        "behind": backend.behind,
         "menu": menu,
         "here": request.url.path,
     }
-    watched, every = given.pop("watched", None), given.pop("every", None)
+    watched, every = context.pop("watched", None), context.pop("every", None)
     live = Live(watched, every) if watched or every else None
     # No template has a character that changes the order of a text: what is escaped came from a user.
-    html = visible_order(TEMPLATES.get_template(template).render(whole | given, live=live))
+    html = visible_order(TEMPLATES.get_template(template).render(whole | context, live=live))
     return Page(html, status, live)
 
 
@@ -169,11 +169,11 @@ def provider_of(request: Request) -> str | None:
 def refused(request: Request, error: PenstockError | RequestValidationError) -> Response:
     """Return the page of a refusal, with its reason and the next step."""
     if isinstance(error, NotAuthenticated):
-        there = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        return RedirectResponse(f"/sign-in?then={quote(there, safe='')}", 303)
+        target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        return RedirectResponse(f"/sign-in?then={quote(target, safe='')}", 303)
     if isinstance(error, RequestValidationError):
-        said = "; ".join(f"{dotted(one['loc'])}: {one['msg']}" for one in error.errors()[:5])
-        return page(request, "error.html", 422, says=said, hint="Mend the address, or begin at the menu.")
+        faults = "; ".join(f"{dotted(item['loc'])}: {item['msg']}" for item in error.errors()[:5])
+        return page(request, "error.html", 422, says=faults, hint="Mend the address, or begin at the menu.")
     status = next((STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES), None)
     if status is None:
         raise error

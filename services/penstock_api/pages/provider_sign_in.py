@@ -46,69 +46,71 @@ async def leave(request: Request, then: str = "/") -> Response:
 
     try:
         provider = _provider(request)
-        asked = Asked(*(secrets.token_urlsafe(32) for _ in range(3)))
-        answer = RedirectResponse(await provider.address(asked), 303)
+        auth_request = Asked(*(secrets.token_urlsafe(32) for _ in range(3)))
+        answer = RedirectResponse(await provider.address(auth_request), 303)
     except PenstockError as error:
         return _said(request, error, inside(then))
-    kept = base64.urlsafe_b64encode(orjson.dumps({**asdict(asked), "then": inside(then)})).decode()
-    session_cookie.put(request, answer, kept, datetime.now(UTC) + AWAY, session_cookie.ASKED)
+    cookie = base64.urlsafe_b64encode(orjson.dumps({**asdict(auth_request), "then": inside(then)})).decode()
+    session_cookie.put(request, answer, cookie, datetime.now(UTC) + AWAY, session_cookie.ASKED)
     return answer
 
 
 @router.get("/sign-in/provider/back")
-async def arrive(request: Request, here: Here) -> Response:
+async def arrive(request: Request, backend: Here) -> Response:
     """Let in a person that comes back from there, if a claim of that person is mapped to a role. The cookie is good for one
     answer."""
-    then, begun = "/", None
+    then, new_session = "/", None
     try:
         provider = _provider(request)
-        asked, then = _asked(request)
-        begun = await _enter(request, here, provider, asked)
+        auth_request, then = _asked(request)
+        new_session = await _enter(request, backend, provider, auth_request)
     except PenstockError as error:
         address = address_of(request)
         log.warning("api.provider_sign_in_refused", address=address, reason=error.message)
-        await here.refused_calls.note(None, address, LOG_IN, request.url.path, error.message)
+        await backend.refused_calls.note(None, address, LOG_IN, request.url.path, error.message)
         answer = _said(request, error, then)
     else:
         answer = RedirectResponse(then, 303)
-        session_cookie.put(request, answer, begun.secret, begun.expires_at)
+        session_cookie.put(request, answer, new_session.secret, new_session.expires_at)
         session_cookie.take_back(request, answer, session_cookie.TOKEN)
     session_cookie.take_back(request, answer, session_cookie.ASKED)
     return answer
 
 
-async def _enter(request: Request, here: Backend, provider: IdentityProvider, asked: Asked) -> people.Begun:
+async def _enter(
+    request: Request, backend: Backend, provider: IdentityProvider, auth_request: Asked
+) -> people.Begun:
     """It counts as one that failed, of its address, until it is known that it has not."""
-    session, attempt = here.client.session, new_id()
+    session, attempt = backend.client.session, new_id()
     await people.count_as_failed(session, attempt, f"provider {attempt}", address_of(request))
-    identity = await provider.identify(asked, request.query_params)
+    identity = await provider.identify(auth_request, request.query_params)
     change = audit.Change(None, LOG_IN, request.url.path, provider.issuer, {"address": address_of(request)})
     with audit.begun(change):
-        begun = await single_sign_on.enter(session, identity, before=session_cookie.secret_of(request))
+        new_session = await single_sign_on.enter(session, identity, before=session_cookie.secret_of(request))
     await forget_failure(session, attempt)
-    here.forget_callers()  # what a session had before holds no longer
-    return begun
+    backend.forget_callers()  # what a session had before holds no longer
+    return new_session
 
 
 def _provider(request: Request) -> IdentityProvider:
-    found: IdentityProvider | None = request.app.state.provider
-    if found is None:
+    provider: IdentityProvider | None = request.app.state.provider
+    if provider is None:
         raise NotFound(
             "there is no provider to sign in with", hint="An administrator can set PENSTOCK_OIDC_ISSUER."
         )
-    return found
+    return provider
 
 
 def _asked(request: Request) -> tuple[Asked, str]:
     from penstock_api.identity_provider import Asked
 
-    kept = session_cookie.secret_of(request, session_cookie.ASKED)
+    cookie = session_cookie.secret_of(request, session_cookie.ASKED)
     with suppress(ValueError, TypeError, AttributeError):
-        given = orjson.loads(base64.urlsafe_b64decode((kept or "").encode()))
-        then = inside(str(given.pop("then")))
-        asked = Asked(**given)
-        if all(isinstance(one, str) and len(one) > 40 for one in asdict(asked).values()):
-            return asked, then
+        fields = orjson.loads(base64.urlsafe_b64decode((cookie or "").encode()))
+        then = inside(str(fields.pop("then")))
+        auth_request = Asked(**fields)
+        if all(isinstance(value, str) and len(value) > 40 for value in asdict(auth_request).values()):
+            return auth_request, then
     raise NotAuthenticated(
         "this browser has asked for nothing of late",
         hint="Begin again, and be back from the provider within 10 minutes, in the same browser.",

@@ -38,41 +38,41 @@ async def show_all(request: Request, session: Db, caller: Asked, rule: str = "")
 @router.get("/rules/{ref}", dependencies=[READ])
 async def show(ref: str, request: Request, session: Db, caller: Asked) -> Response:
     """One of them, and a form that tries it, begun with the newest event of its trigger that the caller may see."""
-    one = await definitions.one(session, ["rule"], ref)
-    trigger = one["definition"]["trigger"]
-    chosen = EventFilter(trigger=trigger, tenants=caller.tenants)
-    newest = next(iter(await event_rules.listed(session, chosen, before=None, limit=1)), None)
+    rule = await definitions.one(session, ["rule"], ref)
+    trigger = rule["definition"]["trigger"]
+    event_filter = EventFilter(trigger=trigger, tenants=caller.tenants)
+    newest = next(iter(await event_rules.listed(session, event_filter, before=None, limit=1)), None)
     if newest is None:
-        tenant = one["definition"].get("tenant") or first_tenant(caller)
+        tenant = rule["definition"].get("tenant") or first_tenant(caller)
         payload = await _example(session, trigger)
     else:
         tenant, payload = newest["tenant"], newest["payload"]
     text = orjson.dumps(payload, option=orjson.OPT_INDENT_2).decode()
-    given = {"payload": text, "tenant": tenant}
-    return page(request, "rule.html", one=one, given=given, newest=newest, verdict=None, refused=None)
+    form = {"payload": text, "tenant": tenant}
+    return page(request, "rule.html", one=rule, given=form, newest=newest, verdict=None, refused=None)
 
 
 async def _example(session: Session, trigger: str) -> Any:
-    known = await definitions.listed(session, ["trigger"], [trigger])
-    return example(known[0]["definition"].get("schema")) if known else {}
+    rows = await definitions.listed(session, ["trigger"], [trigger])
+    return example(rows[0]["definition"].get("schema")) if rows else {}
 
 
 @router.post("/rules/{ref}", dependencies=[READ])
 async def try_one(ref: str, request: Request, session: Db, caller: Asked) -> Response:
     """Try the rule on an event. Nothing is stored or started."""
-    one = await definitions.one(session, ["rule"], ref)
-    given = {"payload": "", "tenant": first_tenant(caller), **await form_of(request)}
+    rule = await definitions.one(session, ["rule"], ref)
+    form = {"payload": "", "tenant": first_tenant(caller), **await form_of(request)}
     verdict, refused = None, None
     try:
-        verdict = await _verdict(session, one, given, caller)
+        verdict = await _verdict(session, rule, form, caller)
     except InvalidInput as error:
         refused = error
     return page(
         request,
         "rule.html",
         422 if refused else 200,
-        one=one,
-        given=given,
+        one=rule,
+        given=form,
         newest=None,
         verdict=verdict,
         refused=refused,
@@ -80,15 +80,15 @@ async def try_one(ref: str, request: Request, session: Db, caller: Asked) -> Res
 
 
 async def _verdict(
-    session: Session, one: Mapping[str, Any], given: Mapping[str, str], caller: Caller
+    session: Session, rule: Mapping[str, Any], form: Mapping[str, str], caller: Caller
 ) -> dict[str, Any] | None:
     try:
-        payload = orjson.loads(given["payload"])
+        payload = orjson.loads(form["payload"])
     except orjson.JSONDecodeError as error:
         raise InvalidInput(
             f"the payload is no JSON: {error}", hint='Texts are in double quotes: "like this".'
         ) from None
-    tenant = own(caller, given["tenant"])
-    trigger = one["definition"]["trigger"]
-    found = await event_rules.tried_on(session, trigger, payload, tenant=tenant, rule=one["ref"])
-    return next(iter(found), None)
+    tenant = own(caller, form["tenant"])
+    trigger = rule["definition"]["trigger"]
+    verdicts = await event_rules.tried_on(session, trigger, payload, tenant=tenant, rule=rule["ref"])
+    return next(iter(verdicts), None)

@@ -27,15 +27,21 @@ PREVIEWED, PAST = 10, 20
 @router.get("/schedules", dependencies=[READ_ALL])
 async def show_all(request: Request, schedules: OnSchedules, find: str = "") -> Response:
     """All of them, and what fires in the next 24 hours."""
-    found = [Schedule.model_validate(row) for row in await schedules.all()]
-    rows = [one for one in found if find.lower() in one.ref.lower()]
-    rows.sort(key=lambda one: (one.next_due is None, one.next_due or datetime.now(UTC), one.ref))
-    fires = {one.ref: await _fires(schedules, one) for one in rows[:DRAWN] if one.next_due is not None}
+    entries = [Schedule.model_validate(row) for row in await schedules.all()]
+    rows = [schedule for schedule in entries if find.lower() in schedule.ref.lower()]
+    rows.sort(
+        key=lambda schedule: (schedule.next_due is None, schedule.next_due or datetime.now(UTC), schedule.ref)
+    )
+    fires = {
+        schedule.ref: await _fires(schedules, schedule)
+        for schedule in rows[:DRAWN]
+        if schedule.next_due is not None
+    }
     return page(
         request,
         "schedules.html",
         rows=rows,
-        all=len(found),
+        all=len(entries),
         find=find,
         fires=fires,
         trouble=await schedules.health(),
@@ -43,12 +49,12 @@ async def show_all(request: Request, schedules: OnSchedules, find: str = "") -> 
     )
 
 
-async def _fires(schedules: Schedules, one: Schedule) -> list[float]:
+async def _fires(schedules: Schedules, schedule: Schedule) -> list[float]:
     """Return the positions of the next fires on the line of a day."""
     now = datetime.now(UTC)
-    if one.state != "active" or one.next_due is None or one.next_due > now + DAY:
+    if schedule.state != "active" or schedule.next_due is None or schedule.next_due > now + DAY:
         return []
-    due = [fire.instant for fire in await schedules.preview(one.ref, FIRES)]
+    due = [fire.instant for fire in await schedules.preview(schedule.ref, FIRES)]
     return [round((at - now) / DAY * WIDTH, 1) for at in due if now <= at < now + DAY]
 
 

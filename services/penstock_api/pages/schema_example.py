@@ -25,7 +25,7 @@ def example(schema: Any, depth: int = 0) -> Any:
             return example(schema[name][0], depth + 1)
     properties = schema.get("properties")
     if isinstance(properties, Mapping):
-        return {name: example(one, depth + 1) for name, one in properties.items()}
+        return {name: example(subschema, depth + 1) for name, subschema in properties.items()}
     type_ = schema.get("type")
     if isinstance(type_, list):
         type_ = next(iter(type_), None)

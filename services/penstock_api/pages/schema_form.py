@@ -34,55 +34,55 @@ class Field:
 def fields(schema: Any, *place: str, value: Any = None) -> list[Field]:
     """The fields of a form for a document that fits this schema, below `place` in what is sent. `value`: what they begin
     with, where it says something, in place of their defaults."""
-    known = schema if isinstance(schema, Mapping) else {}
-    properties = known.get("properties")
+    mapping = schema if isinstance(schema, Mapping) else {}
+    properties = mapping.get("properties")
     if isinstance(properties, Mapping) and properties:
-        required = known.get("required") or ()
-        given = value if isinstance(value, Mapping) else {}
-        found = [
-            _field(name, one, (*place, name), name in required, given.get(name))
-            for name, one in properties.items()
+        required = mapping.get("required") or ()
+        values = value if isinstance(value, Mapping) else {}
+        form_fields = [
+            _field(name, subschema, (*place, name), name in required, values.get(name))
+            for name, subschema in properties.items()
         ]
-        return sorted(found, key=lambda field: not field.required)
-    if known.get("type") == "object" or not known:
+        return sorted(form_fields, key=lambda field: not field.required)
+    if mapping.get("type") == "object" or not mapping:
         begin = {} if value is None else value
         return [_field(place[-1] if place else "document", {"type": "object"}, place, False, begin)]
-    return [_field(str(known.get("title") or "answer"), known, place, True, value)]
+    return [_field(str(mapping.get("title") or "answer"), mapping, place, True, value)]
 
 
 def _field(name: str, schema: Any, place: Sequence[str], required: bool, value: Any) -> Field:
-    one = _plain(schema)
-    kind, choices = _kind(one)
-    begin = one.get("default") if value is None else value
+    plain = _plain(schema)
+    kind, choices = _kind(plain)
+    begin = plain.get("default") if value is None else value
     return Field(
         name=name,
         at=orjson.dumps(list(place)).decode(),
         kind=kind,
         required=required and kind != "boolean",
-        says=str(one.get("description") or one.get("title") or ""),
+        says=str(plain.get("description") or plain.get("title") or ""),
         choices=choices,
         value="" if kind == "secret" else _text(begin, kind),
-        least=_limit(one, "minimum"),
-        most=_limit(one, "maximum"),
+        least=_limit(plain, "minimum"),
+        most=_limit(plain, "maximum"),
     )
 
 
 def _plain(schema: Any) -> Mapping[str, Any]:
     """Return the schema of a nullable value without its null."""
-    one: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
-    parts = [part for part in one.get("anyOf") or () if part != {"type": "null"}]
+    plain: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
+    parts = [part for part in plain.get("anyOf") or () if part != {"type": "null"}]
     if len(parts) == 1 and isinstance(parts[0], Mapping):
-        return {**parts[0], **{name: value for name, value in one.items() if name != "anyOf"}}
-    if isinstance(one.get("type"), list):
-        types = [type_ for type_ in one["type"] if type_ != "null"]
-        return {**one, "type": types[0] if len(types) == 1 else types}
-    return one
+        return {**parts[0], **{name: value for name, value in plain.items() if name != "anyOf"}}
+    if isinstance(plain.get("type"), list):
+        types = [type_ for type_ in plain["type"] if type_ != "null"]
+        return {**plain, "type": types[0] if len(types) == 1 else types}
+    return plain
 
 
 def _kind(schema: Mapping[str, Any]) -> tuple[str, Sequence[tuple[str, str]]]:
     """Return the kind of form field. A value that is not simple is asked as JSON."""
     if isinstance(schema.get("enum"), list):
-        return "choice", [(orjson.dumps(one).decode(), str(one)) for one in schema["enum"]]
+        return "choice", [(orjson.dumps(choice).decode(), str(choice)) for choice in schema["enum"]]
     type_ = schema.get("type")
     if type_ == "string" and is_secret(schema):
         return "secret", ()
@@ -105,5 +105,5 @@ def _text(value: Any, kind: str) -> str:
 
 
 def _limit(schema: Mapping[str, Any], name: str) -> float | None:
-    found = schema.get(name)
-    return found if isinstance(found, int | float) and not isinstance(found, bool) else None
+    limit = schema.get(name)
+    return limit if isinstance(limit, int | float) and not isinstance(limit, bool) else None

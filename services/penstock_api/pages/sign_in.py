@@ -34,17 +34,17 @@ async def show(request: Request, then: str = "/") -> Response:
 
 
 @router.post("/sign-in")
-async def enter(request: Request, here: Here) -> Response:
+async def enter(request: Request, backend: Here) -> Response:
     """Let in a known caller. Any other caller only learns that it is unknown."""
-    given = await form_of(request)
-    then = inside(given.get("then", "/"))
+    form = await form_of(request)
+    then = inside(form.get("then", "/"))
     answer = RedirectResponse(then, 303)
     try:
-        if "token" in given:
-            await _keep(request, here, answer, given["token"].strip())
+        if "token" in form:
+            await _keep(request, backend, answer, form["token"].strip())
         else:
-            said = LogIn.model_validate({name: given.get(name, "") for name in ("name", "password")})
-            await log_in.log_in(said, request, answer, here)
+            body = LogIn.model_validate({name: form.get(name, "") for name in ("name", "password")})
+            await log_in.log_in(body, request, answer, backend)
     except ValidationError:
         return page(request, "sign_in.html", 422, then=then, refused="This is too long to be right.")
     except PenstockError as error:
@@ -53,24 +53,24 @@ async def enter(request: Request, here: Here) -> Response:
     return answer
 
 
-async def _keep(request: Request, here: Here, answer: Response, token: str) -> None:
-    caller = await here.caller(token) if token.startswith(access.PREFIX) else None
+async def _keep(request: Request, backend: Here, answer: Response, token: str) -> None:
+    caller = await backend.caller(token) if token.startswith(access.PREFIX) else None
     address = address_of(request)
     if caller is None:
         refused = NotAuthenticated("this token is unknown, or has expired")
-        await here.refused_calls.note(None, address, TOKEN_SIGN_IN, request.url.path, refused.message)
+        await backend.refused_calls.note(None, address, TOKEN_SIGN_IN, request.url.path, refused.message)
         raise refused
     change = audit.Change(caller.name, TOKEN_SIGN_IN, request.url.path, details={"address": address})
-    async with here.pool.session() as session:
+    async with backend.pool.session() as session:
         await audit.note(session, change, audit.DONE)
     session_cookie.put(request, answer, token, datetime.now(UTC) + KEPT_FOR, session_cookie.TOKEN)
 
 
 @router.post("/sign-out")
-async def leave(request: Request, here: Here) -> Response:
+async def leave(request: Request, backend: Here) -> Response:
     """End the session, and forget the token."""
     answer = RedirectResponse("/sign-in", 303)
-    await log_in.log_out(request, answer, here)
+    await log_in.log_out(request, answer, backend)
     session_cookie.take_back(request, answer, session_cookie.TOKEN)
     return answer
 

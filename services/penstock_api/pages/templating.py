@@ -37,10 +37,10 @@ def pretty(value: Any) -> str:
     return f"{text[:LONGEST]}\n... {len(text) - LONGEST:,} characters more: the API has all of it."
 
 
-def brief(value: Any, most: int = 90) -> str:
+def brief(value: Any, limit: int = 90) -> str:
     """Return a value as JSON in one line of at most so many characters."""
     text = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS, default=str).decode()
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def took(value: float | timedelta | None) -> str:
@@ -66,8 +66,8 @@ def clock(value: datetime) -> str:
 
 def address(path: str, /, **query: Any) -> str:
     """A path with those of these parameters that say something."""
-    said = {name: value for name, value in query.items() if value not in (None, "", [], False)}
-    return f"{base()}{path}?{urlencode(said, doseq=True)}" if said else base() + path
+    params = {name: value for name, value in query.items() if value not in (None, "", [], False)}
+    return f"{base()}{path}?{urlencode(params, doseq=True)}" if params else base() + path
 
 
 def short(id: object) -> str:
@@ -81,11 +81,11 @@ ID = re.compile(r"(?:See why: penstock why |penstock why )?([0-9a-f]{8}-(?:[0-9a
 def linked(text: str) -> Markup:
     """A sentence in which each execution that it names, or says to ask about, is a link."""
     parts, at = Markup(), 0
-    for found in ID.finditer(text):
-        shown = "See why." if found[0].startswith("See") else short(found[1])
-        parts += escape(text[at : found.start()])
-        parts += Markup('<a href="{}/executions/{}">{}</a>').format(base(), found[1], shown)
-        at = found.end()
+    for match in ID.finditer(text):
+        label = "See why." if match[0].startswith("See") else short(match[1])
+        parts += escape(text[at : match.start()])
+        parts += Markup('<a href="{}/executions/{}">{}</a>').format(base(), match[1], label)
+        at = match.end()
     return parts + escape(text[at:])
 
 
@@ -96,9 +96,9 @@ def number(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
 
 
-def same(one: Mapping[str, Any], **other: Any) -> dict[str, Any]:
+def same(mapping: Mapping[str, Any], **other: Any) -> dict[str, Any]:
     """A mapping with something else in it."""
-    return {**one, **other}
+    return {**mapping, **other}
 
 
 TEMPLATES.filters.update(

@@ -14,18 +14,18 @@ router: APIRouter = PageRouter("operations")
 
 
 @router.get("/workers", dependencies=[READ_ALL])
-async def show(request: Request, session: Db, here: Here) -> Response:
+async def show(request: Request, session: Db, backend: Here) -> Response:
     """Processes, routes, and the rules that choose routes."""
-    found = await processes.all(session)
-    queues = await waiting_work.routes(session, here.settings.stale_threshold)
+    rows = await processes.all(session)
+    queues = await waiting_work.routes(session, backend.settings.stale_threshold)
     return page(
         request,
         "workers.html",
-        workers=[one for one in found if one.kind == "worker"],
-        others=[one for one in found if one.kind != "worker"],
-        stale=here.settings.stale_threshold,
-        routes=await routes.table(session, here.settings),
+        workers=[entry for entry in rows if entry.kind == "worker"],
+        others=[entry for entry in rows if entry.kind != "worker"],
+        stale=backend.settings.stale_threshold,
+        routes=await routes.table(session, backend.settings),
         rules=await routes.rules(session),
-        queues={one.queue.removeprefix("work."): one for one in queues},
+        queues={entry.queue.removeprefix("work."): entry for entry in queues},
         every=2,
     )

@@ -22,55 +22,57 @@ CANCELLED, RERUN = 5_000, 1_000
 
 
 @router.post("/bulk/executions/cancel", dependencies=[OPERATE])
-async def cancel(given: models.Bulk, here: Here, caller: Asked) -> models.BulkDone:
+async def cancel(body: models.Bulk, backend: Here, caller: Asked) -> models.BulkDone:
     """Ask those to end that are chosen and have not ended."""
-    part = Part(given.before, CANCELLED)
-    reason = f"{given.reason or 'asked by the API'} ({caller.name})"
-    chosen = _chosen(given.chosen, caller)
-    told = await executions.cancel(here.client, chosen, reason=reason, dry_run=given.dry_run, part=part)
-    return models.BulkDone(count=told, next=part.next)
+    part = Part(body.before, CANCELLED)
+    reason = f"{body.reason or 'asked by the API'} ({caller.name})"
+    execution_filter = _chosen(body.chosen, caller)
+    count = await executions.cancel(
+        backend.client, execution_filter, reason=reason, dry_run=body.dry_run, part=part
+    )
+    return models.BulkDone(count=count, next=part.next)
 
 
 @router.post("/bulk/executions/rerun", dependencies=[OPERATE])
-async def rerun(given: models.BulkRerun, here: Here, caller: Asked) -> models.BulkDone:
+async def rerun(body: models.BulkRerun, backend: Here, caller: Asked) -> models.BulkDone:
     """Run those once more that are chosen, have ended, and were not run once more already."""
-    part = Part(given.before, RERUN)
+    part = Part(body.before, RERUN)
     outcomes = executions.rerun(
-        here.client,
-        _chosen(given.chosen, caller),
+        backend.client,
+        _chosen(body.chosen, caller),
         by=caller.name,
-        reason=given.reason,
-        from_failed=given.from_failed,
-        dry_run=given.dry_run,
+        reason=body.reason,
+        from_failed=body.from_failed,
+        dry_run=body.dry_run,
         part=part,
     )
     return models.BulkDone.of(await tally(outcomes), part.next)
 
 
 @router.post("/bulk/dead-letters/replay", dependencies=[OPERATE_ALL])
-async def replay(given: models.BulkLetters, here: Here) -> models.BulkDone:
+async def replay(body: models.BulkLetters, backend: Here) -> models.BulkDone:
     """Put those back that are chosen, once what was wrong is right."""
     return models.BulkDone.of(
-        await tally(dead_letters.replay(here.client, _letters(given), dry_run=given.dry_run))
+        await tally(dead_letters.replay(backend.client, _letters(body), dry_run=body.dry_run))
     )
 
 
 @router.post("/bulk/dead-letters/drop", dependencies=[OPERATE_ALL])
-async def drop(given: models.BulkLetters, session: Db) -> models.BulkDone:
+async def drop(body: models.BulkLetters, session: Db) -> models.BulkDone:
     """Forget those that are chosen."""
-    dropped = await dead_letters.drop(session, _letters(given), dry_run=given.dry_run)
+    dropped = await dead_letters.drop(session, _letters(body), dry_run=body.dry_run)
     return models.BulkDone.of(Tally(dropped))
 
 
-def _letters(given: models.BulkLetters) -> LetterFilter:
-    return LetterFilter(queue=given.queue, reason=given.reason)
+def _letters(body: models.BulkLetters) -> LetterFilter:
+    return LetterFilter(queue=body.queue, reason=body.reason)
 
 
-def _chosen(given: models.ChosenExecutions, caller: Caller) -> ExecutionFilter:
+def _chosen(selection: models.ChosenExecutions, caller: Caller) -> ExecutionFilter:
     """Return the filter, narrowed to the caller's own tenants."""
-    if unknown := sorted(set(given.status or ()) - set(STATUSES)):
+    if unknown := sorted(set(selection.status or ()) - set(STATUSES)):
         raise InvalidInput(
             f"there is no status {', '.join(unknown)}", hint=f"There are: {', '.join(STATUSES)}."
         )
-    tenants = caller.tenants if given.tenant is None else frozenset((own(caller, given.tenant),))
-    return ExecutionFilter(**given.model_dump(exclude={"tenant"}), tenants=tenants)
+    tenants = caller.tenants if selection.tenant is None else frozenset((own(caller, selection.tenant),))
+    return ExecutionFilter(**selection.model_dump(exclude={"tenant"}), tenants=tenants)

@@ -27,8 +27,8 @@ async def list_dead_letters(
     limit: Annotated[int, Query(ge=1, le=1000, description="How many.")] = 50,
 ) -> Page[models.DeadLetterSummary]:
     """List the dead letters, the latest (repeated) one first, with the reason of each."""
-    chosen = LetterFilter(queue=queue, reason=reason)
-    rows = await dead_letters.newest(session, chosen, limit=limit, before=before)
+    letter_filter = LetterFilter(queue=queue, reason=reason)
+    rows = await dead_letters.newest(session, letter_filter, limit=limit, before=before)
     last = str(rows[-1].id) if len(rows) == limit else None
     return Page(items=[models.DeadLetterSummary.model_validate(row) for row in rows], next=last)
 
@@ -40,10 +40,10 @@ async def show(id: UUID, session: Db) -> models.DeadLetter:
 
 
 @router.post("/dead-letters/{id}/replay", dependencies=[OPERATE_ALL])
-async def replay(id: UUID, here: Here, session: Db) -> models.Replayed:
+async def replay(id: UUID, backend: Here, session: Db) -> models.Replayed:
     """Put it back where it came from, once what was wrong is right."""
     await dead_letters.find(session, id)
-    outcomes = [one async for one in dead_letters.replay(here.client, LetterFilter([id]))]
+    outcomes = [letter async for letter in dead_letters.replay(backend.client, LetterFilter([id]))]
     for outcome in outcomes:
         if outcome.error is not None:
             raise outcome.error

@@ -23,7 +23,7 @@ ACTIONS = ("action", "workflow")
 @router.get("/actions", dependencies=[READ])
 async def actions(session: Db) -> list[models.Definition]:
     """Actions and workflows."""
-    return [models.Definition.model_validate(one) for one in await definitions.listed(session, ACTIONS)]
+    return [models.Definition.model_validate(row) for row in await definitions.listed(session, ACTIONS)]
 
 
 @router.get("/actions/{ref}", dependencies=[READ])
@@ -47,7 +47,7 @@ async def restore(ref: str, session: Db) -> models.Retired:
 @router.get("/triggers", dependencies=[READ])
 async def triggers(session: Db) -> list[models.Definition]:
     """Kinds of events."""
-    return [models.Definition.model_validate(one) for one in await definitions.listed(session, ["trigger"])]
+    return [models.Definition.model_validate(row) for row in await definitions.listed(session, ["trigger"])]
 
 
 @router.get("/triggers/{ref}", dependencies=[READ])
@@ -57,16 +57,16 @@ async def trigger(ref: str, session: Db) -> models.Definition:
 
 
 @router.post("/triggers/{ref}/try", dependencies=[READ])
-async def try_rules(ref: str, given: models.TryRules, session: Db, caller: Asked) -> list[models.Verdict]:
+async def try_rules(ref: str, body: models.TryRules, session: Db, caller: Asked) -> list[models.Verdict]:
     """Try which rules match an event with this payload, and why the others do not. Nothing is stored or started."""
-    found = await event_rules.tried_on(session, ref, given.payload, tenant=own(caller, given.tenant))
-    return [models.Verdict.model_validate(one) for one in found]
+    verdicts = await event_rules.tried_on(session, ref, body.payload, tenant=own(caller, body.tenant))
+    return [models.Verdict.model_validate(verdict) for verdict in verdicts]
 
 
 @router.get("/rules", dependencies=[READ])
 async def rules(session: Db) -> list[models.Rule]:
     """Rules, and on how many events each has failed."""
-    return [models.Rule.model_validate(one) for one in await definitions.rules(session)]
+    return [models.Rule.model_validate(row) for row in await definitions.rules(session)]
 
 
 @router.get("/rules/{ref}", dependencies=[READ])
@@ -100,14 +100,14 @@ async def errors(
     session: Db, rule: str | None = None, limit: Annotated[int, Query(ge=1, le=1000)] = 50
 ) -> list[models.RuleError]:
     """The events on which rules have failed, the newest first, and why."""
-    found = await rule_errors.newest(session, rule=rule, limit=limit)
-    return [models.RuleError.model_validate(one) for one in found]
+    rows = await rule_errors.newest(session, rule=rule, limit=limit)
+    return [models.RuleError.model_validate(row) for row in rows]
 
 
 @router.post("/rule-errors/rerun", dependencies=[OPERATE_ALL])
-async def rerun(given: models.RerunRules, here: Here) -> list[models.RerunRule]:
+async def rerun(body: models.RerunRules, backend: Here) -> list[models.RerunRule]:
     """Let rules look again at the events on which they have failed."""
-    if not (given.rule or given.event or given.all):
+    if not (body.rule or body.event or body.all):
         raise InvalidInput("it is not said which", hint="Name a rule or an event, or say all.")
-    found = rule_errors.rerun(here.client, rule=given.rule, event=given.event)
-    return [models.RerunRule.model_validate(one) async for one in found]
+    outcomes = rule_errors.rerun(backend.client, rule=body.rule, event=body.event)
+    return [models.RerunRule.model_validate(outcome) async for outcome in outcomes]

@@ -54,8 +54,10 @@ async def list_events(
     limit: Annotated[int, Query(ge=1, le=1000, description="How many.")] = 50,
 ) -> Page[models.ListedEvent]:
     """The newest, with how many rules matched each; secrets are `***`."""
-    chosen = EventFilter(trigger=trigger, source=source, since=since, until=until, key=key, tenants=tenants)
-    rows = await event_rules.listed(session, chosen, before=before, limit=limit)
+    event_filter = EventFilter(
+        trigger=trigger, source=source, since=since, until=until, key=key, tenants=tenants
+    )
+    rows = await event_rules.listed(session, event_filter, before=before, limit=limit)
     last = str(rows[-1]["id"]) if len(rows) == limit else None
     return Page(items=[models.ListedEvent.model_validate(row) for row in rows], next=last)
 
@@ -63,7 +65,7 @@ async def list_events(
 @router.get("/events/{id}", dependencies=[READ])
 async def show(id: UUID, session: Db, caller: Asked) -> models.Event:
     """An event, which rules matched it, and why the others did not."""
-    found = await event_rules.described(session, id)
-    if found is None or not caller.sees(found["tenant"]):
+    event = await event_rules.described(session, id)
+    if event is None or not caller.sees(event["tenant"]):
         raise NotFound(f"no event {id}", hint="It may be older than the events' retention.")
-    return models.Event.model_validate({**found, "rules": await event_rules.tried(session, id)})
+    return models.Event.model_validate({**event, "rules": await event_rules.tried(session, id)})

@@ -85,7 +85,7 @@ async def list_executions(
         raise InvalidInput(
             f"there is no status {', '.join(unknown)}", hint=f"There are: {', '.join(STATUSES)}."
         )
-    chosen = ExecutionFilter(
+    execution_filter = ExecutionFilter(
         status=status,
         action=action,
         tenants=tenants,
@@ -95,7 +95,7 @@ async def list_executions(
         parent=parent,
         children=children,
     )
-    rows = await execution_list.page(session, chosen, before=before, limit=limit)
+    rows = await execution_list.page(session, execution_filter, before=before, limit=limit)
     last = str(rows[-1].id) if len(rows) == limit else None
     return Page(items=[models.ListedExecution.model_validate(row) for row in rows], next=last)
 
@@ -107,10 +107,10 @@ async def show(id: ExecutionId, session: Db) -> models.Execution:
 
 
 async def _described(session: Db, id: UUID) -> dict[str, Any]:
-    found = await described(session, id)
-    if found is None:
+    document = await described(session, id)
+    if document is None:
         raise NotFound(f"no execution {id}", hint="It may be older than the archive's retention.")
-    return found
+    return document
 
 
 @router.get(
@@ -120,21 +120,21 @@ async def _described(session: Db, id: UUID) -> dict[str, Any]:
 )
 async def result(
     id: ExecutionId,
-    here: Here,
+    backend: Here,
     response: Response,
     wait: Annotated[float, Query(ge=0, le=60, description="Seconds to wait for its end at the most.")] = 0,
 ) -> models.Ending:
     """Return the result of an execution as soon as it has ended. Answered with 202 while it has not: ask again."""
-    found = await _ending(here, id)
-    if wait and not found.finished:
-        await here.until_ended(id, wait)
-        found = await _ending(here, id)
-    response.status_code = 200 if found.finished else 202
-    return found
+    end = await _ending(backend, id)
+    if wait and not end.finished:
+        await backend.until_ended(id, wait)
+        end = await _ending(backend, id)
+    response.status_code = 200 if end.finished else 202
+    return end
 
 
-async def _ending(here: Here, id: UUID) -> models.Ending:
-    async with here.pool.session() as session:
+async def _ending(backend: Here, id: UUID) -> models.Ending:
+    async with backend.pool.session() as session:
         return models.Ending.model_validate(await ending(session, id))
 
 
@@ -145,11 +145,11 @@ async def graph(
     notation: Annotated[str, Query(alias="as", pattern="^(mermaid|dot)$")] = "mermaid",
 ) -> str:
     """Draw the state of a workflow's tasks in Mermaid or Graphviz."""
-    found = await _described(session, id)
-    if found["graph"] is None:
+    document = await _described(session, id)
+    if document["graph"] is None:
         raise InvalidInput(f"{id} is no run of a workflow", hint="Only those have a graph to draw.")
     draw = to_dot if notation == "dot" else to_mermaid
-    return draw(found["graph"], {task.name: task.status for task in found["tasks"]})
+    return draw(document["graph"], {task.name: task.status for task in document["tasks"]})
 
 
 @router.get("/executions/{id}/history", dependencies=[READ])
@@ -184,8 +184,8 @@ async def logs(
     """Return the printed and logged lines of an execution, at most 5,000 at once."""
     complete = await log_lines.are_all_there(session, (await one(session, id)).finished_at)
     attempt, _, seq = (after or "0--1").partition("-")
-    found = await log_lines.after_each(session, {id: (int(attempt), int(seq))})
-    lines = [line for _, line in found]
+    rows = await log_lines.after_each(session, {id: (int(attempt), int(seq))})
+    lines = [line for _, line in rows]
     last = f"{lines[-1].attempt}-{lines[-1].seq}" if lines else after
     return models.Log(
         lines=[models.LogLine.model_validate(line) for line in lines],
@@ -198,12 +198,12 @@ async def logs(
 async def explain(
     id: ExecutionId,
     session: Db,
-    here: Here,
+    backend: Here,
     caller: Asked,
     task: Annotated[str | None, Query(description="One of its tasks, if it is a workflow.")] = None,
 ) -> models.Why:
     """Explain what an execution waits for, in one sentence with its facts, or how it ended."""
-    answer = await why(session, id, here.settings, task)
+    answer = await why(session, id, backend.settings, task)
     if caller.tenants is not None:
         answer = answer.of_one_tenant()
     return models.Why.model_validate(answer.document())
@@ -211,18 +211,18 @@ async def explain(
 
 @router.post("/executions/{id}/cancel", dependencies=[OPERATE])
 async def cancel(
-    id: ExecutionId, here: Here, caller: Asked, given: models.Because = NO_REASON
+    id: ExecutionId, backend: Here, caller: Asked, body: models.Because = NO_REASON
 ) -> models.ToldToEnd:
     """Ask it to end. A running one is told at once; one that has ended is left alone."""
-    await one(here.client.session, id)
-    reason = f"{given.reason or 'asked by the API'} ({caller.name})"
-    return models.ToldToEnd(told=await here.client.cancel(id, reason=reason))
+    await one(backend.client.session, id)
+    reason = f"{body.reason or 'asked by the API'} ({caller.name})"
+    return models.ToldToEnd(told=await backend.client.cancel(id, reason=reason))
 
 
 @router.post("/executions/{id}/rerun", status_code=201, dependencies=[OPERATE])
-async def rerun(id: ExecutionId, here: Here, caller: Asked, given: models.Rerun = WHOLE) -> models.Started:
+async def rerun(id: ExecutionId, backend: Here, caller: Asked, body: models.Rerun = WHOLE) -> models.Started:
     """Run what has ended once more: the same version, the same parameters."""
-    new = await here.client.rerun(
-        id, from_failed=given.from_failed, from_task=given.from_task, by=caller.name, reason=given.reason
+    new = await backend.client.rerun(
+        id, from_failed=body.from_failed, from_task=body.from_task, by=caller.name, reason=body.reason
     )
     return models.Started(id=new)

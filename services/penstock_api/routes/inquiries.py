@@ -24,13 +24,11 @@ async def list_inquiries(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> list[models.Inquiry]:
     """List the inquiries of executions, the newest first."""
-    found = await inquiries.listed(
-        session, answered=answered, assignee=assignee, limit=limit, tenants=tenants
-    )
-    return [models.Inquiry.model_validate(row) for row in found]
+    rows = await inquiries.listed(session, answered=answered, assignee=assignee, limit=limit, tenants=tenants)
+    return [models.Inquiry.model_validate(row) for row in rows]
 
 
 @router.post("/inquiries/{id}/answer", status_code=204, dependencies=[ANSWER])
-async def answer(id: ExecutionId, given: models.Reply, here: Here, caller: Asked) -> None:
+async def answer(id: ExecutionId, body: models.Reply, backend: Here, caller: Asked) -> None:
     """Answer a question; the answer becomes the execution's result, or it goes on with it."""
-    await here.client.answer(id, given.response, by=caller.name, asked=given.asked)
+    await backend.client.answer(id, body.response, by=caller.name, asked=body.asked)

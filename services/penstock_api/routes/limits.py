@@ -44,9 +44,9 @@ async def waiters(ref: str, session: Db, limits: OnLimits, limit: Most = 100) ->
 
 
 @router.patch("/limits/{ref}", dependencies=[DEFINE_ALL])
-async def change(ref: str, given: models.SetLimit, limits: OnLimits) -> models.Limit:
+async def change(ref: str, body: models.SetLimit, limits: OnLimits) -> models.Limit:
     """Change a limit, or make one. It is in force at once, whatever is applied, until it is removed."""
-    return models.Limit.model_validate(await limits.set(ref, **given.model_dump(exclude_unset=True)))
+    return models.Limit.model_validate(await limits.set(ref, **body.model_dump(exclude_unset=True)))
 
 
 @router.delete("/limits/{ref}", dependencies=[DEFINE_ALL])
@@ -63,7 +63,7 @@ async def lines(session: Db, limit: Most = 20) -> list[models.Line]:
 
 
 @router.get("/queues", dependencies=[READ_ALL])
-async def queues(session: Db, here: Here) -> list[models.Queue]:
+async def queues(session: Db, backend: Here) -> list[models.Queue]:
     """List the work that waits for workers, route by route."""
-    found = await waiting_work.routes(session, here.settings.stale_threshold)
-    return [models.Queue.model_validate(row) for row in found]
+    rows = await waiting_work.routes(session, backend.settings.stale_threshold)
+    return [models.Queue.model_validate(row) for row in rows]

@@ -15,13 +15,13 @@ router = Router("operations")
 
 
 @router.get("/overview", dependencies=[READ_ALL])
-async def overview(here: Here) -> models.Overview:
+async def overview(backend: Here) -> models.Overview:
     """Return the state of the installation: the ends of the last minute, the waiting work, the workers, the latest
     failures."""
-    seen = await here.look_at_activity()
-    async with here.reading.session() as session:
+    activity = await backend.look_at_activity()
+    async with backend.reading.session() as session:
         failures = await newest_failures(session)
-    return models.Overview.model_validate(summed_up(seen, failures))
+    return models.Overview.model_validate(summed_up(activity, failures))
 
 
 @router.get("/workers", dependencies=[READ_ALL])
@@ -51,10 +51,10 @@ async def uncordon(name: str, session: Db) -> models.Workers:
 @router.get("/check", dependencies=[READ_ALL])
 async def invariants(session: Db) -> list[models.Invariant]:
     """Every invariant, and what violates it now."""
-    return [models.Invariant.model_validate(one) for one in await check.check(session)]
+    return [models.Invariant.model_validate(row) for row in await check.check(session)]
 
 
 @router.get("/doctor", dependencies=[READ_ALL])
-async def doctor(here: Here) -> list[models.Finding]:
+async def doctor(backend: Here) -> list[models.Finding]:
     """Versions, servers, schema, clocks, partitions and services: how they are, and what to do."""
-    return [models.Finding.model_validate(one) for one in await examine(here.settings)]
+    return [models.Finding.model_validate(finding) for finding in await examine(backend.settings)]

@@ -24,24 +24,24 @@ async def list_schedules(schedules: OnSchedules) -> list[models.Schedule]:
 
 
 @router.post("/schedules", status_code=201, dependencies=[DEFINE_ALL])
-async def create(given: models.CreateSchedule, schedules: OnSchedules) -> models.ScheduleChanged:
+async def create(body: models.CreateSchedule, schedules: OnSchedules) -> models.ScheduleChanged:
     """Make a schedule."""
-    change = await schedules.create(given.ref, given.model_dump(exclude={"ref"}, exclude_none=True))
-    return models.ScheduleChanged(what=change.what, schedule=await show(given.ref, schedules))
+    change = await schedules.create(body.ref, body.model_dump(exclude={"ref"}, exclude_none=True))
+    return models.ScheduleChanged(what=change.what, schedule=await show(body.ref, schedules))
 
 
 @router.get("/schedule-health", dependencies=[READ_ALL])
 async def health(schedules: OnSchedules) -> list[models.Trouble]:
     """List the troubles of schedules, by name. The list is empty if there is none."""
-    return [models.Trouble.model_validate(one) for one in await schedules.health()]
+    return [models.Trouble.model_validate(trouble) for trouble in await schedules.health()]
 
 
 @router.post("/schedule-pauses", dependencies=[OPERATE_ALL])
-async def pause_many(given: models.PauseSchedules, schedules: OnSchedules) -> list[models.Schedule]:
+async def pause_many(body: models.PauseSchedules, schedules: OnSchedules) -> list[models.Schedule]:
     """Let several fire nothing for a while, and then again by themselves."""
-    for ref in given.refs:  # nothing is paused where one of them is misspelt
+    for ref in body.refs:  # nothing is paused where one of them is misspelt
         await schedules.get(ref)
-    paused = [await schedules.pause(ref, given.seconds) for ref in given.refs]
+    paused = [await schedules.pause(ref, body.seconds) for ref in body.refs]
     return [models.Schedule.model_validate(row) for row in paused]
 
 
@@ -58,9 +58,9 @@ async def definition(ref: str, session: Db) -> Definition:
 
 
 @router.patch("/schedules/{ref}", dependencies=[DEFINE_ALL])
-async def update(ref: str, given: models.ChangeSchedule, schedules: OnSchedules) -> models.ScheduleChanged:
+async def update(ref: str, body: models.ChangeSchedule, schedules: OnSchedules) -> models.ScheduleChanged:
     """Change what is given; the rest stays."""
-    change = await schedules.update(ref, given.model_dump(exclude_none=True))
+    change = await schedules.update(ref, body.model_dump(exclude_none=True))
     return models.ScheduleChanged(what=change.what, schedule=await show(ref, schedules))
 
 
@@ -75,7 +75,7 @@ async def preview(
     ref: str, schedules: OnSchedules, count: Annotated[int, Query(ge=1, le=1000)] = 10
 ) -> list[models.Preview]:
     """The next fires, in the zone's time, with what its clocks do to them."""
-    return [models.Preview.model_validate(one) for one in await schedules.preview(ref, count)]
+    return [models.Preview.model_validate(fire) for fire in await schedules.preview(ref, count)]
 
 
 @router.get("/schedules/{ref}/history", dependencies=[READ_ALL])
@@ -110,9 +110,9 @@ async def disable(ref: str, schedules: OnSchedules) -> models.Schedule:
 
 
 @router.post("/schedules/{ref}/pause", dependencies=[OPERATE_ALL])
-async def pause(ref: str, given: models.PauseSchedule, schedules: OnSchedules) -> models.Schedule:
+async def pause(ref: str, body: models.PauseSchedule, schedules: OnSchedules) -> models.Schedule:
     """Let it fire nothing for a while, and then again by itself."""
-    return models.Schedule.model_validate(await schedules.pause(ref, given.seconds))
+    return models.Schedule.model_validate(await schedules.pause(ref, body.seconds))
 
 
 @router.post("/schedules/{ref}/run", status_code=201, dependencies=[OPERATE_ALL])
@@ -122,7 +122,7 @@ async def run(ref: str, schedules: OnSchedules) -> models.Fire:
 
 
 @router.post("/schedules/{ref}/backfill", dependencies=[OPERATE_ALL])
-async def backfill(ref: str, given: models.Backfill, schedules: OnSchedules) -> list[models.BackfillFire]:
+async def backfill(ref: str, body: models.Backfill, schedules: OnSchedules) -> list[models.BackfillFire]:
     """Start the fires of a past range that have no execution. Doing it twice starts nothing twice."""
-    asked = await schedules.backfill(ref, given.first, given.last, dry_run=given.dry_run)
-    return [models.BackfillFire.model_validate(one) for one in asked]
+    fires = await schedules.backfill(ref, body.first, body.last, dry_run=body.dry_run)
+    return [models.BackfillFire.model_validate(fire) for fire in fires]

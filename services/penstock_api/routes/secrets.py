@@ -28,9 +28,9 @@ async def list_secrets(session: Db, tenants: Tenants) -> list[models.Secret]:
 
 
 @router.put("/secrets/{name}", dependencies=[DEFINE])
-async def set_secret(name: Name, given: models.SetSecret, session: Db, caller: Asked) -> models.Secret:
+async def set_secret(name: Name, body: models.SetSecret, session: Db, caller: Asked) -> models.Secret:
     """Set it, or set it anew. What runs already keeps what it was given."""
-    tenant, value = own(caller, given.tenant), given.value.get_secret_value()
+    tenant, value = own(caller, body.tenant), body.value.get_secret_value()
     return models.Secret.model_validate(await secrets.put(session, tenant, name, value, by=caller.name))
 
 

@@ -27,7 +27,7 @@ LONGEST = 3600.0
 @router.get("/stream", response_class=EventSourceResponse, dependencies=[READ])
 async def stream(
     request: Request,
-    here: Here,
+    backend: Here,
     tenants: Tenants,
     execution: Annotated[UUID | None, Query(description="Only this one, and its tasks.")] = None,
     action: Annotated[str | None, Query(description="Only those of this action.")] = None,
@@ -48,7 +48,7 @@ async def stream(
     watched = Watched(tenants, execution, action)
     since = None if last_event_id is None else datetime.fromtimestamp(float(last_event_id), UTC)
     yield ServerSentEvent(retry=1000)
-    turns_of_stream = here.changes.watch(watched, seconds=seconds, since=since)
+    turns_of_stream = backend.changes.watch(watched, seconds=seconds, since=since)
     async for turn in while_let_in(turns_of_stream, still_lets_in(request, READ)):
         if turn is None:
             yield ServerSentEvent(event="reset", data={})

@@ -19,12 +19,12 @@ async def list_subscriptions(session: Db) -> list[models.Subscription]:
 
 
 @router.put("/subscriptions/{name}", dependencies=[DEFINE_ALL])
-async def put(
-    name: str, given: models.PutSubscription, session: Db, caller: Asked
-) -> models.MadeSubscription:
+async def put(name: str, body: models.PutSubscription, session: Db, caller: Asked) -> models.MadeSubscription:
     """Make one, or change and enable it."""
-    made, secret = await subscriptions.put(session, name, **given.model_dump(), by=caller.name)
-    return models.MadeSubscription(subscription=models.Subscription.model_validate(made), secret=secret)
+    subscription, secret = await subscriptions.put(session, name, **body.model_dump(), by=caller.name)
+    return models.MadeSubscription(
+        subscription=models.Subscription.model_validate(subscription), secret=secret
+    )
 
 
 @router.post("/subscriptions/{name}/enable", dependencies=[DEFINE_ALL])

@@ -19,12 +19,12 @@ async def list_tokens(session: Db) -> list[models.Token]:
 
 
 @router.post("/tokens", status_code=201, dependencies=[ADMIN_ALL])
-async def create(given: models.NewToken, session: Db, caller: Asked) -> models.Secret:
+async def create(body: models.NewToken, session: Db, caller: Asked) -> models.Secret:
     """Make one. Its secret is in this answer and nowhere else."""
-    made, secret = await access.create_token(
-        session, given.name, given.scopes, tenants=given.tenants, seconds=given.seconds, by=caller.name
+    token, secret = await access.create_token(
+        session, body.name, body.scopes, tenants=body.tenants, seconds=body.seconds, by=caller.name
     )
-    return models.Secret(token=models.Token.model_validate(made), secret=secret)
+    return models.Secret(token=models.Token.model_validate(token), secret=secret)
 
 
 @router.post("/tokens/{name}/rotate", dependencies=[ADMIN_ALL])
@@ -38,7 +38,7 @@ async def rotate(name: str, rotation: models.Rotation, session: Db, here: Here) 
 
 
 @router.delete("/tokens/{name}", status_code=204, dependencies=[ADMIN_ALL])
-async def revoke(name: str, session: Db, here: Here) -> None:
+async def revoke(name: str, session: Db, backend: Here) -> None:
     """Take it back. It is refused here at once, and by other replicas within seconds."""
     await access.revoke_token(session, name)
-    here.forget_callers()
+    backend.forget_callers()

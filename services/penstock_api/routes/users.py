@@ -26,38 +26,38 @@ async def list_users(session: Db) -> list[models.User]:
 
 
 @router.post("/users", status_code=201, dependencies=[ADMIN_ALL])
-async def create(given: models.NewUser, session: Db, caller: Asked) -> models.User:
+async def create(body: models.NewUser, session: Db, caller: Asked) -> models.User:
     """Create a user that may log in with this password."""
-    made = await people.create(
-        session, given.name, given.password.get_secret_value(), given.roles, given.tenants, by=caller.name
+    user = await people.create(
+        session, body.name, body.password.get_secret_value(), body.roles, body.tenants, by=caller.name
     )
-    return models.User.model_validate(made)
+    return models.User.model_validate(user)
 
 
 @router.put("/users/{name}/roles", dependencies=[ADMIN_ALL])
-async def set_roles(name: str, given: models.Roles, session: Db, here: Here) -> models.User:
+async def set_roles(name: str, body: models.Roles, session: Db, backend: Here) -> models.User:
     """Give a user these roles for these tenants, instead of those that the user has for these."""
-    made = await people.set_roles(session, name, given.roles, given.tenants)
-    here.forget_callers()
-    return models.User.model_validate(made)
+    user = await people.set_roles(session, name, body.roles, body.tenants)
+    backend.forget_callers()
+    return models.User.model_validate(user)
 
 
 @router.put("/users/{name}/password", status_code=204, dependencies=[ADMIN_ALL])
-async def set_password(name: str, given: models.Password, session: Db, here: Here) -> None:
+async def set_password(name: str, body: models.Password, session: Db, backend: Here) -> None:
     """Another password. All sessions of theirs end."""
-    await people.set_password(session, name, given.password.get_secret_value())
-    here.forget_callers()
+    await people.set_password(session, name, body.password.get_secret_value())
+    backend.forget_callers()
 
 
 @router.delete("/users/{name}/sessions", status_code=204, dependencies=[ADMIN_ALL])
-async def end_sessions(name: str, session: Db, here: Here) -> None:
+async def end_sessions(name: str, session: Db, backend: Here) -> None:
     """Log a user out everywhere: from this replica at once, from other replicas within seconds."""
     await people.end_sessions(session, name)
-    here.forget_callers()
+    backend.forget_callers()
 
 
 @router.delete("/users/{name}", status_code=204, dependencies=[ADMIN_ALL])
-async def delete(name: str, session: Db, here: Here) -> None:
+async def delete(name: str, session: Db, backend: Here) -> None:
     """Delete the user of that name, so that a log-in under this name fails."""
     await people.delete(session, name)
-    here.forget_callers()
+    backend.forget_callers()

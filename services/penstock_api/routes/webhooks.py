@@ -19,10 +19,10 @@ async def list_webhooks(session: Db) -> list[models.Webhook]:
 
 
 @router.put("/webhooks/{name}", dependencies=[DEFINE_ALL])
-async def put(name: str, given: models.PutWebhook, session: Db, caller: Asked) -> models.Webhook:
+async def put(name: str, body: models.PutWebhook, session: Db, caller: Asked) -> models.Webhook:
     """Make one, or change it. It is called at `/hooks/{name}`."""
-    made = await webhooks.put(session, name, **given.model_dump(), by=caller.name)
-    return models.Webhook.model_validate(made)
+    webhook = await webhooks.put(session, name, **body.model_dump(), by=caller.name)
+    return models.Webhook.model_validate(webhook)
 
 
 @router.delete("/webhooks/{name}", status_code=204, dependencies=[DEFINE_ALL])

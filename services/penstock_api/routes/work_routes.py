@@ -16,9 +16,9 @@ router = Router("routes")
 
 
 @router.get("/routes", dependencies=[READ_ALL])
-async def list_routes(session: Db, here: Here) -> list[models.Route]:
+async def list_routes(session: Db, backend: Here) -> list[models.Route]:
     """List the routes, with the definitions that name them and the number of their workers."""
-    return [models.Route.model_validate(use) for use in await routes.table(session, here.settings)]
+    return [models.Route.model_validate(use) for use in await routes.table(session, backend.settings)]
 
 
 @router.get("/route-rules", dependencies=[READ_ALL])
@@ -49,7 +49,7 @@ async def explain(
         named=choice.named is not None,
         rule=None if rule is None else rule.pattern,
         passed_over=[
-            models.PassedOver(pattern=one.rule.pattern, route=one.rule.route, why=one.reason)
-            for one in choice.rules.passed_over
+            models.PassedOver(pattern=skip.rule.pattern, route=skip.rule.route, why=skip.reason)
+            for skip in choice.rules.passed_over
         ],
     )

@@ -19,40 +19,42 @@ Kind = Literal["pause", "resume", "skip", "set_result"]
 
 @router.post("/executions/{id}/pause", status_code=202, dependencies=[OPERATE])
 async def pause(
-    id: ExecutionId, here: Here, caller: Asked, given: models.Because = NO_REASON
+    id: ExecutionId, backend: Here, caller: Asked, body: models.Because = NO_REASON
 ) -> models.Accepted:
     """Let nothing more start in a run, nor in workflows inside it. What workers have begun goes on."""
-    return await _tell(here, id, "pause", caller.name, given.reason)
+    return await _tell(backend, id, "pause", caller.name, body.reason)
 
 
 @router.post("/executions/{id}/resume", status_code=202, dependencies=[OPERATE])
 async def resume(
-    id: ExecutionId, here: Here, caller: Asked, given: models.Because = NO_REASON
+    id: ExecutionId, backend: Here, caller: Asked, body: models.Because = NO_REASON
 ) -> models.Accepted:
     """Start what became due while a run was paused."""
-    return await _tell(here, id, "resume", caller.name, given.reason)
+    return await _tell(backend, id, "resume", caller.name, body.reason)
 
 
 @router.post("/executions/{id}/skip", status_code=202, dependencies=[OPERATE])
-async def skip(id: ExecutionId, here: Here, caller: Asked, given: models.Skip) -> models.Accepted:
+async def skip(id: ExecutionId, backend: Here, caller: Asked, body: models.Skip) -> models.Accepted:
     """Do without a task, or a step, that has not ended."""
-    return await _tell(here, id, "skip", caller.name, given.reason, given.task)
+    return await _tell(backend, id, "skip", caller.name, body.reason, body.task)
 
 
 @router.post("/executions/{id}/set-result", status_code=202, dependencies=[OPERATE])
-async def set_result(id: ExecutionId, here: Here, caller: Asked, given: models.SetResult) -> models.Accepted:
+async def set_result(
+    id: ExecutionId, backend: Here, caller: Asked, body: models.SetResult
+) -> models.Accepted:
     """Complete a task, or a step, that has not ended, with this result."""
-    return await _tell(here, id, "set_result", caller.name, given.reason, given.task, given.result)
+    return await _tell(backend, id, "set_result", caller.name, body.reason, body.task, body.result)
 
 
 @router.post("/executions/{id}/signal", status_code=204, dependencies=[OPERATE])
-async def signal(id: ExecutionId, given: models.Signal, here: Here) -> None:
+async def signal(id: ExecutionId, body: models.Signal, backend: Here) -> None:
     """Tell a durable function something. What comes before it waits for it is kept."""
-    await here.client.signal(id, given.name, given.value)
+    await backend.client.signal(id, body.name, body.value)
 
 
 async def _tell(
-    here: Backend,
+    backend: Backend,
     id: UUID,
     kind: Kind,
     by: str,
@@ -60,5 +62,5 @@ async def _tell(
     task: str | None = None,
     value: Any = None,
 ) -> models.Accepted:
-    await here.client.command(id, kind, task=task, value=value, by=by, reason=reason)
+    await backend.client.command(id, kind, task=task, value=value, by=by, reason=reason)
     return models.Accepted(id=id, command=kind, by=by)

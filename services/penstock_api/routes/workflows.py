@@ -26,7 +26,7 @@ Digest = Annotated[
 @router.get("/workflows", dependencies=[READ])
 async def list_workflows(session: Db) -> list[models.Definition]:
     """The current version of each."""
-    return [models.Definition.model_validate(one) for one in await definitions.listed(session, ["workflow"])]
+    return [models.Definition.model_validate(row) for row in await definitions.listed(session, ["workflow"])]
 
 
 @router.get("/workflows/{ref}", dependencies=[READ])
@@ -38,17 +38,19 @@ async def show(ref: str, session: Db) -> models.Definition:
 @router.get("/workflows/{ref}/versions", dependencies=[READ])
 async def versions(ref: str, session: Db) -> list[models.Version]:
     """Every version that was ever stored, the newest first."""
-    return [models.Version.model_validate(one) for one in await workflows.versions(session, ref)]
+    return [models.Version.model_validate(row) for row in await workflows.versions(session, ref)]
 
 
 @router.get("/workflows/{ref}/graph", dependencies=[READ])
 async def graph(ref: str, session: Db, version: Digest = None) -> models.Graph:
     """Its tasks, and after which others each comes."""
-    found = Graph(await _version(session, ref, version))
-    nodes = [*found.nodes, *([found.exit] if found.exit is not None else [])]
+    workflow_graph = Graph(await _version(session, ref, version))
+    nodes = [*workflow_graph.nodes, *([workflow_graph.exit] if workflow_graph.exit is not None else [])]
     return models.Graph(
         nodes=[
-            models.Node(name=node.name, does=node.does, after=[found[source].name for source in node.sources])
+            models.Node(
+                name=node.name, does=node.does, after=[workflow_graph[source].name for source in node.sources]
+            )
             for node in nodes
         ]
     )
@@ -57,12 +59,12 @@ async def graph(ref: str, session: Db, version: Digest = None) -> models.Graph:
 @router.get("/workflows/{ref}/diff", dependencies=[READ])
 async def diff(ref: str, session: Db, old: Digest = None, new: Digest = None) -> list[models.Difference]:
     """Return the changes from version `old` to version `new`."""
-    found = await workflows.differences(
+    differences = await workflows.differences(
         session,
         await _version(session, ref, old, shown=False),
         await _version(session, ref, new, shown=False),
     )
-    return [models.Difference.model_validate(one) for one in found]
+    return [models.Difference.model_validate(difference) for difference in differences]
 
 
 async def _version(session: Db, ref: str, digest: str | None, *, shown: bool = True) -> Workflow:

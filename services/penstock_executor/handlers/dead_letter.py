@@ -38,32 +38,32 @@ async def handle(batch: Batch, tx: Transaction) -> None:
     letters = await _store_events(tx, batch.deliveries, letters)
     counts = await dead_letters.keep(tx, letters)
     again: dict[str, dict[UUID, float]] = {}
-    lost: dict[tuple[str, str], set[UUID]] = {}
+    failed: dict[tuple[str, str], set[UUID]] = {}
     for letter, count in zip(letters, counts, strict=True):
         if not letter.queue.startswith(queues.WORK):
             continue
         ids = _ids(letter)
         if len(ids) == 1 and letter.reason == DELIVERED_TOO_OFTEN and count > ROUNDS:
-            lost.setdefault((letter.queue, letter.reason), set()).update(ids)
+            failed.setdefault((letter.queue, letter.reason), set()).update(ids)
         else:  # an envelope of several comes back as singles, so that the culprit stands alone
             again.setdefault(letter.queue, {}).update(dict.fromkeys(ids, _backoff(count)))
-    if again or lost:
-        await _settle(tx, again, lost)
+    if again or failed:
+        await _settle(tx, again, failed)
 
 
 async def _settle(
-    tx: Transaction, again: Mapping[str, dict[UUID, float]], lost: Mapping[tuple[str, str], set[UUID]]
+    tx: Transaction, again: Mapping[str, dict[UUID, float]], failed: Mapping[tuple[str, str], set[UUID]]
 ) -> None:
     """Stage again or fail the executions that still wait on the route of their dead letter."""
     # Each end locks rows and then the keys of their limits. All rows are locked first, in order: two of these transactions
     # could else wait for each other, one for a row and the other for a key.
-    ids = sorted(set().union(*again.values(), *lost.values()))
-    waiting = await executions.lock_scheduled(tx, ids, sorted({*again, *(queue for queue, _ in lost)}))
+    ids = sorted(set().union(*again.values(), *failed.values()))
+    waiting = await executions.lock_scheduled(tx, ids, sorted({*again, *(queue for queue, _ in failed)}))
     for queue, delays in again.items():
         due = {id: delay for id, delay in delays.items() if waiting.get(id) == queue}
         if due:
             await outbox.stage_later(tx, queue, due)
-    for (queue, reason), named in lost.items():
+    for (queue, reason), named in failed.items():
         error = orjson.dumps({"type": "DeadLetter", "message": reason}).decode()
         await executions.end(
             tx,

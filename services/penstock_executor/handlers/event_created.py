@@ -9,8 +9,8 @@ from penstock_executor import rule_matching
 
 
 async def handle(batch: Batch, tx: Transaction) -> None:
-    found = await events.read(tx, batch.ids)
-    if len(found) < len(batch.ids):  # a message that was parked for days
-        found = await events.read(tx, batch.ids, days=3650)
-    await rule_matching.match(tx, found)
+    new_events = await events.read(tx, batch.ids)
+    if len(new_events) < len(batch.ids):  # a message that was parked for days
+        new_events = await events.read(tx, batch.ids, days=3650)
+    await rule_matching.match(tx, new_events)
     await events.matched(tx, batch.ids)

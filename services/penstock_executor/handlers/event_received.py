@@ -90,10 +90,10 @@ def _trace(id: UUID, trigger: str, delivery: Delivery) -> tracing.Carrier | None
     """Return the trace of the publisher, or else one that the event begins, if the sampler takes it."""
     if not tracing.is_on():
         return None
-    given = tracing.trace_of(delivery.headers)
-    if given is None:
+    publisher_trace = tracing.trace_of(delivery.headers)
+    if publisher_trace is None:
         return tracing.begins(trigger, event_span(id))
-    return tracing.goes_on(trigger, given)
+    return tracing.goes_on(trigger, publisher_trace)
 
 
 def _payload(delivery: Delivery, triggers: Mapping[str, Schema], cap: int) -> bytes:
@@ -121,11 +121,11 @@ def _payload(delivery: Delivery, triggers: Mapping[str, Schema], cap: int) -> by
 
 
 async def _schemas(tx: Transaction, refs: set[str]) -> dict[str, Schema]:
-    found: dict[str, Schema] = {}
+    schemas: dict[str, Schema] = {}
     for row in await catalog.current(tx, ["trigger"], refs):
         key = ("trigger", row.definition_id)
         if key not in tx.cache:
             tx.cache[key] = Schema(orjson.loads(row.body).get("schema"))
         if row.enabled:
-            found[row.ref] = tx.cache[key]
-    return found
+            schemas[row.ref] = tx.cache[key]
+    return schemas

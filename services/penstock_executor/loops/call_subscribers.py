@@ -41,19 +41,19 @@ RECHECK = 15.0
 
 async def turn(parts: Parts, session: Session) -> bool | float:
     moves = await subscriptions.make_deliveries(session, MOVES, WAITING)
-    taken = await subscriptions.lease_deliveries(session, EACH, AT_ONCE, LEASE)
-    if taken:
-        names = sorted({delivery.subscription for delivery in taken})
+    deliveries = await subscriptions.lease_deliveries(session, EACH, AT_ONCE, LEASE)
+    if deliveries:
+        names = sorted({delivery.subscription for delivery in deliveries})
         secrets = await signing_secrets.of_subscriptions(session, names)
         async with connections(parts.settings, AT_ONCE) as pool:
             calls = (
                 _call(parts.settings, pool, delivery, secrets.get(delivery.subscription))
-                for delivery in taken
+                for delivery in deliveries
             )
             called = await asyncio.gather(*calls)
         for name in await subscriptions.settle(session, called, PATIENCE):
             log.warning("subscription.disabled", name=name, hint="`penstock subscriptions list` says why.")
-    if moves or taken:
+    if moves or deliveries:
         return True
     return PAUSE if await subscriptions.subscribed(session) else RECHECK
 

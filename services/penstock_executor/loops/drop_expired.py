@@ -57,17 +57,19 @@ def keyed(settings: Settings) -> Mapping[str, int]:
 async def turn(parts: Parts, session: Session) -> bool | float:
     settings = parts.settings
     held = False
-    more = False
+    has_more = False
     for table, days in partitioned(settings).items():
         for name in await partitions.old(session, table, days):
             held = not await drop(session, name, settings) or held
-        more = await drop_rows(session, f"{table}_default", days, settings) or more
+        has_more = await drop_rows(session, f"{table}_default", days, settings) or has_more
     for table, days in keyed(settings).items():
         async with session.transaction() as tx:
-            more = await retention.delete_old_keys(tx, table, days) or more
-    more = await drop_rows(session, "dead_letter", settings.dead_letter_retention_days, settings) or more
-    more = await drop_audit(session, settings) or more
-    return True if more else AGAIN if held else False
+            has_more = await retention.delete_old_keys(tx, table, days) or has_more
+    has_more = (
+        await drop_rows(session, "dead_letter", settings.dead_letter_retention_days, settings) or has_more
+    )
+    has_more = await drop_audit(session, settings) or has_more
+    return True if has_more else AGAIN if held else False
 
 
 async def drop(session: Session, name: str, settings: Settings) -> bool:

@@ -30,16 +30,16 @@ BATCH = 500
 
 
 async def turn(parts: Parts, session: Session) -> bool:
-    found = await attempts.overdue(session, 2 * parts.settings.grace, BATCH)
+    overdue = await attempts.overdue(session, 2 * parts.settings.grace, BATCH)
     # Of one worker in a transaction: each locks rows first, and then keys.
-    for worker, held in groupby(found, attrgetter("worker")):
+    for worker, held in groupby(overdue, attrgetter("worker")):
         ends = [_end(attempt) for attempt in held]
         async with session.transaction() as tx:
             moved = await attempts.finish(tx, worker, ends)
         parts.publisher.publish(tx.staged)
         parts.metrics.overdue.inc(len(moved))
         _tell(ends, moved)
-    return len(found) == BATCH
+    return len(overdue) == BATCH
 
 
 def _end(overdue: OverdueAttempt) -> AttemptEnd:

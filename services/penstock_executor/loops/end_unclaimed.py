@@ -22,9 +22,9 @@ async def turn(parts: Parts, session: Session) -> bool:
     longest = parts.settings.schedule_to_start
     if longest is None:
         return False
-    after = session.cache.get(("end_unclaimed", "after"), START)
+    position = session.cache.get(("end_unclaimed", "after"), START)
     async with session.transaction() as tx:
-        following = await unclaimed.end_unclaimed(tx, longest, after, BATCH)
+        following = await unclaimed.end_unclaimed(tx, longest, position, BATCH)
     parts.publisher.publish(tx.staged)
     session.cache["end_unclaimed", "after"] = following or START
     return following is not None

@@ -34,18 +34,18 @@ HELD = 0.1
 
 
 async def turn(parts: Parts, session: Session) -> bool | float:
-    seen = await statements.look(session)
-    if seen.waiting:
+    outlook = await statements.look(session)
+    if outlook.waiting:
         await start_waiting(parts, session)
-    more = bool(seen.open) and await settle(parts, session)
-    seconds = seen.seconds
+    has_more = bool(outlook.open) and await settle(parts, session)
+    seconds = outlook.seconds
     if seconds is not None and seconds <= 0:
         return await fire(parts, session) or HELD
-    if more:
+    if has_more:
         return True
     # A little later than due, and not all replicas at once: the first one leaves nothing to the others.
     due = RECHECK if seconds is None else seconds + random.uniform(0.001, 0.02)
-    return min(due, WAITING if seen.waiting else RECHECK * random.uniform(0.8, 1.2))
+    return min(due, WAITING if outlook.waiting else RECHECK * random.uniform(0.8, 1.2))
 
 
 async def fire(parts: Parts, session: Session, ref: str | None = None) -> bool:
@@ -63,8 +63,8 @@ async def fire(parts: Parts, session: Session, ref: str | None = None) -> bool:
             return True
         async with session.transaction() as tx:
             refs = [row.ref for row in await statements.lock_due(tx, BATCH)]
-        for one in refs:
-            await fire(parts, session, one)
+        for due_ref in refs:
+            await fire(parts, session, due_ref)
         return bool(refs)
     parts.publisher.publish(tx.staged)
     tally(parts).add(fired)
@@ -94,10 +94,10 @@ async def settle(parts: Parts, session: Session) -> bool:
     if recovered:
         tally(parts).recoveries += recovered
         log.warning("fire_schedules.recovered", fires=recovered)
-    more = settled == 2 * BATCH
-    pause = 0.0 if more else SETTLE * random.uniform(0.8, 1.2)
+    has_more = settled == 2 * BATCH
+    pause = 0.0 if has_more else SETTLE * random.uniform(0.8, 1.2)
     session.cache["schedules.settle"] = time.monotonic() + pause
-    return more
+    return has_more
 
 
 LOOP = Loop("fire_schedules", lambda settings: 1.0, turn)

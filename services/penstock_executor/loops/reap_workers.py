@@ -22,20 +22,20 @@ GRACE = 3.0
 async def turn(parts: Parts, session: Session) -> bool:
     settings = parts.settings
     async with session.transaction() as tx:
-        lost = await processes.reap(tx, settings.lost_after, settings.silence, GRACE)
-    if lost is None:
+        process = await processes.reap(tx, settings.lost_after, settings.silence, GRACE)
+    if process is None:
         return False
     parts.publisher.publish(tx.staged)
     log.warning(
         "reap_workers.process_lost",
-        process_id=str(lost.id),
-        name=lost.name,
-        reason=lost.reason,
-        age_seconds=lost.age.total_seconds(),
-        recovered=lost.recovered,
+        process_id=str(process.id),
+        name=process.name,
+        reason=process.reason,
+        age_seconds=process.age.total_seconds(),
+        recovered=process.recovered,
     )
     parts.metrics.processes_lost.inc()
-    parts.metrics.recovered.inc(lost.recovered)
+    parts.metrics.recovered.inc(process.recovered)
     await relay(parts.transport, session, min(GRACE, settings.relay_age), holder=parts.process)
     await processes.forget_dead(session)
     return True

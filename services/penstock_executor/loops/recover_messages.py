@@ -31,10 +31,10 @@ async def turn(parts: Parts, session: Session) -> bool:
         await _restage_noted(parts, session, EVENT_CREATED, lost_messages.restage_events)
     if await lost_messages.any_untold_end(session):
         await _restage_noted(parts, session, EXECUTION_COMPLETED, lost_messages.restage_ends)
-    after = session.cache.get(("recover_messages", "after"), START)
-    if after == START and not await lost_messages.any_open_execution(session):
+    position = session.cache.get(("recover_messages", "after"), START)
+    if position == START and not await lost_messages.any_open_execution(session):
         return False
-    following = await _restage_open(parts, session, after)
+    following = await _restage_open(parts, session, position)
     session.cache["recover_messages", "after"] = following or START
     return following is not None
 
@@ -49,7 +49,7 @@ async def _restage_noted(parts: Parts, session: Session, queue: str, restage: Re
     _tell(parts, tx, queue)
 
 
-async def _restage_open(parts: Parts, session: Session, after: UUID) -> UUID | None:
+async def _restage_open(parts: Parts, session: Session, position: UUID) -> UUID | None:
     """Go over the next open executions, and the workflows among them. Returns the id to go on after; None at the end."""
     queues = [EXECUTION_REQUESTED, *await lost_messages.queues_of_work(session)]
     empty = [queue for queue in queues if await parts.transport.depth(queue) == 0]
@@ -57,8 +57,8 @@ async def _restage_open(parts: Parts, session: Session, after: UUID) -> UUID | N
     age = parts.settings.restage_age
     async with session.transaction() as tx:
         if none_started:
-            await lost_messages.restage_workflows(tx, age, after, BATCH)
-        following = await lost_messages.restage_executions(tx, age, after, BATCH, empty)
+            await lost_messages.restage_workflows(tx, age, position, BATCH)
+        following = await lost_messages.restage_executions(tx, age, position, BATCH, empty)
     parts.publisher.publish(tx.staged)
     _tell(parts, tx)
     return following

@@ -37,10 +37,10 @@ async def turn(parts: Parts, session: Session) -> bool | float:
     seconds = outlook.seconds
     if seconds is not None and seconds <= 0:
         return await begin(parts, session) or HELD
-    most = UNDER_WAY if outlook.running else RECHECK
+    longest = UNDER_WAY if outlook.running else RECHECK
     # A little later than due, and not all replicas at once: the first one leaves nothing to the others.
-    due = most if seconds is None else seconds + random.uniform(0.001, 0.02)
-    return min(due, most * random.uniform(0.8, 1.2))
+    due = longest if seconds is None else seconds + random.uniform(0.001, 0.02)
+    return min(due, longest * random.uniform(0.8, 1.2))
 
 
 async def begin(parts: Parts, session: Session) -> bool:
@@ -63,18 +63,18 @@ async def settle(parts: Parts, session: Session) -> bool:
             call = await polls.ended(tx)
             if call is None:
                 return False
-            found = await poll_results.settle(tx, call)
+            result = await poll_results.settle(tx, call)
     except Exception as error:
         if call is None or is_transient(error):
             raise
         log.exception("run_polls.refused", trigger=call.trigger)
         async with session.transaction() as tx:
-            said = f"{type(error).__name__}: {error}"[:1000]
-            await polls.settle(tx, call.trigger, call.execution_id, None, 0, said)
+            error_text = f"{type(error).__name__}: {error}"[:1000]
+            await polls.settle(tx, call.trigger, call.execution_id, None, 0, error_text)
         return True
     parts.publisher.publish(tx.staged)
-    if found.error:
-        log.warning("run_polls.failed", trigger=call.trigger, reason=found.error)
+    if result.error:
+        log.warning("run_polls.failed", trigger=call.trigger, reason=result.error)
     return True
 
 

@@ -19,10 +19,10 @@ async def turn(parts: Parts, session: Session) -> bool | float:
     if not tracing.is_on():
         return OFF
     async with session.transaction() as tx:
-        ended = await untraced.take(tx, BATCH)
-        spans = await spans_of(tx, ended) if ended else []
+        executions = await untraced.take(tx, BATCH)
+        spans = await spans_of(tx, executions) if executions else []
     tracing.send(*spans)
-    return True if len(ended) == BATCH else PAUSE
+    return True if len(executions) == BATCH else PAUSE
 
 
 LOOP = Loop("send_spans", lambda settings: PAUSE, turn)

@@ -71,15 +71,15 @@ class AttemptAccess:
             self._conceal(record)
         writes = [self._write(record) for record in records]
         unwritten = await self._recorder.record(writes)
-        kept: dict[Key, Record] = {}
-        for one in unwritten:
-            if one.lost:
+        stored: dict[Key, Record] = {}
+        for earlier in unwritten:
+            if earlier.lost:
                 raise self._lost()
-            kept[records[one.nth - 1].key] = _kept(one)
+            stored[records[earlier.nth - 1].key] = _kept(earlier)
         if self._traced is not None:
             for write in writes:
                 self._traced.step(write)
-        return kept
+        return stored
 
     async def start(self, children: Sequence[ChildStart]) -> Mapping[Key, Child]:
         event, started = self._event, {}
@@ -152,17 +152,17 @@ class AttemptAccess:
         )
 
 
-def _kept(one: Unwritten) -> Record:
+def _kept(write: Unwritten) -> Record:
     """Return a write as the record that an earlier writer has stored."""
     return Record(
-        Key(one.name, one.ordinal),
-        one.place,
-        one.kind or GIVEN,
-        one.status or COMPLETED,
-        one.result,
-        one.error,
-        one.tries or 1,
-        at=one.at,
+        Key(write.name, write.ordinal),
+        write.place,
+        write.kind or GIVEN,
+        write.status or COMPLETED,
+        write.result,
+        write.error,
+        write.tries or 1,
+        at=write.at,
     )
 
 

@@ -89,33 +89,33 @@ async def start_children(
         refs = sorted({order.target for order in ours})
         targets = await known_targets(tx, refs) if refs else {}
         too_deep = {id for id, depth in owned.items() if depth >= max_depth}
-        made, refused = await _made(tx, ours, targets, too_deep, max_depth)
-        if made and not await children.start(tx, list(made.values()), remembered(targets)):
+        new_children, refused = await _made(tx, ours, targets, too_deep, max_depth)
+        if new_children and not await children.start(tx, list(new_children.values()), remembered(targets)):
             targets = await current_targets(tx, refs)
-            made, refused = await _made(tx, ours, targets, too_deep, max_depth)
-            await children.start(tx, list(made.values()), {})
-        writes = [order.recorded() for order in ours if id(order) in made]
+            new_children, refused = await _made(tx, ours, targets, too_deep, max_depth)
+            await children.start(tx, list(new_children.values()), {})
+        writes = [order.recorded() for order in ours if id(order) in new_children]
         if writes:
             await steps.record(tx, worker, writes)
-        there = {
+        existing = {
             (child.parent, child.name, child.ordinal): child
             for child in await steps.children(tx, sorted(owned))
         }
-    return [_answer(order, owned, refused, there) for order in orders], tx.staged
+    return [_answer(order, owned, refused, existing) for order in orders], tx.staged
 
 
 def _answer(
     order: ChildOrder,
     owned: Mapping[UUID, int],
     refused: Mapping[int, PenstockError],
-    there: Mapping[Any, Any],
+    existing: Mapping[Any, Any],
 ) -> Answer:
     if order.execution_id not in owned:
         return None
     if id(order) in refused:
         return refused[id(order)]
     key = order.start.record.key
-    stored = there[order.execution_id, key.name, key.ordinal]
+    stored = existing[order.execution_id, key.name, key.ordinal]
     return Child(
         UUID(int=stored.id.int), stored.status, stored.ended, stored.result, stored.error, stored.finished_at
     )
@@ -131,7 +131,7 @@ async def _made(
     """The executions to create, and the errors of those that cannot be, by the identity of their orders."""
     schemas = await catalog.parameter_schemas(tx, [target.definition for target in targets.values()])
     places = await namespaces.places(tx, {order.namespace for order in orders if order.target in targets})
-    made: dict[int, NewChild] = {}
+    new_children: dict[int, NewChild] = {}
     refused: dict[int, PenstockError] = {}
     for order in orders:
         try:
@@ -143,7 +143,7 @@ async def _made(
             refused[id(order)] = error
             continue
         key, origin = order.start.record.key, orjson.dumps({"function": str(order.execution_id)}).decode()
-        made[id(order)] = NewChild(
+        new_children[id(order)] = NewChild(
             new_id(),
             places[order.namespace],
             target.definition,
@@ -155,7 +155,7 @@ async def _made(
             key.name,
             key.ordinal,
         )
-    return made, refused
+    return new_children, refused
 
 
 def _too_deep(order: ChildOrder, max_depth: int) -> InvalidInput:
@@ -176,15 +176,15 @@ def _target(order: ChildOrder, targets: Mapping[str, Target]) -> Target:
 
 
 def _parameters(order: ChildOrder, target: Target, schemas: Mapping[int, Schema]) -> str:
-    given = order.start.parameters
+    params = order.start.parameters
     if order.start.record.kind == WAIT_FOR:
-        bound = bind_filter(given["filter"], given["names"])
-        return orjson.dumps({"trigger": given["trigger"], "timeout": given["timeout"], **bound}).decode()
+        bound = bind_filter(params["filter"], params["names"])
+        return orjson.dumps({"trigger": params["trigger"], "timeout": params["timeout"], **bound}).decode()
     if target.kind == "wait":
-        default = given["default"]
+        default = params["default"]
         if default is not None:
-            Schema(given["schema"]).check(default, what="the default answer")
-        return orjson.dumps(given).decode()
-    if not isinstance(given, Mapping):
-        raise InvalidInput(f"parameters are a mapping, not {type(given).__name__}")
-    return checked_parameters(schemas[target.definition], given).decode()
+            Schema(params["schema"]).check(default, what="the default answer")
+        return orjson.dumps(params).decode()
+    if not isinstance(params, Mapping):
+        raise InvalidInput(f"parameters are a mapping, not {type(params).__name__}")
+    return checked_parameters(schemas[target.definition], params).decode()

@@ -23,12 +23,12 @@ async def ensure_item_workflow(session: Session, action: str) -> None:
     ref = item_workflow_ref(action)
     if ("items", ref) in session.cache:
         return
-    found = await catalog.current(session, ["action", "workflow"], [action])
-    if not found:
+    rows = await catalog.current(session, ["action", "workflow"], [action])
+    if not rows:
         return
-    parameters = orjson.loads(found[0].body).get("parameters") or {}
-    made = _workflow(ref, action, found[0].kind, secret=has_secrets(parameters))
-    await apply(session, [made.document()])
+    parameters = orjson.loads(rows[0].body).get("parameters") or {}
+    workflow = _workflow(ref, action, rows[0].kind, secret=has_secrets(parameters))
+    await apply(session, [workflow.document()])
     session.cache["items", ref] = True
 
 

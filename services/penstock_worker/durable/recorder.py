@@ -92,20 +92,20 @@ class Recorder:
         rows: dict[tuple[UUID, int, str, int], StepWrite] = {}
         for write in (w for group in groups for w in group):
             key = (write.execution_id, write.attempt, write.name, write.ordinal)
-            before = rows.get(key)
-            marks = write.status == TOLD and before is not None
-            rows[key] = replace(before, told=write.told) if marks and before is not None else write
+            previous = rows.get(key)
+            marks = write.status == TOLD and previous is not None
+            rows[key] = replace(previous, told=write.told) if marks and previous is not None else write
         writes = sorted(rows.values(), key=lambda w: (w.execution_id, w.name, w.ordinal))
         unwritten = {
-            (w.execution_id, w.attempt, w.name, w.ordinal): one
-            for one in await retried(lambda: steps.record(self._writing, self._worker, writes))
-            for w in (writes[one.nth - 1],)
+            (w.execution_id, w.attempt, w.name, w.ordinal): row
+            for row in await retried(lambda: steps.record(self._writing, self._worker, writes))
+            for w in (writes[row.nth - 1],)
         }
         return [
             [
-                replace(one, nth=nth)
+                replace(row, nth=nth)
                 for nth, w in enumerate(group, 1)
-                if (one := unwritten.get((w.execution_id, w.attempt, w.name, w.ordinal)))
+                if (row := unwritten.get((w.execution_id, w.attempt, w.name, w.ordinal)))
             ]
             for group in groups
         ]
@@ -121,29 +121,29 @@ class Recorder:
         keys = [(order.execution, *key) for order in orders for key in order.signals]
         sent = await steps.sent(self._reading, keys) if keys else []
         ids = [id for order in orders for id in order.children]
-        ended = {c.id: c for c in await steps.ended_children(self._reading, ids)} if ids else {}
+        finished = {c.id: c for c in await steps.ended_children(self._reading, ids)} if ids else {}
         return [
             (
                 [record_of(step) for step in sent if step.execution_id == order.execution],
-                {id: child_of(ended[id]) for id in order.children if id in ended},
+                {id: child_of(finished[id]) for id in order.children if id in finished},
             )
             for order in orders
         ]
 
     async def _histories(self, ids: Sequence[UUID]) -> list[History]:
-        found = {
+        histories = {
             head.id: History(head.now, ends_as=head.ends_as, failure=_failure(head.failure))
             for head in await steps.heads(self._reading, ids)
         }
         for step in await steps.read(self._reading, ids):
             if step.kind != STATE:
-                found[step.execution_id].records[Key(step.name, step.ordinal)] = record_of(step)
+                histories[step.execution_id].records[Key(step.name, step.ordinal)] = record_of(step)
         parents = [
-            id for id, history in found.items() if any(_has_child(r) for r in history.records.values())
+            id for id, history in histories.items() if any(_has_child(r) for r in history.records.values())
         ]
         for child in await steps.children(self._reading, parents) if parents else ():
-            found[child.parent].children[Key(child.name, child.ordinal)] = child_of(child)
-        return [found[id] for id in ids]
+            histories[child.parent].children[Key(child.name, child.ordinal)] = child_of(child)
+        return [histories[id] for id in ids]
 
     async def _start(self, orders: Sequence[ChildOrder]) -> Sequence[Answer]:
         for ref in sorted({order.start.target for order in orders if order.start.record.kind == MAP}):
@@ -156,8 +156,10 @@ class Recorder:
 def _failure(text: str | None) -> Failure | None:
     if text is None:
         return None
-    told = orjson.loads(text)
-    return Failure(tuple(Key(*step) for step in told["steps"] or ()), told["told"] or 0, told["attempt"])
+    failure = orjson.loads(text)
+    return Failure(
+        tuple(Key(*step) for step in failure["steps"] or ()), failure["told"] or 0, failure["attempt"]
+    )
 
 
 def _has_child(record: Record) -> bool:

@@ -64,7 +64,7 @@ class DurableRuns:
             conceal=lambda record: conceal_step(
                 record, (*owned.secrets, *self._own), (*owned.of_store, *self._own)
             ),
-            passed_on=lambda given: passed_on(given, owned.store_names, owned.of_store),
+            passed_on=lambda value: passed_on(value, owned.store_names, owned.of_store),
             free=lambda: self._slots.free > 0,
             asked_to_end=lambda: self._is_cancelled(owned),
             ends=lambda: self._note_end(owned),

@@ -65,36 +65,36 @@ async def executors(
 def build(concurrency: int, configured: Mapping[str, Mapping[str, Any] | None]) -> dict[str, TaskExecutor]:
     """Make the task executors, not opened yet."""
     classes: dict[str, str | Callable[..., TaskExecutor]] = dict(EXECUTORS)
-    wanted: dict[str, Mapping[str, Any] | None] = {name: {} for name in classes if name not in ON_REQUEST}
+    defaults: dict[str, Mapping[str, Any] | None] = {name: {} for name in classes if name not in ON_REQUEST}
     for name, registered in REGISTERED.items():
         if name in classes:
             raise ConfigurationError(
                 f"the task executor {name!r} is ours", hint="Register it by another name."
             )
-        classes[name], wanted[name] = registered.make, registered.options
+        classes[name], defaults[name] = registered.make, registered.options
     built: dict[str, TaskExecutor] = {}
-    for name, options in {**wanted, **configured}.items():
+    for name, options in {**defaults, **configured}.items():
         if options is None:
             continue
-        given = {"capacity": concurrency, **(wanted.get(name) or {}), **options}
-        make = given.pop("class", classes.get(name))
+        own_options = {"capacity": concurrency, **(defaults.get(name) or {}), **options}
+        make = own_options.pop("class", classes.get(name))
         if make is None:
             raise ConfigurationError(
                 f"there is no task executor {name!r}",
                 hint=f"Known: {', '.join(classes)}. One of your own needs its class, as module:Class, or registers itself.",
             )
-        built[name] = _made(name, _loaded(name, make) if isinstance(make, str) else make, given)
+        built[name] = _made(name, _loaded(name, make) if isinstance(make, str) else make, own_options)
     return built
 
 
 def chosen(
-    found: Mapping[str, TaskExecutor], action: RunnableAction, of_route: str | None = None
+    executors: Mapping[str, TaskExecutor], action: RunnableAction, of_route: str | None = None
 ) -> TaskExecutor:
     """The executor that runs `action`, which came by a route of which some executor is said. Raises NoExecutor if this worker
     has none of that name."""
     name = executor_name(action, of_route)
     try:
-        return found[name]
+        return executors[name]
     except KeyError:
         raise NoExecutor(
             f"{action.ref} asks for the task executor {name!r}, which this worker does not have",
@@ -105,13 +105,13 @@ def chosen(
 def _loaded(name: str, where: str) -> Callable[..., TaskExecutor]:
     module, _, attribute = where.partition(":")
     try:
-        found: Callable[..., TaskExecutor] = getattr(importlib.import_module(module), attribute)
+        factory: Callable[..., TaskExecutor] = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigurationError(
             f"the task executor {name!r} cannot be loaded from {where!r}: {error}",
             hint="Name its class as module:Class, in a module that this worker can import.",
         ) from error
-    return found
+    return factory
 
 
 def _made(name: str, make: Callable[..., TaskExecutor], options: Mapping[str, Any]) -> TaskExecutor:

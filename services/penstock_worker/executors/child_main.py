@@ -101,11 +101,11 @@ def _perform(job: frames.Job, log: RunLog) -> Outcome:
 def _find(job: frames.Job) -> Callable[..., Any]:
     if job.main is not None:
         multiprocessing.spawn.prepare(dict(job.main))  # does it once
-    found: Any = importlib.import_module(job.module)
+    target: Any = importlib.import_module(job.module)
     for part in job.qualname.split("."):
-        found = getattr(found, part)
+        target = getattr(target, part)
     # Where a decorator has put an action in the place of its function, the action knows the function.
-    function: Callable[..., Any] = getattr(found, "function", found)
+    function: Callable[..., Any] = getattr(target, "function", target)
     return function
 
 

@@ -53,7 +53,7 @@ class Child:
         )
 
     @classmethod
-    async def start(cls, more: Mapping[str, str] | None = None) -> Child:
+    async def start(cls, environment: Mapping[str, str] | None = None) -> Child:
         """Start a child with these additions to its environment. Raises OSError if there can be no more processes.
         The child is ready for a job at once: it reads it when it has started."""
         ours, theirs = socket.socketpair()
@@ -63,7 +63,7 @@ class Child:
                 group = ProcessGroup(
                     [sys.executable, "-c", _BOOT, *arguments],
                     stdin=subprocess.DEVNULL,
-                    env={**without_secrets(os.environ), **(more or {})},
+                    env={**without_secrets(os.environ), **(environment or {})},
                     pass_fds=[theirs.fileno()],
                 )
             except OSError:

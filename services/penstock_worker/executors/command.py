@@ -56,8 +56,8 @@ async def _run(run: Run) -> Outcome:
         with _input(params) as stdin:
             group = ProcessGroup(_resolved(options, env), stdin=stdin, env=env, cwd=options.cwd)
     except (OSError, ValueError) as error:  # ValueError: a NUL in an argument
-        said = f"{options.command[0]} cannot be started on this worker: {error}"
-        return Outcome.failed(TaskError("CommandNotStarted", said))
+        message = f"{options.command[0]} cannot be started on this worker: {error}"
+        return Outcome.failed(TaskError("CommandNotStarted", message))
     out, err = group.take_output()
     tail, said_text = Tail(run.result_limit), Text(lambda text: run.log.write("stderr", text))
     readers = PipeReader(out, tail), PipeReader(err, said_text)
@@ -77,18 +77,18 @@ async def _run(run: Run) -> Outcome:
     return _outcome(run, options, status, tail, said_text.last)
 
 
-def _outcome(run: Run, options: CommandOptions, status: int, tail: Tail, said: str) -> Outcome:
+def _outcome(run: Run, options: CommandOptions, status: int, tail: Tail, stderr: str) -> Outcome:
     output = tail.read()
     if status != 0:
-        outcome, rest = program_result.failure(status, said), output
+        outcome, remainder = program_result.failure(status, stderr), output
     elif options.output == "none":
-        outcome, rest = Outcome.returned(None), output
+        outcome, remainder = Outcome.returned(None), output
     elif options.output == "text":
-        outcome, rest = Outcome.returned(output.decode("utf-8", "replace"), run.result_limit), b""
+        outcome, remainder = Outcome.returned(output.decode("utf-8", "replace"), run.result_limit), b""
     else:
-        outcome, rest = program_result.success(output, run.result_limit, cut=tail.cut)
-    if rest:
-        run.log.write("stdout", rest.decode("utf-8", "replace"))
+        outcome, remainder = program_result.success(output, run.result_limit, cut=tail.cut)
+    if remainder:
+        run.log.write("stdout", remainder.decode("utf-8", "replace"))
     return outcome
 
 

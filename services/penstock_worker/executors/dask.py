@@ -111,13 +111,13 @@ class DaskExecutor:
 
         for attempt in range(max(1, run.event.attempt - EARLIER), run.event.attempt):
             key = _key(run, attempt)
-            begun, stop = dask_task.started(key, self._client), dask_task.stop(key, self._client)
-            if await begun.is_set():
+            started_event, stop = dask_task.started(key, self._client), dask_task.stop(key, self._client)
+            if await started_event.is_set():
                 await stop.set()
                 deadline = time.monotonic() + run.grace + END_MARGIN
-                while await begun.is_set() and time.monotonic() < deadline:
+                while await started_event.is_set() and time.monotonic() < deadline:
                     await asyncio.sleep(0.2)
-                await begun.clear()
+                await started_event.clear()
                 await stop.clear()
 
 
@@ -195,8 +195,8 @@ class _Task:
         if not self.begun:
             self.begun = await self._started.is_set()
             return False
-        found = await self._client.scheduler.get_task_status(keys=[self._key])
-        return found.get(self._key) not in AT_WORK
+        statuses = await self._client.scheduler.get_task_status(keys=[self._key])
+        return statuses.get(self._key) not in AT_WORK
 
 
 def _key(run: Run, attempt: int) -> str:

@@ -29,18 +29,18 @@ def stop(key: str, client: Client | None = None) -> Event:
 
 async def run_once(job: SealedJob, key: str) -> Answer | str:
     worker, client = get_worker(), get_client()
-    begun, ending = started(key, client), stop(key, client)
-    if await begun.is_set():
+    started_event, ending = started(key, client), stop(key, client)
+    if await started_event.is_set():
         return LOST
-    await begun.set()
+    await started_event.set()
     if await ending.is_set():  # after the line above, as the stopper sets the one and then looks at the other
-        await begun.clear()
+        await started_event.clear()
         return LOST
-    told = _Told(worker, ending, key)
-    answer = await perform(job, told.to_stop(), {"DASK_SCHEDULER_ADDRESS": worker.scheduler.address})
-    if told.so:
+    stop_request = _Told(worker, ending, key)
+    answer = await perform(job, stop_request.to_stop(), {"DASK_SCHEDULER_ADDRESS": worker.scheduler.address})
+    if stop_request.so:
         await (
-            begun.clear()
+            started_event.clear()
         )  # a process that waits for the end waits for this; the worker that gave the attempt may be gone
     return answer
 
@@ -53,13 +53,13 @@ class _Told:
     async def to_stop(self) -> None:
         """Wait until the attempt has to stop: the event is set, or its result is not needed any more. That is so when it was
         cancelled, or the worker of Penstock is gone."""
-        said = asyncio.ensure_future(self._ending.wait())
+        stop_wait = asyncio.ensure_future(self._ending.wait())
         try:
-            while not said.done() and self._wanted():
-                await asyncio.wait((said,), timeout=LOOK)
+            while not stop_wait.done() and self._wanted():
+                await asyncio.wait((stop_wait,), timeout=LOOK)
             self.so = True
         finally:
-            said.cancel()
+            stop_wait.cancel()
 
     def _wanted(self) -> bool:
         task = self._worker.state.tasks.get(self._key)

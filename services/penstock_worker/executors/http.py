@@ -109,8 +109,8 @@ class HttpExecutor:
                 run.log("log", f"POST {url.copy_with(query=None)}: {response.status}")
                 answer = httpx.Headers(response.headers)
                 if response.status not in REDIRECTS:
-                    said, whole = await http_answers.read(response, answer, run.result_limit)
-                    return http_answers.outcome(run, response.status, answer, said, whole)
+                    content, whole = await http_answers.read(response, answer, run.result_limit)
+                    return http_answers.outcome(run, response.status, answer, content, whole)
             onward = _onward(url, answer)
             if (onward.scheme, onward.host, onward.port) != (url.scheme, url.host, url.port):
                 headers = {name: value for name, value in headers.items() if name not in options.headers}

@@ -57,8 +57,8 @@ class KubernetesExecutor:
 
     async def open(self) -> None:
         """Raises ConfigurationError if there is no cluster."""
-        found = kubernetes_cluster.find(*self._where)
-        self._api, self._namespace = KubeApi(found, self._patience), found.namespace
+        cluster = kubernetes_cluster.find(*self._where)
+        self._api, self._namespace = KubeApi(cluster, self._patience), cluster.namespace
 
     async def execute(self, run: Run) -> Outcome:
         return await self._tally.counted(self._run, run)
@@ -110,8 +110,8 @@ class _Attempt:
         """Raises Conflict if a job that is not ours has its name."""
         if await self._api.create_job(self._namespace, manifest):
             return
-        found = await self._api.job(self._namespace, self._name)
-        labels = found["metadata"].get("labels", {}) if found is not None else {}
+        job = await self._api.job(self._namespace, self._name)
+        labels = job["metadata"].get("labels", {}) if job is not None else {}
         if any(labels.get(key) != value for key, value in manifest["metadata"]["labels"].items()):
             raise Conflict(f"there is a job {self._name} that is not Penstock's", hint="Delete it.")
 
@@ -119,10 +119,10 @@ class _Attempt:
         """Watch the job until it ends; give up on one that does not start."""
         deadline, started, wait = time.monotonic() + self._options.start_timeout, False, 0.2
         while True:
-            found = await self._api.job(self._namespace, self._name)
-            if found is None:
+            job = await self._api.job(self._namespace, self._name)
+            if job is None:
                 return _failed("JobVanished", f"the job {self._name} was deleted while it ran")
-            verdict = kubernetes_job.ended(found)
+            verdict = kubernetes_job.ended(job)
             if verdict is not None:
                 return await self._outcome(*verdict)
             if not started:
@@ -166,9 +166,9 @@ class _Attempt:
     async def _outcome(self, succeeded: bool, reason: str, message: str) -> Outcome:
         pods = await self._api.pods(self._namespace, self._name)
         tail = Tail(self._run.result_limit)
-        said = Text(lambda text: self._run.log.write("log", text))
+        log_text = Text(lambda text: self._run.log.write("log", text))
         if pods:
-            await self._read_log(pods[-1]["metadata"]["name"], tail, said)
+            await self._read_log(pods[-1]["metadata"]["name"], tail, log_text)
         if reason == "DeadlineExceeded" and self._run.timeout is not None:
             return Outcome.timed_out(self._run.timeout)
         final = (kubernetes_job.container_state(pods[-1]) if pods else {}).get("terminated", {})
@@ -176,22 +176,22 @@ class _Attempt:
             written = str(final.get("message") or "").encode()
             return self._result(written) if written else self._result(tail.read(), cut=tail.cut)
         if final.get("reason") == "OOMKilled":
-            return _failed("OutOfMemory", "the container went over its memory limit", said.last)
+            return _failed("OutOfMemory", "the container went over its memory limit", log_text.last)
         if final.get("exitCode"):
             return program_result.failure(
-                int(final["exitCode"]), said.last or str(final.get("message") or "")
+                int(final["exitCode"]), log_text.last or str(final.get("message") or "")
             )
-        return _failed("JobFailed", f"{reason}: {message}", said.last)
+        return _failed("JobFailed", f"{reason}: {message}", log_text.last)
 
     def _result(self, output: bytes, *, cut: bool = False) -> Outcome:
         if self._options.output == "none":
             return Outcome.returned(None)
         return program_result.success(output, self._run.result_limit, cut=cut)[0]
 
-    async def _read_log(self, pod: str, tail: Tail, said: Text) -> None:
+    async def _read_log(self, pod: str, tail: Tail, log_text: Text) -> None:
         def take(piece: bytes) -> None:
             tail(piece)
-            said(piece)
+            log_text(piece)
 
         try:
             await self._api.read_log(self._namespace, pod, take)
@@ -201,5 +201,5 @@ class _Attempt:
             self._run.log("penstock", f"the log of the pod could not be read: {error}")
 
 
-def _failed(kind: str, message: str, said: str = "") -> Outcome:
-    return Outcome.failed(TaskError(kind, message, said))
+def _failed(kind: str, message: str, detail: str = "") -> Outcome:
+    return Outcome.failed(TaskError(kind, message, detail))

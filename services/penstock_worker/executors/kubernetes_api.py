@@ -54,14 +54,14 @@ class KubeApi:
         await self._call("DELETE", path, params={"propagationPolicy": "Foreground"}, quiet=404)
 
     async def jobs(self, namespace: str, labels: str) -> list[dict[str, Any]]:
-        found = await self._call("GET", _jobs(namespace), params={"labelSelector": labels})
-        return list((found or {}).get("items") or ())
+        answer = await self._call("GET", _jobs(namespace), params={"labelSelector": labels})
+        return list((answer or {}).get("items") or ())
 
     async def pods(self, namespace: str, job: str) -> list[dict[str, Any]]:
         """The pods of a job, oldest first."""
         path = f"/api/v1/namespaces/{namespace}/pods"
-        found = await self._call("GET", path, params={"labelSelector": f"job-name={job}"})
-        items = list((found or {}).get("items") or ())
+        answer = await self._call("GET", path, params={"labelSelector": f"job-name={job}"})
+        items = list((answer or {}).get("items") or ())
         return sorted(items, key=lambda pod: str(pod["metadata"].get("creationTimestamp")))
 
     async def read_log(self, namespace: str, pod: str, take: Callable[[bytes], None]) -> None:
@@ -131,8 +131,8 @@ def _jobs(namespace: str) -> str:
 
 def _refused(method: str, path: str, response: httpx.Response) -> KubernetesRefused:
     try:
-        said = orjson.loads(response.content)["message"]
+        detail = orjson.loads(response.content)["message"]
     except (orjson.JSONDecodeError, KeyError, TypeError):
-        said = response.text[:500]
-    message = f"the Kubernetes API answers {response.status_code} to {method} {path}: {said}"
+        detail = response.text[:500]
+    message = f"the Kubernetes API answers {response.status_code} to {method} {path}: {detail}"
     return KubernetesRefused(message, response.status_code)

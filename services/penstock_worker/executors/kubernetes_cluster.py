@@ -54,9 +54,9 @@ def from_kubeconfig(path: str | Path, context: str | None = None) -> Cluster:
     path = Path(path).expanduser()
     try:
         config = yaml.safe_load(path.read_text())
-        chosen = _named(config, "contexts", context or config.get("current-context"))["context"]
-        cluster = _named(config, "clusters", chosen["cluster"])["cluster"]
-        user = _named(config, "users", chosen["user"])["user"] if chosen.get("user") else {}
+        context_entry = _named(config, "contexts", context or config.get("current-context"))["context"]
+        cluster = _named(config, "clusters", context_entry["cluster"])["cluster"]
+        user = _named(config, "users", context_entry["user"])["user"] if context_entry.get("user") else {}
         server = str(cluster["server"])
     except OSError as error:
         raise ConfigurationError(f"the kubeconfig {path} cannot be read: {error}") from None
@@ -70,7 +70,7 @@ def from_kubeconfig(path: str | Path, context: str | None = None) -> Cluster:
     token_file = user.get("tokenFile")
     return Cluster(
         server=server.rstrip("/"),
-        namespace=chosen.get("namespace", "default"),
+        namespace=context_entry.get("namespace", "default"),
         tls=_tls(path, cluster, user) if server.startswith("https:") else None,
         token=user.get("token"),
         token_file=None if token_file is None else _beside(path, token_file),
@@ -80,8 +80,8 @@ def from_kubeconfig(path: str | Path, context: str | None = None) -> Cluster:
 def find(kubeconfig: str | None, context: str | None = None) -> Cluster:
     """The cluster of `kubeconfig` if one is named, else the one around us, else that of $KUBECONFIG or
     ~/.kube/config. Raises ConfigurationError if there is none."""
-    if kubeconfig is None and (found := in_cluster()) is not None:
-        return found
+    if kubeconfig is None and (cluster := in_cluster()) is not None:
+        return cluster
     path = Path(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config").expanduser()
     if not path.exists():
         raise ConfigurationError(
@@ -104,7 +104,7 @@ def _tls(path: Path, cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl
         # OpenSSL takes these from files only; this one is gone again in a moment, and no other user may read it.
         with tempfile.NamedTemporaryFile("w") as file:
             pem = (_decoded(user, "client-certificate-data"), _decoded(user, "client-key-data"))
-            file.write("\n".join(each or "" for each in pem))
+            file.write("\n".join(part or "" for part in pem))
             file.flush()
             tls.load_cert_chain(file.name)
     elif "client-certificate" in user:
@@ -113,9 +113,9 @@ def _tls(path: Path, cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl
 
 
 def _named(config: Mapping[str, Any], kind: str, name: str | None) -> dict[str, Any]:
-    for each in config[kind]:
-        if each["name"] == name:
-            return dict(each)
+    for entry in config[kind]:
+        if entry["name"] == name:
+            return dict(entry)
     raise KeyError(f"{kind}: {name}")
 
 

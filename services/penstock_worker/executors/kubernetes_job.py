@@ -34,13 +34,13 @@ def manifest(run: Run, options: KubernetesOptions, params: Mapping[str, Any], ke
     """Return the Job. Kubernetes itself never retries it, as that is for the retry policy. It ends it when its time
     is up even if the worker is gone, and removes it `keep` seconds after its end. Raises InvalidInput if the
     parameters are too large for an environment variable."""
-    given = orjson.dumps(params)
-    if len(given) > PARAMS_LIMIT:
+    params_json = orjson.dumps(params)
+    if len(params_json) > PARAMS_LIMIT:
         raise InvalidInput(
-            f"the parameters have {len(given):,} bytes; a Kubernetes job takes at most {PARAMS_LIMIT:,}",
+            f"the parameters have {len(params_json):,} bytes; a Kubernetes job takes at most {PARAMS_LIMIT:,}",
             hint="Put them in an object store and pass a link.",
         )
-    env = {**options.env, **run_environment.of_run(run), "PENSTOCK_PARAMS": given.decode()}
+    env = {**options.env, **run_environment.of_run(run), "PENSTOCK_PARAMS": params_json.decode()}
     labels = {
         "app.kubernetes.io/managed-by": "penstock",
         EXECUTION_LABEL: str(run.event.execution_id),
@@ -61,7 +61,7 @@ def manifest(run: Run, options: KubernetesOptions, params: Mapping[str, Any], ke
         "containers": [_without_nothing(container)],
         "serviceAccountName": options.service_account,
         "nodeSelector": options.node_selector,
-        "imagePullSecrets": [{"name": each} for each in options.image_pull_secrets],
+        "imagePullSecrets": [{"name": secret} for secret in options.image_pull_secrets],
         "terminationGracePeriodSeconds": math.ceil(run.grace),
     }
     spec = {

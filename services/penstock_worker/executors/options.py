@@ -18,9 +18,9 @@ def options_of(run: Run, kind: type[Chosen]) -> Chosen:
     try:
         return kind.model_validate(dict(run.action.options))
     except ValidationError as error:
-        found = problems(error)
-        wrong = "; ".join(str(problem) for problem in found)
-        hint = next((problem.hint for problem in found if problem.hint), None)
+        faults = problems(error)
+        wrong = "; ".join(str(problem) for problem in faults)
+        hint = next((problem.hint for problem in faults if problem.hint), None)
         raise DefinitionError(f"the options of {run.action.ref} are wrong: {wrong}", hint=hint) from None
 
 

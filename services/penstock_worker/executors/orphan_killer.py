@@ -45,7 +45,7 @@ def main() -> None:
 def _left_by(parent: int) -> set[int]:
     """Wait for the end of the worker; the groups that it has not said to have ended."""
     alive: set[int] = set()
-    rest = b""
+    unfinished = b""
     while True:
         if not select.select([0], [], [], LOOK_EVERY)[0]:
             if os.getppid() != parent:  # only now: what a worker said before it died must be read first
@@ -54,13 +54,13 @@ def _left_by(parent: int) -> set[int]:
         piece = os.read(0, 65536)
         if not piece:
             return alive
-        *lines, rest = (rest + piece).split(b"\n")
+        *lines, unfinished = (unfinished + piece).split(b"\n")
         for line in lines:
             (alive.add if line[:1] == b"+" else alive.discard)(int(line[1:]))
 
 
 def _marked(mark: bytes) -> list[int]:
-    found = []
+    pids = []
     with contextlib.suppress(FileNotFoundError):  # a system without /proc
         for entry in os.listdir("/proc"):
             # Gone meanwhile, or a process of another user.
@@ -68,8 +68,8 @@ def _marked(mark: bytes) -> list[int]:
                 if entry.isdigit():
                     with open(f"/proc/{entry}/environ", "rb") as environ:
                         if mark in environ.read().split(b"\0"):
-                            found.append(int(entry))
-    return found
+                            pids.append(int(entry))
+    return pids
 
 
 if __name__ == "__main__":

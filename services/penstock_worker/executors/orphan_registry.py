@@ -71,7 +71,7 @@ class OrphanRegistry:
         )
         assert self._killer.stdin is not None
         with suppress(BrokenPipeError):
-            os.write(self._killer.stdin.fileno(), "".join(f"+{each}\n" for each in self._groups).encode())
+            os.write(self._killer.stdin.fileno(), "".join(f"+{group}\n" for group in self._groups).encode())
 
 
 REGISTRY = OrphanRegistry()

@@ -25,20 +25,20 @@ _CANDIDATES = 64
 """How many beginnings of a document are tried in an output that is not JSON as a whole."""
 
 
-def failure(status: int, said: str) -> Outcome:
+def failure(status: int, stderr: str) -> Outcome:
     """Return the outcome of a program that ended with `status` (minus N for signal N) and this text on stderr."""
-    lines = said.rstrip().splitlines()
+    lines = stderr.rstrip().splitlines()
     last = lines[-1].strip() if lines else ""
     if status < 0:
         try:
             name = signal.Signals(-status).name
         except ValueError:
             name = f"signal {-status}"
-        error = TaskError("Killed", f"killed by {name}" + (f": {last}" if last else ""), said)
+        error = TaskError("Killed", f"killed by {name}" + (f": {last}" if last else ""), stderr)
     else:
         retryable = True if status == TEMPORARY else False if status in PERMANENT else None
         message = f"exit status {status}" + (f": {last}" if last else "")
-        error = TaskError("ExitStatus", message, said, retryable)
+        error = TaskError("ExitStatus", message, stderr, retryable)
     return Outcome.failed(error)
 
 

@@ -108,11 +108,11 @@ class _Actor:
         if self._run.event.attempt == 1:
             return
         deadline = time.monotonic() + self._run.grace + END_MARGIN
-        asked = False
+        requested = False
         while (earlier := await asyncio.to_thread(_find, self._name)) is not None:
-            if not asked:
+            if not requested:
                 earlier.stop.remote()
-                asked = True
+                requested = True
             if time.monotonic() > deadline - END_MARGIN:
                 await asyncio.to_thread(_kill, earlier)
             if time.monotonic() > deadline:
@@ -164,13 +164,13 @@ def _made(name: str, options: RayOptions) -> Any:
 
     from penstock_worker.executors.ray_actor import RayAttempt
 
-    wanted = {"num_cpus": options.num_cpus, "num_gpus": options.num_gpus, "resources": options.resources}
+    resources = {"num_cpus": options.num_cpus, "num_gpus": options.num_gpus, "resources": options.resources}
     if options.memory is not None:
-        wanted["memory"] = options.memory
-    made = ray.remote(RayAttempt).options(
-        name=name, namespace=NAMESPACE, max_restarts=0, max_task_retries=0, **wanted
+        resources["memory"] = options.memory
+    actor_class = ray.remote(RayAttempt).options(
+        name=name, namespace=NAMESPACE, max_restarts=0, max_task_retries=0, **resources
     )
-    return made.remote()
+    return actor_class.remote()
 
 
 def _find(name: str) -> Any:

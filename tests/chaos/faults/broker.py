@@ -22,8 +22,8 @@ def _api(cluster: Cluster) -> Api | None:
 
 def _queues(api: Api) -> list[str]:
     """But for those that only their owner may touch."""
-    found = api.call("GET", f"queues/{PLACE}?columns=name,exclusive")
-    return sorted(queue["name"] for queue in found if not queue.get("exclusive"))
+    queues = api.call("GET", f"queues/{PLACE}?columns=name,exclusive")
+    return sorted(queue["name"] for queue in queues if not queue.get("exclusive"))
 
 
 def _purge(api: Api, queue: str) -> None:
@@ -74,17 +74,19 @@ async def delete_topology(cluster: Cluster, draw: random.Random) -> str:
 
     def delete() -> str:
         queues = _queues(api)
-        found: list[dict[str, Any]] = api.call("GET", f"bindings/{PLACE}")
-        bindings = [b for b in found if b["source"] and b["destination"] in queues]
+        listed: list[dict[str, Any]] = api.call("GET", f"bindings/{PLACE}")
+        bindings = [b for b in listed if b["source"] and b["destination"] in queues]
         if draw.random() < 0.5:
             queue = draw.choice(queues)
             api.call("DELETE", f"queues/{PLACE}/{quote(queue, safe='')}")
             return f"the queue {queue}"
-        one = draw.choice(sorted(bindings, key=lambda b: (b["source"], b["destination"], b["routing_key"])))
-        parts = (one["source"], "q", one["destination"], one["properties_key"])
+        binding = draw.choice(
+            sorted(bindings, key=lambda b: (b["source"], b["destination"], b["routing_key"]))
+        )
+        parts = (binding["source"], "q", binding["destination"], binding["properties_key"])
         source, kind, queue, key = (quote(part, safe="") for part in parts)
         api.call("DELETE", f"bindings/{PLACE}/e/{source}/{kind}/{queue}/{key}")
-        return f"the binding {one['source']} -> {one['destination']}"
+        return f"the binding {binding['source']} -> {binding['destination']}"
 
     return await asyncio.to_thread(delete)
 

@@ -37,13 +37,13 @@ def main() -> bool:
     parser.add_argument("--lasts", type=float, nargs=2, default=LASTS, metavar=("FROM", "TO"), help="seconds")
     hows = sorted(set(HOWS))
     parser.add_argument("--hows", nargs="+", choices=hows, default=HOWS, metavar="HOW", help=", ".join(hows))
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     logging.disable()
     folder = Path(tempfile.mkdtemp(prefix="penstock-partitions-"))
     log = folder / "services.log"
-    print(f"seed {given.seed}; log of the services, kept if a promise is broken: {log}")
-    run = asyncio.run(partitions(log, **vars(given), tell=partial(print, flush=True)))
+    print(f"seed {arguments.seed}; log of the services, kept if a promise is broken: {log}")
+    run = asyncio.run(partitions(log, **vars(arguments), tell=partial(print, flush=True)))
     print(f"\n{run.text}\n\n" + "\n".join(run.broken or ["Every promise was kept."]))
     if not run.broken:
         shutil.rmtree(folder)

@@ -21,8 +21,8 @@ class Parting:
 
 
 def partings() -> Iterator[Parting]:
-    for one, other in combinations(BROKERS, 2):
-        yield _of(link(one, other), link(one, other))
+    for broker, other in combinations(BROKERS, 2):
+        yield _of(link(broker, other), link(broker, other))
     for node in BROKERS:
         yield _of(link(node, "other nodes"), *(link(*p) for p in combinations(BROKERS, 2) if node in p))
     for party in PARTIES:
@@ -43,10 +43,10 @@ def _of(name: str, *links: str) -> Parting:
 
 
 async def _apart(it: Topology, links: Iterable[str], how: How, seconds: float) -> int:
-    there = it.ways.part(links, how)
+    connections = it.ways.part(links, how)
     await asyncio.sleep(seconds)
     it.ways.heal()
-    return there
+    return connections
 
 
 async def _pooler_from_primary(it: Topology, how: How, seconds: float) -> int:
@@ -56,7 +56,7 @@ async def _pooler_from_primary(it: Topology, how: How, seconds: float) -> int:
 async def _fail_over(it: Topology, how: How, seconds: float) -> int:
     """The standby takes over halfway, and PgBouncer is led to it. The old primary is ended before a client can reach
     it again, as an operator that promotes has to see to. It becomes the standby."""
-    there = it.ways.part([it.to_primary, link(PRIMARY, STANDBY)], how)
+    connections = it.ways.part([it.to_primary, link(PRIMARY, STANDBY)], how)
     await asyncio.sleep(seconds / 2)
     await asyncio.to_thread(it.postgres.promote)
     await asyncio.to_thread(it.lead_to_primary)
@@ -64,4 +64,4 @@ async def _fail_over(it: Topology, how: How, seconds: float) -> int:
     await asyncio.to_thread(it.postgres.kill_standby)
     it.ways.heal()
     await asyncio.to_thread(it.postgres.rejoin)
-    return there
+    return connections

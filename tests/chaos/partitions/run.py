@@ -60,22 +60,26 @@ async def partitions(
         await it.house.until("select 1 from process having count(*) = $1", len(it.machines), seconds=120)
         load = Load(it.house.client, max(0.0, rate - IN_LINES) / WHOLE)
         loading = asyncio.create_task(load.run())
-        chosen = [one for one in partings() if not only or any(words in one.name for words in only)]
-        parted = [done async for done in _one_after_the_other(it, chosen, seconds, lasts, hows, seed, tell)]
+        selected = [
+            parting for parting in partings() if not only or any(words in parting.name for words in only)
+        ]
+        happened = [
+            done async for done in _one_after_the_other(it, selected, seconds, lasts, hows, seed, tell)
+        ]
         load.stop()
         await loading
         await rest(it, PATIENCE)
-        ledger = await settle(it, load.intent, [_happened(one) for one in parted])
-        broken = [words for one in parted for words in one.broken] + it.fallen
-        found = ledger.faults_found
+        ledger = await settle(it, load.intent, [_happened(parting) for parting in happened])
+        broken = [words for parting in happened for words in parting.broken] + it.fallen
+        faults = ledger.faults_found
         if (
             not ledger.for_nothing
         ):  # what a worker claims as it comes back, before it hears that it was taken for dead
-            found.pop("unknown to their worker", None)
-        broken += [f"{name}: {count}" for name, count in found.items()]
-        told = report.lines(ledger, [], fallen=it.fallen, intent=load.intent)
-        text = "\n".join((f"seed {seed}", *table.lines(parted), "", *told))
-        return Run(ledger, parted, broken, text)
+            faults.pop("unknown to their worker", None)
+        broken += [f"{name}: {count}" for name, count in faults.items()]
+        report_lines = report.lines(ledger, [], fallen=it.fallen, intent=load.intent)
+        text = "\n".join((f"seed {seed}", *table.lines(happened), "", *report_lines))
+        return Run(ledger, happened, broken, text)
 
 
 async def _one_after_the_other(
@@ -96,10 +100,10 @@ async def _one_after_the_other(
                 return
             how, apart = draw.choice(hows), draw.uniform(*lasts)
             began = time.time()
-            there = await parting.act(it, how, apart)
-            parted = await watch(it, Parted(parting.name, how, there, began, time.time()))
-            tell(table.line(parted))
-            yield parted
+            connections = await parting.act(it, how, apart)
+            partition = await watch(it, Parted(parting.name, how, connections, began, time.time()))
+            tell(table.line(partition))
+            yield partition
             await asyncio.sleep(BETWEEN)
 
 

@@ -25,25 +25,29 @@ def line(one: Parted) -> str:
 
 def lines(all_of: Sequence[Parted]) -> Iterator[str]:
     """Return a line for each pair of parted sides."""
-    found: defaultdict[str, list[Parted]] = defaultdict(list)
-    for one in all_of:
-        found[one.name].append(one)
+    by_name: defaultdict[str, list[Parted]] = defaultdict(list)
+    for partition in all_of:
+        by_name[partition.name].append(partition)
     yield f"{'parted':24}{'times':>6}  {'how':28}" + "".join(f"{name:>12}" for name in COLUMNS)
-    for name, some in found.items():
-        yield f"{name:24}{len(some):>6}  {', '.join(one.how for one in some)[:26]:28}" + "".join(
+    for name, some in by_name.items():
+        yield f"{name:24}{len(some):>6}  {', '.join(partition.how for partition in some)[:26]:28}" + "".join(
             _figures(some)
         )
     yield TOLD
-    if restarted := sum(one.restarted for one in all_of):
+    if restarted := sum(partition.restarted for partition in all_of):
         yield f"Nodes of RabbitMQ that did not find back to the others, and were restarted: {restarted}."
 
 
 def _figures(some: Sequence[Parted]) -> Iterator[str]:
-    seconds = sum(one.healed - one.began for one in some)
-    yield f"{max(one.connections for one in some):>12}{seconds:>12.1f}"
-    yield f"{sum(one.rate * (one.healed - one.began) for one in some) / seconds:>12.1f}"
-    yield f"{max(one.gap for one in some):>12.1f}"
-    for marks in ([one.moved for one in some], [one.ready for one in some], [one.whole for one in some]):
+    seconds = sum(partition.healed - partition.began for partition in some)
+    yield f"{max(partition.connections for partition in some):>12}{seconds:>12.1f}"
+    yield f"{sum(partition.rate * (partition.healed - partition.began) for partition in some) / seconds:>12.1f}"
+    yield f"{max(partition.gap for partition in some):>12.1f}"
+    for marks in (
+        [partition.moved for partition in some],
+        [partition.ready for partition in some],
+        [partition.whole for partition in some],
+    ):
         yield f"{_shown(None if None in marks else max(mark or 0.0 for mark in marks)):>12}"
 
 

@@ -95,7 +95,7 @@ async def topology(log: Path, settings: Mapping[str, Any]) -> AsyncIterator[Topo
             _machine(stack, party, role, log, addresses, settings)
             for party, role in zip(PARTIES, ROLES, strict=False)
         ]
-        made = Topology(
+        topology = Topology(
             machines=machines,
             house=house,
             starts=starts,
@@ -105,9 +105,9 @@ async def topology(log: Path, settings: Mapping[str, Any]) -> AsyncIterator[Topo
             pooler=pooler,
             rabbitmq=rabbitmq,
         )
-        keeper = asyncio.create_task(made.keep())
+        keeper = asyncio.create_task(topology.keep())
         try:
-            yield made
+            yield topology
         finally:
             keeper.cancel()
 
@@ -124,9 +124,9 @@ def _machine(
     fleet = Fleet(*addresses(party), log, **settings, database_pooler=True)
     fleet.environment |= {work.STARTS: str(log.with_name("starts")), work.CALLS: str(log.with_name("calls"))}
     stack.enter_context(fleet)
-    made = Machine(party.replace(" ", "-"), fleet, None, CONCURRENCY)
-    made.start(role)
-    return made
+    machine = Machine(party.replace(" ", "-"), fleet, None, CONCURRENCY)
+    machine.start(role)
+    return machine
 
 
 def _postgres(ways: Ways) -> ReplicatedPostgres:

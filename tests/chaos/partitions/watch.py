@@ -112,8 +112,8 @@ async def _whole(it: Topology, parted: Parted) -> float | None:
         if time.time() > parted.healed + PATIENCE:
             return None
         if time.time() > again and not await asyncio.to_thread(it.rabbitmq.whole):
-            lost = await asyncio.to_thread(it.rabbitmq.lost)
-            await asyncio.to_thread(it.rabbitmq.restart, lost)
+            missing = await asyncio.to_thread(it.rabbitmq.lost)
+            await asyncio.to_thread(it.rabbitmq.restart, missing)
             parted.restarted += 1
             again = time.time() + REJOINS
         await asyncio.sleep(LOOK)

@@ -55,14 +55,14 @@ class Ways:
         return self._proxies[name, port]
 
     async def _part(self, names: set[str], how: How) -> int:
-        parted = [proxy for (name, _), proxy in self._proxies.items() if name in names]
-        there = sum(proxy.connections for proxy in parted)
-        for proxy in parted:
+        proxies = [proxy for (name, _), proxy in self._proxies.items() if name in names]
+        connections = sum(proxy.connections for proxy in proxies)
+        for proxy in proxies:
             if how == "reset":
                 proxy.cut()
             else:
                 proxy.hold(*HELD[how])
-        return there
+        return connections
 
     async def _heal(self) -> None:
         for proxy in self._proxies.values():

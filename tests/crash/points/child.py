@@ -113,12 +113,12 @@ def _who() -> str:
 
 def _shared(make: Callable[..., Session]) -> Callable[..., Session]:
     """Two sessions for each part of a process: to open more connections is most of what so short a life would cost."""
-    known: dict[tuple[Database, bool], Session] = {}
+    sessions: dict[tuple[Database, bool], Session] = {}
 
     def session(database: Database, *, relaxed: bool = False, most: float | None = None) -> Session:
-        if (database, relaxed) not in known:
-            known[database, relaxed] = make(database, relaxed=relaxed, most=most)
-        return known[database, relaxed]
+        if (database, relaxed) not in sessions:
+            sessions[database, relaxed] = make(database, relaxed=relaxed, most=most)
+        return sessions[database, relaxed]
 
     return session
 
@@ -183,13 +183,13 @@ async def _run(job: Job) -> bool:
             asyncio.create_task(worker.work(hands, definitions, world.stop), name="worker"),
         ]
         await scenario.drive(world)
-        left = world.stop.asked.is_set()
-        if not left:
+        handed_over = world.stop.asked.is_set()
+        if not handed_over:
             await world.until(SETTLED)
-        if not job.first or (job.how == "cut" and not left):
+        if not job.first or (job.how == "cut" and not handed_over):
             await scenario.expect(world)
             broken = [asdict(f) for f in await check(world.session) if f.violations]
             assert not broken, broken
         world.stop.ask()
         await asyncio.wait(world.services, timeout=5)
-        return left
+        return handed_over

@@ -79,10 +79,10 @@ async def upkeep(world: World) -> None:
     """Take one turn of every loop, after work with a lost message, and a subscription that gives back its messages."""
     from penstock_executor.loops import LOOPS
 
-    lost = await world.start("pt.unserved", "lost")
-    await world.reached(lost, "scheduled")
+    execution = await world.start("pt.unserved", "lost")
+    await world.reached(execution, "scheduled")
     await world.rows("delete from outbox where queue = 'work.nowhere'")
-    await world.rows("delete from live where execution_id = $1", lost)
+    await world.rows("delete from live where execution_id = $1", execution)
     await again(
         lambda: repair(world.parts.database.session(), world.parts.publisher, apply=True, only=["I10a"])
     )
@@ -102,8 +102,8 @@ async def upkeep(world: World) -> None:
             async with asyncio.timeout(1):
                 await subscription.receive(1)
         await subscription.close()
-    await again(lambda: world.client.cancel(lost))
-    await world.ended(lost)
+    await again(lambda: world.client.cancel(execution))
+    await world.ended(execution)
 
 
 async def nothing_was_lost(world: World) -> None:
@@ -123,7 +123,7 @@ async def typed(world: World, *words: object) -> None:
     for name in ("database_url", "broker_url"):
         if (url := getattr(settings, name)) is not None:
             os.environ[f"PENSTOCK_{name.upper()}"] = url.get_secret_value()
-    ended, codes = asyncio.Event(), [1]
+    finished, codes = asyncio.Event(), [1]
     loop = asyncio.get_running_loop()
 
     def run() -> None:
@@ -132,12 +132,12 @@ async def typed(world: World, *words: object) -> None:
         except SystemExit as end:
             codes.append(int(end.code or 0))
         finally:
-            loop.call_soon_threadsafe(ended.set)
+            loop.call_soon_threadsafe(finished.set)
 
     for _ in range(2):
-        ended.clear()
+        finished.clear()
         threading.Thread(target=run, name=COMMANDS).start()
-        await ended.wait()
+        await finished.wait()
         if codes[-1] == 0:
             return
 

@@ -46,9 +46,9 @@ class Tally:
             f"{point:<{width}}  passed {count:>5}  killed {self.ended.get(point, 0):>3}  cut {self.cut.get(point, 0):>3}"
             for point, count in sorted(self.passed.items())
         ]
-        left = [str(site) for site in self.missed()]
+        missed = [str(site) for site in self.missed()]
         return "\n".join(
-            [*lines, f"call sites never passed: {left or 'none'}", f"broken: {self.broken or 'none'}"]
+            [*lines, f"call sites never passed: {missed or 'none'}", f"broken: {self.broken or 'none'}"]
         )
 
     def missed(self) -> list[Site]:
@@ -78,11 +78,11 @@ class Replays:
     async def record(self) -> dict[str, int]:
         """The points that the scenario passes, in order, when nothing goes wrong, and how often."""
         async with self._database() as database:
-            said = await self._job(database)
-            after = await self._job(database, first=False)
-        assert not said.get("broken"), said["broken"]
-        assert not after.get("broken"), after["broken"]
-        passed: dict[str, int] = said["reached"]
+            first_run = await self._job(database)
+            second_run = await self._job(database, first=False)
+        assert not first_run.get("broken"), first_run["broken"]
+        assert not second_run.get("broken"), second_run["broken"]
+        passed: dict[str, int] = first_run["reached"]
         for point, count in passed.items():
             self._tally.passed[point] = self._tally.passed.get(point, 0) + count
         return passed
@@ -90,31 +90,31 @@ class Replays:
     async def each(self, points: Iterable[str], uncut: Sequence[str] = ()) -> None:
         """Kill at each of these; and lose the connection at those that have sent a commit, but at the `uncut`. On a broker
         one after the other: they share its queues."""
-        left = deque(points)
+        remaining = deque(points)
 
         async def lane() -> None:
-            while left:
-                point = left.popleft()
+            while remaining:
+                point = remaining.popleft()
                 await self.kill(point)
-                if "(commit) committed" in point and not any(one in point for one in uncut):
+                if "(commit) committed" in point and not any(part in point for part in uncut):
                     await self.cut(point)
 
         await asyncio.gather(*(lane() for _ in range(1 if self._broker else LANES)))
 
     async def kill(self, point: str, hit: int = 1) -> None:
         async with self._database() as database:
-            said = await self._job(database, point=point, hit=hit)
-            if not said["killed"]:
+            answer = await self._job(database, point=point, hit=hit)
+            if not answer["killed"]:
                 self._tally.not_reached.append(f"{self._scenario.name}: {point}")
-            after = await self._job(database, first=False)
-        self._note(self._tally.ended if said["killed"] else {}, point, after)
+            second = await self._job(database, first=False)
+        self._note(self._tally.ended if answer["killed"] else {}, point, second)
 
     async def cut(self, point: str, hit: int = 1) -> None:
         """The connection is lost once COMMIT was sent: the process lives on, and does not know."""
         async with self._database() as database:
-            said = await self._job(database, point=point, hit=hit, how="cut")
-            after = await self._job(database, first=False) if said.get("left") else said
-        self._note(self._tally.cut if said.get("cut") else {}, point, after)
+            answer = await self._job(database, point=point, hit=hit, how="cut")
+            second = await self._job(database, first=False) if answer.get("left") else answer
+        self._note(self._tally.cut if answer.get("cut") else {}, point, second)
 
     def _note(self, where: dict[str, int], point: str, said: dict[str, Any]) -> None:
         where[point] = where.get(point, 0) + 1
@@ -177,8 +177,8 @@ class _Zygote:
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(asdict(job)) + "\n")
         self._process.stdin.flush()
-        said: dict[str, Any] = json.loads(self._process.stdout.readline())
-        return said
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return answer
 
     def close(self) -> None:
         assert self._process.stdin is not None

@@ -57,11 +57,11 @@ def _from_outside(broker: str) -> None:
 
 
 async def event_came_once(world: World) -> None:
-    wanted = ["1", "2", "3"] if world.broker else ["1", "2"]
-    assert await world.results("pt.charge") == wanted
+    expected = ["1", "2", "3"] if world.broker else ["1", "2"]
+    assert await world.results("pt.charge") == expected
     assert await world.results("pt.told") == ["completed"]
-    assert await world.value("select count(*) from event") == len(wanted), "an event is stored twice"
-    assert await world.value("select count(*) from enforcement where status = 'executed'") == len(wanted)
+    assert await world.value("select count(*) from event") == len(expected), "an event is stored twice"
+    assert await world.value("select count(*) from enforcement where status = 'executed'") == len(expected)
 
 
 async def durable(world: World) -> None:
@@ -74,10 +74,10 @@ async def durable(world: World) -> None:
 async def what_was_recorded_counts(world: World) -> None:
     [result] = [json.loads(text) for text in await world.results("pt.saga")]
     assert result[1:4] == [5, [1, 2], "go"]
-    made = await world.rows(
+    steps = await world.rows(
         "select name, result #>> '{}' as made from step where kind = 'step' order by name"
     )
-    assert [row["made"] for row in made] == [result[0], result[4]]
+    assert [row["made"] for row in steps] == [result[0], result[4]]
 
 
 async def admission(world: World) -> None:

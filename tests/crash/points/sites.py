@@ -52,14 +52,14 @@ class Site:
 
 @cache
 def sites() -> tuple[Site, ...]:
-    found: list[Site] = []
+    all_sites: list[Site] = []
     for folder in ("common/penstock", "services"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             name = path.relative_to(ROOT).as_posix()
-            elsewhere = any((ROOT / folder / one) in (path, *path.parents) for one in ELSEWHERE)
+            elsewhere = any((ROOT / folder / part) in (path, *path.parents) for part in ELSEWHERE)
             if name not in PRIMITIVES and not elsewhere:
-                found += _of(name, path)
-    return tuple(found)
+                all_sites += _of(name, path)
+    return tuple(all_sites)
 
 
 def _of(name: str, path: Path) -> Iterator[Site]:
@@ -153,25 +153,25 @@ def _text(node: ast.AST, path: Path, tree: ast.Module) -> str | None:
 def _constants(path: Path) -> dict[str, str]:
     if not path.exists():
         return {}
-    found: dict[str, str] = {}
+    constants: dict[str, str] = {}
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.JoinedStr):
             parts = node.value.values if isinstance(node.value, ast.JoinedStr) else [node.value]
             text = "".join(str(part.value) for part in parts if isinstance(part, ast.Constant))
-            found |= {target.id: text for target in node.targets if isinstance(target, ast.Name)}
-    return found
+            constants |= {target.id: text for target in node.targets if isinstance(target, ast.Name)}
+    return constants
 
 
 @cache
 def _volatile() -> frozenset[str]:
     """Functions of the database that may write: all of ours but those that say they are stable."""
-    found = set()
+    names = set()
     for path in (ROOT / "migrations/functions").rglob("*.sql"):
         pattern = r"create (?:or replace )?function (\w+)\((?:[^$]*?)\nlanguage (\w+)( stable)?"
         for name, _, stable in re.findall(pattern, path.read_text()):
             if not stable:
-                found.add(name)
-    return frozenset(found)
+                names.add(name)
+    return frozenset(names)
 
 
 def site_of(frame: FrameType | None, what: str) -> Site | None:

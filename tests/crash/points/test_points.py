@@ -45,7 +45,7 @@ def test_nothing_talks_to_a_server_around_the_points() -> None:
 
 
 def test_the_sites_are_those_that_the_source_has() -> None:
-    known = {str(site) for site in sites()}
+    names = {str(site) for site in sites()}
     for one in (
         "common/penstock/store/attempts.py:claim#1 (commit)",
         "services/penstock_worker/next_step.py:_at_once#1 (commit)",
@@ -58,7 +58,7 @@ def test_the_sites_are_those_that_the_source_has() -> None:
         "common/penstock/messaging/outbox.py:Publisher._publish#1 (publish)",
         "common/penstock/store/heartbeats.py:beat#1 (commit)",
     ):
-        assert one in known, sorted(known)
+        assert one in names, sorted(names)
 
 
 @pytest.mark.parametrize("name", SHORT)

@@ -44,8 +44,8 @@ def _forked(job: Job, path: Path) -> dict[str, Any]:
             sys.stderr.flush()
             os._exit(status)
     killed = _wait(pid, PATIENCE + 15)
-    said = json.loads(path.read_text()) if path.exists() and not killed else {}
-    return {"killed": killed, **said}
+    report = json.loads(path.read_text()) if path.exists() and not killed else {}
+    return {"killed": killed, **report}
 
 
 def _wait(pid: int, seconds: float) -> bool:

@@ -12,21 +12,21 @@ LANES = 240
 def tasks(instance: dict[str, Any]) -> list[dict[str, Any]]:
     """The tasks of an instance, each with its name and the names of its parents."""
     workflow = instance["workflow"]
-    found: list[dict[str, Any]] = workflow.get("specification", workflow)["tasks"]
-    return found
+    tasks_of_file: list[dict[str, Any]] = workflow.get("specification", workflow)["tasks"]
+    return tasks_of_file
 
 
 def montage() -> dict[str, Any]:
     """A mosaic of images, in format 1.4: projected, compared with their neighbours, a model of their backgrounds fitted, and
     with that corrected and added. Tasks say themselves which files they read and write."""
-    made: dict[str, dict[str, Any]] = {}
+    jobs: dict[str, dict[str, Any]] = {}
 
     def add(
         name: str, parents: Iterable[str], reads: Iterable[str], writes: Iterable[str], seconds: float
     ) -> None:
         files = [{"link": "input", "name": file, "sizeInBytes": 4_150_080} for file in reads]
         files += [{"link": "output", "name": file, "sizeInBytes": 4_150_080} for file in writes]
-        made[name] = {
+        jobs[name] = {
             "name": name,
             "type": "compute",
             "parents": list(parents),
@@ -35,28 +35,28 @@ def montage() -> dict[str, Any]:
             "avgCPU": 97.5,
             "priority": 20,
             "machine": "node-1",
-            "id": f"ID{len(made) + 1:07}",
+            "id": f"ID{len(jobs) + 1:07}",
             "category": name.partition("_")[0],
             "command": {"program": name.partition("_")[0], "arguments": []},
             "runtimeInSeconds": seconds,
             "memoryInBytes": 14_800_000,
         }
-        for parent in made[name]["parents"]:
-            made[parent]["children"].append(name)
+        for parent in jobs[name]["parents"]:
+            jobs[parent]["children"].append(name)
 
     for n in range(IMAGES):
         add(f"mProject_{n}", (), [f"raw-{n}.fits", "region.hdr"], [f"p-{n}.fits", f"p-{n}_area.fits"], 16.7)
     pairs = [(n, n + step) for step in (1, 2, 20) for n in range(IMAGES - step)]
-    for left, right in pairs:
+    for first, right in pairs:
         add(
-            f"mDiffFit_{left}_{right}",
-            [f"mProject_{left}", f"mProject_{right}"],
-            [f"p-{left}.fits", f"p-{right}.fits", "region.hdr"],
-            [f"fit-{left}-{right}.txt"],
+            f"mDiffFit_{first}_{right}",
+            [f"mProject_{first}", f"mProject_{right}"],
+            [f"p-{first}.fits", f"p-{right}.fits", "region.hdr"],
+            [f"fit-{first}-{right}.txt"],
             0.1,
         )
-    fits = [f"fit-{left}-{right}.txt" for left, right in pairs]
-    add("mConcatFit", [f"mDiffFit_{left}_{right}" for left, right in pairs], fits, ["fits.tbl"], 1.5)
+    fits = [f"fit-{first}-{right}.txt" for first, right in pairs]
+    add("mConcatFit", [f"mDiffFit_{first}_{right}" for first, right in pairs], fits, ["fits.tbl"], 1.5)
     add("mBgModel", ["mConcatFit"], ["fits.tbl"], ["corrections.tbl"], 30.0)
     for n in range(IMAGES):
         add(
@@ -80,7 +80,7 @@ def montage() -> dict[str, Any]:
             "executedAt": "01-05-26T08:00:00Z",
             "makespanInSeconds": 120,
             "machines": [{"nodeName": "node-1", "system": "linux", "cpu": {"count": 48, "speed": 1200}}],
-            "tasks": list(made.values()),
+            "tasks": list(jobs.values()),
         },
     }
 
@@ -107,11 +107,11 @@ def epigenomics() -> dict[str, Any]:
 
     add("fastqSplit", [], ["all.sfq"], [f"piece-{n}.0" for n in range(LANES)])
     for n in range(LANES):
-        before = "fastqSplit"
+        previous = "fastqSplit"
         for number, step in enumerate(steps):
             name = f"{step}_{n}"
-            add(name, [before], [f"piece-{n}.{number}"], [f"piece-{n}.{number + 1}"])
-            before = name
+            add(name, [previous], [f"piece-{n}.{number}"], [f"piece-{n}.{number + 1}"])
+            previous = name
     pieces = [f"piece-{n}.4" for n in range(LANES)]
     add("mapMerge", [f"map_{n}" for n in range(LANES)], pieces, ["merged.map"])
     add("maqIndex", ["mapMerge"], ["merged.map"], ["merged.index"])

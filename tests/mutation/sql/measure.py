@@ -41,22 +41,22 @@ def measure(tests: Sequence[str]) -> None:
     """Run these tests, or all that may call a function, and write down what they call."""
     with migrated() as home, tempfile.TemporaryDirectory() as folder:
         asyncio.run(count_all_calls(home))
-        found = Path(folder) / "calls"
-        found.touch()
+        file = Path(folder) / "calls"
+        file.touch()
         command = [sys.executable, "-m", "pytest", "-p", "tests.mutation.sql.calls", *(tests or TESTS)]
         subprocess.run(
             [*command, "-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider"],
-            env={**os.environ, "PENSTOCK_TEST_CALLS": str(found)},
+            env={**os.environ, "PENSTOCK_TEST_CALLS": str(file)},
             check=False,
         )
-        lines = [json.loads(line) for line in found.read_text().splitlines()]
-    known = {one.test: one for one in read()}
-    known |= {
+        lines = [json.loads(line) for line in file.read_text().splitlines()]
+    measured = {test.test: test for test in read()}
+    measured |= {
         line["test"]: Measured(line["test"], line["seconds"], frozenset(line["calls"]))
         for line in lines
         if line["calls"]
     }
-    write(known.values())
+    write(measured.values())
 
 
 def read() -> list[Measured]:
@@ -71,10 +71,11 @@ def read() -> list[Measured]:
 
 
 def write(measured: Iterable[Measured]) -> None:
-    tests = sorted(measured, key=lambda one: one.test)
-    names = sorted(set[str]().union(*(one.calls for one in tests)))
+    tests = sorted(measured, key=lambda test: test.test)
+    names = sorted(set[str]().union(*(test.calls for test in tests)))
     place = {name: str(n) for n, name in enumerate(names)}
     lines = [
-        f"{one.seconds}\t{one.test}\t{' '.join(place[name] for name in sorted(one.calls))}" for one in tests
+        f"{test.seconds}\t{test.test}\t{' '.join(place[name] for name in sorted(test.calls))}"
+        for test in tests
     ]
     FILE.write_text("\n".join([" ".join(names), *lines, ""]))

@@ -97,9 +97,9 @@ class Body:
     def conditions(self) -> Iterator[tuple[int, int, str]]:
         """Return each condition: its start and end, and the word before it."""
         for index, word in enumerate(self.words):
-            before, after = self._around(index)
+            previous, following = self._around(index)
             if word.text in CONDITIONS:
-                if before == "end" or after == "conflict" or after in ("query", ";", "next"):
+                if previous == "end" or following == "conflict" or following in ("query", ";", "next"):
                     continue
                 end = scan(self.words, index + 1, ENDS)
             elif word.text == "(":
@@ -113,9 +113,9 @@ class Body:
                 yield index + 1, end, word.text
 
     def _around(self, index: int) -> tuple[str, str]:
-        before = self.words[index - 1].text if index else ""
-        after = self.words[index + 1].text if index + 1 < len(self.words) else ""
-        return before, after
+        previous = self.words[index - 1].text if index else ""
+        following = self.words[index + 1].text if index + 1 < len(self.words) else ""
+        return previous, following
 
 
 def clauses(body: Body) -> Iterator[Mutant]:
@@ -127,9 +127,9 @@ def clauses(body: Body) -> Iterator[Mutant]:
                 yield _without(body, "or", groups, n)
             parts = split(body.words, first, last, "and")
             if len(parts) > 1:
-                said = [body.short(first, last) for first, last in parts]
+                texts = [body.short(first, last) for first, last in parts]
                 for m in range(len(parts)):
-                    if not _said_twice(body, said, m):
+                    if not _said_twice(body, texts, m):
                         yield _without(body, "and", parts, m)
         if (
             len(groups) == 1
@@ -145,19 +145,19 @@ TWICE = re.compile(r"([\w.]+) = any \((\w+)\)")
 def _said_twice(body: Body, clauses: Sequence[str], n: int) -> bool:
     """Return true if this clause repeats a join for the planner: it looks rows up by an array (`e.id = any (p_ids)`), and
     another clause joins them with its elements (`e.id = d.id`, of `unnest(p_ids) as d (id)`)."""
-    found = TWICE.fullmatch(clauses[n])
-    if found is None or f"unnest({found[2]}" not in body.source:
+    match = TWICE.fullmatch(clauses[n])
+    if match is None or f"unnest({match[2]}" not in body.source:
         return False
-    joined = re.compile(rf"{re.escape(found[1])} = \w+\.\w+|\w+\.\w+ = {re.escape(found[1])}")
+    joined = re.compile(rf"{re.escape(match[1])} = \w+\.\w+|\w+\.\w+ = {re.escape(match[1])}")
     return any(joined.fullmatch(other) for other in clauses)
 
 
 def _without(body: Body, by: str, parts: list[tuple[int, int]], n: int) -> Mutant:
     begin, end = parts[n]
-    what = f"without `{by} {body.short(begin, end)}`"
+    change = f"without `{by} {body.short(begin, end)}`"
     if n:
-        return body.replaced("clause", what, begin - 1, end, "")
-    return body.replaced("clause", what, begin, end + 1, "")
+        return body.replaced("clause", change, begin - 1, end, "")
+    return body.replaced("clause", change, begin, end + 1, "")
 
 
 def negations(body: Body) -> Iterator[Mutant]:
@@ -165,15 +165,17 @@ def negations(body: Body) -> Iterator[Mutant]:
     for begin, end, word in body.conditions():
         if word in ("if", "elsif", "when", "while"):
             condition = body.text(begin, end)
-            last = [one.text for one in body.words[end - 3 : end]]
+            last = [word_before.text for word_before in body.words[end - 3 : end]]
             if last == ["is", "not", "null"] and end - begin < 7:
                 done.add(end - 2)
             yield body.replaced(
                 "negate", f"not `{word} {body.short(begin, end)}`", begin, end, f"not ({condition})"
             )
     for n, said in enumerate(body.words[:-1]):
-        after = body.words[n + 1].text
-        if (said.text == "not" and after in ("exists", "like")) or (said.text == "is" and after == "not"):
+        following = body.words[n + 1].text
+        if (said.text == "not" and following in ("exists", "like")) or (
+            said.text == "is" and following == "not"
+        ):
             at = n if said.text == "not" else n + 1
             if at in done:
                 continue
@@ -199,10 +201,10 @@ def comparisons(body: Body) -> Iterator[Mutant]:
 def locks(body: Body) -> Iterator[Mutant]:
     """Yield reads of rows without their lock, and waits for locked rows."""
     for n, word in enumerate(body.words[:-2]):
-        said = [later.text for later in body.words[n : n + 4]]
-        if word.text == "for" and (said[1] in ("update", "share") or said[1:4] == ["no", "key", "update"]):
+        words = [later.text for later in body.words[n : n + 4]]
+        if word.text == "for" and (words[1] in ("update", "share") or words[1:4] == ["no", "key", "update"]):
             yield body.dropped("lock", n, scan(body.words, n + 1, frozenset({";", "loop", "order"})))
-        if said[:2] == ["skip", "locked"]:
+        if words[:2] == ["skip", "locked"]:
             place = body.short(max(n - 6, 0), n + 2)
             yield body.replaced("lock", f"waits in `{place}`", n, n + 2, "")
 
@@ -226,8 +228,10 @@ def orders(body: Body) -> Iterator[Mutant]:
     for n, word in enumerate(body.words[:-1]):
         if word.text == "order" and body.words[n + 1].text == "by":
             end = scan(body.words, n + 1, stops)
-            rest = [later.text for later in body.words[end : scan(body.words, end, frozenset({";", "loop"}))]]
-            if rest and (rest[0] == "limit" or (rest[0] == "for" and "skip" not in rest)):
+            words = [
+                later.text for later in body.words[end : scan(body.words, end, frozenset({";", "loop"}))]
+            ]
+            if words and (words[0] == "limit" or (words[0] == "for" and "skip" not in words)):
                 yield body.dropped("order", n, end)
         elif word.text == "limit" and body.words[n + 1].text != "(" and not _takes_one(body, n):
             yield body.dropped("order", n, scan(body.words, n + 1, stops | {"returning"}))
@@ -256,8 +260,8 @@ def elements(body: Body) -> Iterator[Mutant]:
                     or (word.text == "coalesce" and not m)
                 ):
                     continue
-                what = f"no {body.short(first, last)} in `{body.short(n, end + 1)}`"
-                yield replace(_without(body, ",", parts, m), kind="element", what=what)
+                change = f"no {body.short(first, last)} in `{body.short(n, end + 1)}`"
+                yield replace(_without(body, ",", parts, m), kind="element", what=change)
         elif word.text in ("filter",) and body.words[n + 1].text == "(":
             end = scan(body.words, n + 2, frozenset())
             yield body.dropped("element", n, end + 1)
@@ -270,9 +274,9 @@ def steps(body: Body) -> Iterator[Mutant]:
             yield body.dropped("statement", begin, end, "null;")
         for (first, middle), (second, last) in itertools.pairwise(run):
             if _touches(body.words[first:middle]) and _touches(body.words[second:last]):
-                what = f"`{body.short(second, last)}` before `{body.short(first, middle)}`"
+                change = f"`{body.short(second, last)}` before `{body.short(first, middle)}`"
                 new = f"{body.text(second, last)} {body.text(first, middle)}"
-                yield body.replaced("swap", what, first, last, new)
+                yield body.replaced("swap", change, first, last, new)
 
 
 def _touches(words: list[Token]) -> bool:
@@ -291,10 +295,10 @@ def mutants(function: str, source: str) -> list[Mutant]:
     unique = {
         (mutant.start, mutant.end, mutant.new): mutant for operator in OPERATORS for mutant in operator(body)
     }
-    said: Counter[str] = Counter()
-    found = []
+    counts: Counter[str] = Counter()
+    all_mutants = []
     for mutant in sorted(unique.values(), key=lambda one: (one.start, one.end, one.what)):
-        said[mutant.what] += 1
-        again = said[mutant.what]
-        found.append(mutant if again == 1 else replace(mutant, what=f"{mutant.what} ({again})"))
-    return found
+        counts[mutant.what] += 1
+        again = counts[mutant.what]
+        all_mutants.append(mutant if again == 1 else replace(mutant, what=f"{mutant.what} ({again})"))
+    return all_mutants

@@ -75,13 +75,13 @@ class Killers:
                 of_file[file] - 2 * named - min(3, self.found[file]),
             )
 
-        chosen: list[Measured] = []
-        left = self.seconds
+        selected: list[Measured] = []
+        seconds_left = self.seconds
         for _, one in sorted(((place(one), one) for one in calling), key=lambda pair: pair[0]):
-            if one.seconds <= left:
-                chosen.append(one)
-                left -= one.seconds
-        return chosen or calling[:1]
+            if one.seconds <= seconds_left:
+                selected.append(one)
+                seconds_left -= one.seconds
+        return selected or calling[:1]
 
 
 @dataclass
@@ -101,10 +101,10 @@ class Fork:
             os.waitpid(self.pid, 0)
             return Verdict(KILLED, "it stood still")
         with os.fdopen(self.answer, "rb") as answer:
-            said = answer.read()
-        if not said:
+            data = answer.read()
+        if not data:
             raise RuntimeError(f"no verdict on {self.mutant.name}")
-        verdict = pickle.loads(said)
+        verdict = pickle.loads(data)
         assert isinstance(verdict, Verdict)
         return verdict
 
@@ -114,7 +114,7 @@ def fork(mutant: Mutant, source: str, tests: Sequence[Measured], home: Migrated)
     pid = os.fork()
     if pid:
         os.close(writing)
-        until = time.monotonic() + PATIENCE + 4 * sum(one.seconds for one in tests)
+        until = time.monotonic() + PATIENCE + 4 * sum(test.seconds for test in tests)
         return Fork(mutant, pid, reading, until, len(tests))
     try:
         os.setsid()
@@ -139,14 +139,14 @@ def judged(
                 yield mutant, Verdict(SURVIVED, "no test calls it")
                 continue
             running.append(fork(mutant, source, tests, home))
-        for one in list(running):
-            if verdict := one.ended():
-                running.remove(one)
+        for running_fork in list(running):
+            if verdict := running_fork.ended():
+                running.remove(running_fork)
                 if verdict.verdict == SURVIVED:
-                    calling = sum(one.mutant.function in test.calls for test in killers.tests)
-                    verdict = Verdict(SURVIVED, f"{one.tests} of {calling} tests were run")
+                    calling = sum(running_fork.mutant.function in test.calls for test in killers.tests)
+                    verdict = Verdict(SURVIVED, f"{running_fork.tests} of {calling} tests were run")
                 killers.note(verdict)
-                yield one.mutant, verdict
+                yield running_fork.mutant, verdict
         time.sleep(0.02)
 
 
@@ -162,25 +162,25 @@ class Collected:
 
 def warm(tests: Sequence[Measured]) -> list[Measured]:
     """Import every test here, so that no fork has to. Returns those that are still there."""
-    files = sorted({one.test.partition("::")[0] for one in tests})
-    found = Collected()
+    files = sorted({test.test.partition("::")[0] for test in tests})
+    collected = Collected()
     devnull = os.open(os.devnull, os.O_WRONLY)
     saved = os.dup(1)
     os.dup2(devnull, 1)
     try:
-        there = [file for file in files if Path(file).exists()]
-        pytest.main(["--collect-only", "-qqq", *trial.OPTIONS, *there], plugins=[found])
+        existing = [file for file in files if Path(file).exists()]
+        pytest.main(["--collect-only", "-qqq", *trial.OPTIONS, *existing], plugins=[collected])
     finally:
         os.dup2(saved, 1)
-    return [one for one in tests if one.test in found.tests]
+    return [test for test in tests if test.test in collected.tests]
 
 
 def run(given: Sequence[str]) -> list[str]:
     """Judge the mutants of these subjects or functions, or of all, and write the verdicts as they come. `survivors`: only those
     that lived, or were not judged yet; `new`: only those that were not judged yet; `seconds=60`: of tests for each; `lanes=1`:
     so many at a time. Returns the parts of which there are verdicts now."""
-    options = dict(one.split("=") for one in given if "=" in one)
-    only = [one for one in given if one not in ("survivors", "new") and "=" not in one]
+    options = dict(argument.split("=") for argument in given if "=" in argument)
+    only = [argument for argument in given if argument not in ("survivors", "new") and "=" not in argument]
     paths = [
         path
         for path in sorted((functions.folder() / "functions").rglob("*.sql"))
@@ -207,28 +207,36 @@ def part_of(path: Path) -> str:
 
 
 def one_function(path: Path, killers: Killers, home: Migrated, keep: Set[str]) -> None:
-    source, before = path.read_text(), read(part_of(path))
-    made = mutants(path.stem, source)
-    others = {name: one for name, one in before.items() if not name.startswith(f"{path.stem}: ")}
+    source, old_verdicts = path.read_text(), read(part_of(path))
+    new_mutants = mutants(path.stem, source)
+    other_verdicts = {
+        name: one for name, one in old_verdicts.items() if not name.startswith(f"{path.stem}: ")
+    }
     dead = {
-        one.name: before[one.name]
-        for one in made
-        if one.name in before and before[one.name].verdict != SURVIVED
+        one.name: old_verdicts[one.name]
+        for one in new_mutants
+        if one.name in old_verdicts and old_verdicts[one.name].verdict != SURVIVED
     }
     verdicts = {
-        one.name: before[one.name] for one in made if one.name in before and before[one.name].verdict in keep
+        one.name: old_verdicts[one.name]
+        for one in new_mutants
+        if one.name in old_verdicts and old_verdicts[one.name].verdict in keep
     }
-    todo = [(one, source) for one in made if one.name not in verdicts]
+    todo = [(one, source) for one in new_mutants if one.name not in verdicts]
     for verdict in dead.values():
         killers.note(verdict)
-    begun = time.monotonic()
+    start = time.monotonic()
 
     def keep_verdicts() -> None:
-        write(part_of(path), others | {one.name: verdicts[one.name] for one in made if one.name in verdicts})
+        write(
+            part_of(path),
+            other_verdicts
+            | {mutant.name: verdicts[mutant.name] for mutant in new_mutants if mutant.name in verdicts},
+        )
 
     keep_verdicts()  # those of mutants that are gone are not kept
     for mutant, verdict in judged(todo, killers, {name: one.by for name, one in dead.items()}, home):
         verdicts[mutant.name] = verdict
         keep_verdicts()
     count = Counter(one.verdict for one in verdicts.values())
-    print(f"{path.stem}: {dict(count)} in {time.monotonic() - begun:.0f} s", flush=True)
+    print(f"{path.stem}: {dict(count)} in {time.monotonic() - start:.0f} s", flush=True)

@@ -30,7 +30,7 @@ def tokens(source: str) -> list[Token]:
     begin = BODY.search(source)
     if begin is None:
         raise ValueError("this is no function with a body in dollar signs")
-    found: list[Token] = []
+    all_tokens: list[Token] = []
     opened: list[str] = []
     for match in TOKEN.finditer(source, begin.end(), source.rindex("$$")):
         if match["space"]:
@@ -38,10 +38,10 @@ def tokens(source: str) -> list[Token]:
         text = match[0].lower() if match["word"] else match[0]
         if text in CLOSE and opened and (text != "end" or opened[-1] == "case"):
             opened.pop()
-        found.append(Token(text, *match.span(), len(opened)))
+        all_tokens.append(Token(text, *match.span(), len(opened)))
         if text in OPEN:
             opened.append(text)
-    return found
+    return all_tokens
 
 
 def scan(words: list[Token], begin: int, stops: frozenset[str]) -> int:

@@ -35,8 +35,8 @@ class Trial:
     """The plugin of pytest for a trial: tests run in the order given, and in a database that has the mutant."""
 
     def __init__(self, tests: Sequence[Measured]) -> None:
-        self._order = {one.test: n for n, one in enumerate(tests)}
-        self._seconds = {one.test: one.seconds for one in tests}
+        self._order = {test.test: n for n, test in enumerate(tests)}
+        self._seconds = {test.test: test.seconds for test in tests}
         self.databases: set[str] = set()
         self.failed = ""
         self.passed: list[str] = []
@@ -65,11 +65,11 @@ def run(tests: Sequence[Measured], template: str) -> Trial:
     """Run these tests in this process, in databases that are copies of `template`."""
     os.environ["PENSTOCK_TEST_TEMPLATE"] = template
     trial = Trial(tests)
-    said = io.StringIO()
-    with redirect_stdout(said), redirect_stderr(said):
-        code = pytest.main([*OPTIONS, *(one.test for one in tests)], plugins=[trial])
+    output = io.StringIO()
+    with redirect_stdout(output), redirect_stderr(output):
+        code = pytest.main([*OPTIONS, *(test.test for test in tests)], plugins=[trial])
     if code not in (0, 1):
-        raise RuntimeError(f"the tests did not run ({code}):\n{said.getvalue()[-3000:]}")
+        raise RuntimeError(f"the tests did not run ({code}):\n{output.getvalue()[-3000:]}")
     return trial
 
 
@@ -109,7 +109,7 @@ def makes_no_sense(server: NativePostgres, used: set[str]) -> bool:
     """Return true if statements in these databases named missing objects, or types that do not fit (class 42 of errors).
     PostgreSQL sees that only where a statement runs, and any test would."""
     for line in server.log_lines():
-        database, _, rest = line.partition(" ")
-        if database in used and rest.startswith("42") and "ERROR" in rest:
+        database, _, message = line.partition(" ")
+        if database in used and message.startswith("42") and "ERROR" in message:
             return True
     return False

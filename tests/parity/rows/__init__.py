@@ -53,14 +53,14 @@ class Row:
 
 
 def _rows() -> list[Row]:
-    found = []
+    rows = []
     for part in PARTS:
         for name, value in vars(part).items():
             named = NAMED.fullmatch(name)
             if named and callable(value):
-                found.append(Row(f"{named[1].upper()}{int(named[2])}", (value.__doc__ or "").strip(), value))
+                rows.append(Row(f"{named[1].upper()}{int(named[2])}", (value.__doc__ or "").strip(), value))
     order = "ASTCD"
-    return sorted(found, key=lambda row: (order.index(row.name[0]), int(row.name[1:])))
+    return sorted(rows, key=lambda row: (order.index(row.name[0]), int(row.name[1:])))
 
 
 ROWS = _rows()

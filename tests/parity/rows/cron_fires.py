@@ -24,15 +24,15 @@ async def c03_one_execution_for_each_fire(host: Host) -> str:
     assert len({fire.execution_id for fire in fires}) == len(fires), "two fires share an execution"
     ran = await site.value("select count(*) from payload where origin ->> 'schedule' = 'cron.c03'")
     assert ran in (len(fires), 0), f"{ran} executions of {len(fires)} fires"
-    said = await site.refused("insert into fire select * from fire where schedule = 'cron.c03' limit 1")
-    assert said == "UniqueViolationError", f"PostgreSQL refused a second fire with {said}"
+    error = await site.refused("insert into fire select * from fire where schedule = 'cron.c03' limit 1")
+    assert error == "UniqueViolationError", f"PostgreSQL refused a second fire with {error}"
     atomic = await site.sql(
         "select f.due_at from fire f left join execution e on e.id = f.execution_id "
         "where f.schedule = 'cron.c03' and (e.id is null or e.xmin = '0')"
     )
     assert not atomic, f"fires without an execution: {atomic}"
     same = await site.value("select count(*) from fire where schedule = 'cron.c03' and status = 'created'")
-    return f"{len(fires)} fires of every second, {same} executions, one each; a second fire of the same instant: {said}"
+    return f"{len(fires)} fires of every second, {same} executions, one each; a second fire of the same instant: {error}"
 
 
 async def c04_missed_fires(host: Host) -> str:
@@ -66,8 +66,8 @@ async def c04_missed_fires(host: Host) -> str:
         await asyncio.sleep(7)
         executor.send(signal.SIGCONT)
         for name in ways:
-            wanted = "due" if name == "graced" else "missed"
-            await site.until(partial(_late, site, name, wanted), f"{name}: fires of the time away")
+            status = "due" if name == "graced" else "missed"
+            await site.until(partial(_late, site, name, status), f"{name}: fires of the time away")
         await asyncio.gather(*(site.client.schedules.disable(f"cron.c04_{name}") for name in ways))
         found = {}
         for name in ways:
@@ -92,8 +92,8 @@ async def c04_missed_fires(host: Host) -> str:
         assert found["all"]["created"] >= 4, f"all: {found['all']}"
         assert found["capped"]["created"] == 2, f"at most two: {found['capped']}"
         assert not found["graced"], f"within the grace nothing is missed: {found['graced']}"
-    told = "; ".join(f"{name} {dict(counts)}" for name, counts in found.items())
-    return f"an executor was away for 7 s of fires every second: {told}"
+    summary = "; ".join(f"{name} {dict(counts)}" for name, counts in found.items())
+    return f"an executor was away for 7 s of fires every second: {summary}"
 
 
 async def c05_replicas(host: Host) -> str:
@@ -102,9 +102,9 @@ async def c05_replicas(host: Host) -> str:
         await site.schedule("cron.c05", "cron.tell", every="1s", catch_up="all")
         await site.until(lambda: _count(site, "cron.c05", 3), "three fires")
         for name in ("executor-1", "executor-2"):
-            before = len(await site.client.schedules.history("cron.c05"))
+            count = len(await site.client.schedules.history("cron.c05"))
             next(s for s in site.services if s.name == name).kill()
-            await site.until(partial(_count, site, "cron.c05", before + 3), "the others to fire")
+            await site.until(partial(_count, site, "cron.c05", count + 3), "the others to fire")
         await site.client.schedules.disable("cron.c05")
         fires = sorted(await site.client.schedules.history("cron.c05", 1000), key=lambda fire: fire.due_at)
         gaps = {(b.due_at - a.due_at).total_seconds() for a, b in pairwise(fires)}

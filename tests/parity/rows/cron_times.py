@@ -69,7 +69,8 @@ async def c01_expressions(host: Host) -> str:
     site = await host.shared()
     expressions = (*SEEDS, *MORE)
     lines = [
-        f'Schedule("cron.c01_{n}", action="cron.tell", cron={one!r})' for n, one in enumerate(expressions)
+        f'Schedule("cron.c01_{n}", action="cron.tell", cron={expression_text!r})'
+        for n, expression_text in enumerate(expressions)
     ]
     await site.apply("\n".join(["from penstock import Schedule", *lines]), "c01.py")
     for n, expression in enumerate(expressions):
@@ -82,9 +83,9 @@ async def c01_expressions(host: Host) -> str:
         *(site.command("schedule", "preview", expression, code=None) for expression in WRONG),
         site.command("schedule", "preview", "0 2 * * *", "--timezone", "Mars/Olympus", code=None),
     )
-    for (expression, word), said in zip([*WRONG.items(), ("Mars/Olympus", "Mars")], refused, strict=True):
-        assert said.code != 0, f"{expression!r} was taken"
-        assert word in said.all, f"{expression!r} was refused without {word!r}: {said.all}"
+    for (expression, word), answer in zip([*WRONG.items(), ("Mars/Olympus", "Mars")], refused, strict=True):
+        assert answer.code != 0, f"{expression!r} was taken"
+        assert word in answer.all, f"{expression!r} was refused without {word!r}: {answer.all}"
     at = datetime.fromisoformat(first)
     assert (at.hour, at.minute) == (2, 0)
     return (
@@ -104,9 +105,9 @@ async def c02_clock_changes(host: Host) -> str:
                 ref, action="cron.tell", cron=expression, timezone=zone, starts_at=f"{day}T00:00:00+00:00"
             )
         )
-        shown = [p.local.isoformat() for p in await site.client.schedules.preview(ref, len(wanted))]
-        found = [local[5:] for local in shown]
-        assert found == wanted, f"{expression} in {zone} from {day}: {found}, wanted {wanted}"
+        previewed = [p.local.isoformat() for p in await site.client.schedules.preview(ref, len(wanted))]
+        local_times = [local[5:] for local in previewed]
+        assert local_times == wanted, f"{expression} in {zone} from {day}: {local_times}, wanted {wanted}"
 
     await asyncio.gather(*(one(number, *case) for number, case in enumerate(CLOCKS)))
     hourly: dict[str, dict[str, Any]] = {
@@ -147,7 +148,7 @@ async def c07_looking_after(host: Host) -> str:
         ids = [fire.execution_id for fire in fires if fire.execution_id]
         spans = [await _span(site, id) for id in ids]
         lived = [span for span in spans if span]
-        beside[policy] = max(sum(a <= begun < b for a, b in lived) for begun, _ in lived)
+        beside[policy] = max(sum(a <= start < b for a, b in lived) for start, _ in lived)
         skipped = sum(fire.status == "skipped" for fire in fires)
         if policy != "replace":
             assert (skipped > 0) == (policy == "skip"), f"overlap={policy}: {skipped} skipped"
@@ -159,13 +160,13 @@ async def c07_looking_after(host: Host) -> str:
     await site.until(lambda: _fired(site, "cron.c07", 3), "an enabled schedule to fire")
     end = (datetime.now(UTC) + timedelta(hours=1)).isoformat(timespec="seconds")
     await site.command("schedule", "update", "cron.c07", "--every", "1h", "--ends-at", end)
-    shown, stats, listed, history = await asyncio.gather(
+    output, stats, listed, history = await asyncio.gather(
         *(
             site.command("schedule", *words, "--json")
             for words in (["show", "cron.c07"], ["stats", "cron.c07"], ["list"], ["history", "cron.c07"])
         )
     )
-    assert shown.one["definition"]["every"] == 3600, f"after the update: {shown.out}"
+    assert output.one["definition"]["every"] == 3600, f"after the update: {output.out}"
     assert stats.one["fires"] >= 3, f"stats: {stats.out}"
     assert "cron.c07_skip" in listed.out
     fire = history.lines[0]
@@ -186,7 +187,7 @@ async def c08_metrics_and_health(host: Host) -> str:
         await site.schedule("cron.c08_off", "tasks.needs_file", param="file=/nowhere/x", every="1s")
         [executor] = [s for s in site.services if s.name == "executor-1"]
         names = ("total", "active", "late", "broken", "erroring", "orphaned")
-        wanted = {f"penstock_schedules_{name}" for name in names} | {
+        expected = {f"penstock_schedules_{name}" for name in names} | {
             f"penstock_schedule_{name}"
             for name in (
                 "fires_per_minute",
@@ -198,11 +199,11 @@ async def c08_metrics_and_health(host: Host) -> str:
             )
         }
 
-        seen: dict[str, Any] = {}
+        values_seen: dict[str, Any] = {}
 
         async def told() -> Any:
             body = (await executor.get("/metrics"))[1]
-            missing = {name for name in wanted if f"\n{name} " not in body and f"\n{name}{{" not in body}
+            missing = {name for name in expected if f"\n{name} " not in body and f"\n{name}{{" not in body}
             values = {
                 name: await executor.metric(name)
                 for name in (
@@ -211,10 +212,10 @@ async def c08_metrics_and_health(host: Host) -> str:
                     "penstock_schedule_failure_rate",
                 )
             }
-            seen.update(values, missing=missing)
+            values_seen.update(values, missing=missing)
             return values if not missing and values["penstock_schedules_erroring"] else None
 
-        values = await site.until(told, seen, 100)
+        values = await site.until(told, values_seen, 100)
         assert values["penstock_schedules_total"] == 2, f"metrics: {values}"
         assert values["penstock_schedule_failure_rate"] > 0, f"metrics: {values}"
         health = await site.command("schedule", "health", code=1)
@@ -239,21 +240,25 @@ async def c09_context_and_retry(host: Host) -> str:
         await site.until(partial(_fired, site, ref, 1), f"{ref} to fire")
         await site.client.schedules.disable(ref)
     fire = (await site.client.schedules.history("cron.c09"))[-1]
-    told = await _result(site, fire.execution_id)
-    assert told["schedule"] == "cron.c09", f"told: {told}"
-    assert datetime.fromisoformat(told["scheduled_time"]) == fire.due_at, (
-        f"{told['scheduled_time']} is not {fire.due_at}"
+    context = await _result(site, fire.execution_id)
+    assert context["schedule"] == "cron.c09", f"told: {context}"
+    assert datetime.fromisoformat(context["scheduled_time"]) == fire.due_at, (
+        f"{context['scheduled_time']} is not {fire.due_at}"
     )
-    assert told["scheduled_time"].endswith("+09:00")
-    assert told["day"] == told["scheduled_time"][:10]
-    assert (told["timezone"], told["expression"], told["region"]) == ("Asia/Tokyo", "* * * * * *", "east")
-    assert (told["is_recovery"], told["is_missed"], told["is_backfill"]) == (False, False, False)
+    assert context["scheduled_time"].endswith("+09:00")
+    assert context["day"] == context["scheduled_time"][:10]
+    assert (context["timezone"], context["expression"], context["region"]) == (
+        "Asia/Tokyo",
+        "* * * * * *",
+        "east",
+    )
+    assert (context["is_recovery"], context["is_missed"], context["is_backfill"]) == (False, False, False)
     retried = (await site.client.schedules.history("cron.c09_retry"))[-1]
     assert await _result(site, retried.execution_id) == 2, "the schedule's retry policy did not hold"
     refused = await site.schedule("cron.c09_own", "cron.tell", every="1s", context="schedule=mine", code=None)
     assert refused.code != 0, "a schedule's context may replace what the run is told"
     return (
-        f"a run was told {', '.join(sorted(told))}; params were templates over it; a retry policy of its own "
+        f"a run was told {', '.join(sorted(context))}; params were templates over it; a retry policy of its own "
         "gave it a second try"
     )
 
@@ -271,8 +276,8 @@ async def _span(site: Site, id: Any) -> tuple[datetime, datetime] | None:
         return None  # it stood in line when its schedule was disabled
     await site.ends(id)
     moves = await site.client.history(id)
-    begun = [move.at for move in moves if move.new == "running"]
-    return (begun[0], moves[-1].at) if begun else None
+    starts = [move.at for move in moves if move.new == "running"]
+    return (starts[0], moves[-1].at) if starts else None
 
 
 async def _result(site: Site, id: UUID | None) -> Any:
@@ -281,5 +286,5 @@ async def _result(site: Site, id: UUID | None) -> Any:
 
 
 async def _unhealthy(site: Site) -> str | None:
-    said = await site.command("schedule", "health", code=None)
-    return next((line.strip() for line in said.out.splitlines() if "no executor" in line), None)
+    result = await site.command("schedule", "health", code=None)
+    return next((line.strip() for line in result.out.splitlines() if "no executor" in line), None)

@@ -63,11 +63,11 @@ async def d01_ready_events(host: Host) -> str:
     """`TaskReadyEvent` without context data; dispatcher, router, registered executors by key."""
     site = await host.shared()
     id = await site.client.start("dispatch.inside")
-    told = (await site.client.result(id, timeout=60))["told"]
-    event = told["event"]
-    assert told["executor"] == "probe"
-    wanted = {"execution_id", "attempt", "max_attempts", "namespace", "action", "workflow", "root", "task"}
-    assert set(event) == wanted, f"the event has {sorted(event)}"
+    run = (await site.client.result(id, timeout=60))["told"]
+    event = run["event"]
+    assert run["executor"] == "probe"
+    expected = {"execution_id", "attempt", "max_attempts", "namespace", "action", "workflow", "root", "task"}
+    assert set(event) == expected, f"the event has {sorted(event)}"
     assert "hush" not in json.dumps(event), "the event carries the run's data"
     assert (event["namespace"], event["task"]) == ("public::dispatch::inside::told", "told"), (
         f"event: {event}"
@@ -127,8 +127,8 @@ async def d02_executors_of_ones_own(host: Host) -> str:
     assert tests.returncode == 0, f"the template breaks a promise of executors: {out[-400:]}"
     ran = await asyncio.gather(
         *(
-            site.client.run(ref, given, timeout=60)
-            for ref, given in (("flow.echo", {"n": 1}), ("tasks.misbehave", {"how": "well"}))
+            site.client.run(ref, params, timeout=60)
+            for ref, params in (("flow.echo", {"n": 1}), ("tasks.misbehave", {"how": "well"}))
         )
     )
     assert ran == [1, "well"]
@@ -146,8 +146,8 @@ async def d03_routes(host: Host) -> str:
         rules = "\n".join(f'Route("{pattern}", "{route}")' for pattern, route in GLOBS)
         await site.apply(f"from penstock import Route\n{rules}\n", "globs.py")
         listed = await site.command("routes", "list", "--json")
-        kept = {(line["pattern"], line["route"]) for line in listed.lines if line["kind"] == "rule"}
-        assert set(GLOBS) <= kept, f"the database keeps {kept}"
+        rows = {(line["pattern"], line["route"]) for line in listed.lines if line["kind"] == "rule"}
+        assert set(GLOBS) <= rows, f"the database keeps {rows}"
         for pack, text in _packs().items():
             site.folder.joinpath(pack).mkdir()
             site.folder.joinpath(pack, "pack.yaml").write_text(text)
@@ -155,19 +155,21 @@ async def d03_routes(host: Host) -> str:
         explained = await asyncio.gather(
             *(site.command("routes", "explain", namespace, "--json") for namespace in TAKES)
         )
-        found = {namespace: said.one["route"] for namespace, said in zip(TAKES, explained, strict=True)}
+        routes_found = {
+            namespace: answer.one["route"] for namespace, answer in zip(TAKES, explained, strict=True)
+        }
         wrong = {
-            namespace: (found[namespace], route)
+            namespace: (routes_found[namespace], route)
             for namespace, route in TAKES.items()
-            if found[namespace] != route
+            if routes_found[namespace] != route
         }
         assert not wrong, f"(took, wanted): {wrong}"
-        told = (
+        output = (
             'from penstock import action\n@action(pack="d03", route="gppu")\nasync def train() -> None: ...\n'
         )
-        refused = await site.apply(told, "unknown.py", code=None, known_routes="default,gpu")
+        refused = await site.apply(output, "unknown.py", code=None, known_routes="default,gpu")
         assert refused.code != 0, "a route that is not among the known ones was taken"
-    warned = await (await host.shared()).apply(told, "meant.py")
+    warned = await (await host.shared()).apply(output, "meant.py")
     assert "no worker that lives serves the route gppu" in warned.err, (
         f"apply does not say that nobody serves gppu: {warned.all}"
     )
@@ -202,12 +204,12 @@ async def d04_errors_of_dispatch(host: Host) -> str:
     )
     has.close()
     unknown = 'from penstock import action\n@action(pack="d04", executor="docker")\nasync def build() -> None: ...\n'
-    failed, said = await client.start("dispatch.fails"), await site.apply(unknown, "docker.py", code=None)
+    failed, answer = await client.start("dispatch.fails"), await site.apply(unknown, "docker.py", code=None)
     assert await site.ends(failed) == ["failed"]
-    assert said.code != 0 or "docker" in said.all, "an executor that nobody has is taken without a word"
+    assert answer.code != 0 or "docker" in answer.all, "an executor that nobody has is taken without a word"
     return (
         f"no capacity: {capacity.out.strip()[:130]}; no executor: {none.out.strip()[:130]}; failed by policy; "
-        f"docker: {said.all.strip().splitlines()[0][:110]}"
+        f"docker: {answer.all.strip().splitlines()[0][:110]}"
     )
 
 
@@ -227,21 +229,21 @@ async def d05_executor_metrics(host: Host) -> str:
         "cancelled_total",
         "leaked",
     )
-    found: dict[str, float] = {}
+    sums: dict[str, float] = {}
     for name in names:
         by_worker = [await worker.metrics(f"penstock_executor_{name}") for worker in workers]
-        assert all("probe" in one for one in by_worker), (
+        assert all("probe" in metrics_of_worker for metrics_of_worker in by_worker), (
             f"no metric executor_{name} of the executor probe: {by_worker}"
         )
-        found[name] = sum(one["probe"] for one in by_worker)
-    assert found["executed_total"] >= 5, f"{found}"
-    assert found["failed_total"] >= 1, f"{found}"
-    assert found["available"] == 20, f"{found}"
-    shown = await site.command("workers", "show", "worker-1", "--json")
-    assert "probe" in shown.out, f"`workers show` does not tell of it: {shown.out[:300]}"
+        sums[name] = sum(metrics_of_worker["probe"] for metrics_of_worker in by_worker)
+    assert sums["executed_total"] >= 5, f"{sums}"
+    assert sums["failed_total"] >= 1, f"{sums}"
+    assert sums["available"] == 20, f"{sums}"
+    output = await site.command("workers", "show", "worker-1", "--json")
+    assert "probe" in output.out, f"`workers show` does not tell of it: {output.out[:300]}"
     return (
         "of an executor of one's own, on two workers: "
-        f"{', '.join(f'{name} {value:g}' for name, value in found.items())}; also in `workers show`"
+        f"{', '.join(f'{name} {value:g}' for name, value in sums.items())}; also in `workers show`"
     )
 
 

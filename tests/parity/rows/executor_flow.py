@@ -58,11 +58,11 @@ async def a02_limits(host: Host) -> str:
     assert set(await site.ends(*heads, *lane, other, *pairs, *rated, *several, *ranked)) == {"completed"}
     await _in_order(site, lane)
     await _in_order(site, ranked[::-1])
-    over = await site.value(
+    count = await site.value(
         "select count(*) from admission a where held > allowed and not rated and execution_id = any($1)",
         [*lane, *pairs],
     )
-    assert over == 0, f"{over} were let in over their limit"
+    assert count == 0, f"{count} were let in over their limit"
     assert Counter(await site.ends(*refused)) == {"completed": 1, "cancelled": 2}, "cancel_new did not refuse"
     assert Counter(await site.ends(*bounded)) == {"completed": 2, "cancelled": 2}, (
         "max_waiting did not refuse"
@@ -113,10 +113,10 @@ async def a03_every_end_promotes(host: Host) -> str:
         if how == "skip-queued":
             await client.cancel(second)
         assert await site.ends(third) == ["completed"]
-        ended, freed = await _transaction(site, first, ("running", "canceling"), ("canceling",))
+        row, freed = await _transaction(site, first, ("running", "canceling"), ("canceling",))
         _, let_in = await _transaction(site, third if how == "skip-queued" else second, ("queued",), ())
         assert freed == let_in, f"after {how} the next one was let in by another transaction"
-        promoted[how] = ended
+        promoted[how] = row
 
     await asyncio.gather(*(one(how) for how in ways))
     ends = ", ".join(f"{how} ({end})" for how, end in sorted(promoted.items()))
@@ -137,7 +137,7 @@ async def a04_queue_statistics(host: Host) -> str:
             "select execution_id from waiter where execution_id = any($1) order by ready_at desc", ids
         )
     )[0][0]
-    said, lines = await asyncio.gather(
+    answer, lines = await asyncio.gather(
         site.command("why", last), site.command("queues", "--json", "--limit", 1000)
     )
     mine = [line for line in lines.lines if line["kind"] == "line" and "a04" in str(line["group_value"])]
@@ -145,10 +145,10 @@ async def a04_queue_statistics(host: Host) -> str:
     assert mine[0]["held"] == 1, f"`penstock queues` says that {mine[0]['held']} hold a slot"
     routes = [line for line in lines.lines if line["kind"] == "route" and line["queue"].endswith("default")]
     assert routes, f"`penstock queues` does not show the route default: {lines.out[:200]}"
-    assert "4th in line" in said.out, f"`why` does not say where it stands: {said.out}"
+    assert "4th in line" in answer.out, f"`why` does not say where it stands: {answer.out}"
     assert mine[0]["waiting"] == 4, f"`penstock queues` says that {mine[0]['waiting']} wait"
     await client.cancel(*ids)
-    return f"`queues`: {mine[0]['held']} holds, {mine[0]['waiting']} wait; `why`: {said.out.strip()[:120]}"
+    return f"`queues`: {mine[0]['held']} holds, {mine[0]['waiting']} wait; `why`: {answer.out.strip()[:120]}"
 
 
 async def a06_workflow_has_one_mutator(host: Host) -> str:
@@ -157,8 +157,8 @@ async def a06_workflow_has_one_mutator(host: Host) -> str:
     id = await client.start("flow.fan", {"items": list(range(60))})
     done: set[UUID] = set()
     while await site.status(id) not in ("completed", "failed"):
-        ended = await site.sql("select id from execution where parent = $1 and status = 'completed'", id)
-        fresh = [row["id"] for row in ended if row["id"] not in done]
+        rows = await site.sql("select id from execution where parent = $1 and status = 'completed'", id)
+        fresh = [row["id"] for row in rows if row["id"] not in done]
         if fresh:
             await site.amqp.envelopes("execution.completed", fresh, queue="execution.completed", copies=2)
         done.update(fresh)
@@ -166,8 +166,8 @@ async def a06_workflow_has_one_mutator(host: Host) -> str:
     counted = await site.sql(
         "select task, count(*), count(distinct item) items from execution where parent = $1 group by 1", id
     )
-    found = {row["task"]: (row["count"], row["items"]) for row in counted}
-    assert sorted(found.values()) == [(1, 1), (60, 60)], f"children: {found}"
+    counts = {row["task"]: (row["count"], row["items"]) for row in counted}
+    assert sorted(counts.values()) == [(1, 1), (60, 60)], f"children: {counts}"
     assert await client.result(id) == {"grown": list(range(1, 61)), "joined": 1}
     held = await _held_back(site)
     return f"60 ends told three times each to three executors: one join, 60 items; {held}"
@@ -176,8 +176,8 @@ async def a06_workflow_has_one_mutator(host: Host) -> str:
 async def _transaction(site: Site, id: UUID, old: tuple[str, ...], but: tuple[str, ...]) -> tuple[str, str]:
     """The first move out of one of these statuses, and which transaction wrote it."""
     query = "select new, xmin::text as by from history where execution_id = $1 and old = any($2) and new <> all($3) order by at"
-    found = (await site.sql(query, id, old, but))[0]
-    return found["new"], found["by"]
+    row = (await site.sql(query, id, old, but))[0]
+    return row["new"], row["by"]
 
 
 # -- doing and looking ---------------------------------------------------------------------------------------

@@ -26,10 +26,10 @@ async def a05_workflow_start_is_idempotent(host: Host) -> str:
     rows = await site.value("select count(*) from workflow where execution_id = $1", id)
     children = await site.value("select count(*) from execution where parent = $1", id)
     assert (rows, children) == (1, 3), f"{rows} state rows and {children} children"
-    said = await site.refused("insert into workflow select * from workflow where execution_id = $1", id)
+    error = await site.refused("insert into workflow select * from workflow where execution_id = $1", id)
     return (
         "20 starts with one key and copies of both messages: one execution, one state row, three children; a "
-        f"second row: {said}"
+        f"second row: {error}"
     )
 
 
@@ -41,13 +41,13 @@ async def a07_children_are_deduplicated(host: Host) -> str:
     assert await site.ends(id) == ["completed"]
     rows = await site.sql("select task, item from execution where parent = $1 order by 1, 2", id)
     assert [row["item"] for row in rows if row["item"] >= 0] == [0, 1, 2], f"items: {rows}"
-    said = await site.refused(
+    error = await site.refused(
         "insert into execution (id, status, namespace_id, definition_id, parent, task, item) "
         "select gen_random_uuid(), 'requested', namespace_id, definition_id, parent, task, item from execution where parent = $1",
         id,
     )
-    assert said == "UniqueViolationError", f"PostgreSQL refused a second child with {said}"
-    return f"ten copies of the start: items 0, 1, 2 once each; a second child of the same (workflow, task, item): {said}"
+    assert error == "UniqueViolationError", f"PostgreSQL refused a second child with {error}"
+    return f"ten copies of the start: items 0, 1, 2 once each; a second child of the same (workflow, task, item): {error}"
 
 
 async def a08_created_once(host: Host) -> str:
@@ -72,14 +72,14 @@ async def a08_created_once(host: Host) -> str:
     events = await site.value("select count(*) from event where source = 'a08'")
     assert events == 1, f"one message id made {events} events"
     await client.start("flow.ask", {"question": "a08"}, key="a08-ask")
-    asked = await client.start("flow.ask", {"question": "a08"}, key="a08-ask")
-    await site.comes_to(asked, "waiting")
-    said = {
+    inquiry = await client.start("flow.ask", {"question": "a08"}, key="a08-ask")
+    await site.comes_to(inquiry, "waiting")
+    errors = {
         await site.refused("insert into enforcement select * from enforcement where event_id = $1", event),
-        await site.refused("insert into inquiry select * from inquiry where execution_id = $1", asked),
+        await site.refused("insert into inquiry select * from inquiry where execution_id = $1", inquiry),
     }
-    assert said == {"UniqueViolationError"}, f"PostgreSQL said {said}"
-    await client.answer(asked, True, by="row")
+    assert errors == {"UniqueViolationError"}, f"PostgreSQL said {errors}"
+    await client.answer(inquiry, True, by="row")
     return (
         "5 x one key, 5 x one message id, 5 copies of each message: one event, one enforcement a rule, one "
         "execution each; a second enforcement or inquiry: UniqueViolation"
@@ -91,32 +91,32 @@ async def a09_handlers_are_idempotent(host: Host) -> str:
     site = await host.shared()
     client = site.client
     await site.amqp.bind("penstock.status", "a09", "#")
-    asked = await client.start("flow.ask", {"question": "a09?"})
-    await site.comes_to(asked, "waiting")
+    inquiry = await client.start("flow.ask", {"question": "a09?"})
+    await site.comes_to(inquiry, "waiting")
     silent = await client.start("flow.echo", {"n": 9})
     await site.ends(silent)
     for queue in ("event.created", "execution.requested", "execution.completed", "workflow.started"):
-        await site.amqp.envelopes(queue, [asked, silent], queue=queue)
+        await site.amqp.envelopes(queue, [inquiry, silent], queue=queue)
     heard: list[tuple[str, Any]] = []
 
     async def hear(key: str, id: UUID) -> bool:
         heard.extend(await site.amqp.take("a09"))
         return any(at == key and str(id) in document["ids"] for at, document in heard)
 
-    await site.until(lambda: hear("inquiry.created", asked), "inquiry.created to be announced")
+    await site.until(lambda: hear("inquiry.created", inquiry), "inquiry.created to be announced")
     answers = await asyncio.gather(
-        *(client.answer(asked, yes, by="row") for yes in (True, False, True)), return_exceptions=True
+        *(client.answer(inquiry, yes, by="row") for yes in (True, False, True)), return_exceptions=True
     )
-    taken = [answer for answer in answers if answer is None]
-    assert len(taken) == 1, f"{len(taken)} of three answers at once were taken"
-    assert await site.ends(asked) == ["completed"]
+    accepted = [answer for answer in answers if answer is None]
+    assert len(accepted) == 1, f"{len(accepted)} of three answers at once were taken"
+    assert await site.ends(inquiry) == ["completed"]
     await site.command("announce", "completed", "running")
-    said = await client.start("flow.echo", {"n": 10})
+    echo = await client.start("flow.echo", {"n": 10})
     await site.until(
-        lambda: hear("execution.status.completed", said), "execution.status.completed to be announced"
+        lambda: hear("execution.status.completed", echo), "execution.status.completed to be announced"
     )
     await site.command("announce", "--off")
-    keys = Counter(key for key, document in heard if str(asked) in document["ids"])
+    keys = Counter(key for key, document in heard if str(inquiry) in document["ids"])
     assert keys["inquiry.created"] == 1, f"inquiry.created came {keys['inquiry.created']} times"
     early = [key for key, document in heard if str(silent) in document["ids"]]
     assert not early, f"{early} was announced before anybody asked for it"

@@ -30,13 +30,13 @@ async def a10_timeouts_and_lost_envelopes(host: Host) -> str:
     second = await client.start("flow.crowded")
     runs = await client.start("flow.nap", {"seconds": 2})
     worker = site.worker("worker-lost", "--routes", "lost")
-    ended = await site.ends(*ids)
-    assert set(ended) == {"completed"}, f"of {purged} purged envelopes came {Counter(ended)}"
-    found = dict(zip(clocks, await site.ends(*clocks.values()), strict=True))
-    found["queued"] = (await site.ends(second))[0]
-    queued = {found.pop("crowded"), found.pop("queued")}
+    ends_seen = await site.ends(*ids)
+    assert set(ends_seen) == {"completed"}, f"of {purged} purged envelopes came {Counter(ends_seen)}"
+    statuses = dict(zip(clocks, await site.ends(*clocks.values()), strict=True))
+    statuses["queued"] = (await site.ends(second))[0]
+    queued = {statuses.pop("crowded"), statuses.pop("queued")}
     assert queued == {"completed", "timeout"}, f"of two that crowd each other came {queued}"
-    assert set(found.values()) == {"timeout"}, f"clocks: {found}"
+    assert set(statuses.values()) == {"timeout"}, f"clocks: {statuses}"
     assert await site.ends(runs) == ["completed"], "what ran was ended by a clock of what waits"
     worker.close()
     async with host.site(executors=1, workers=0, schedule_to_start=1) as strict:
@@ -86,8 +86,8 @@ async def a11_dead_letters(host: Host) -> str:
     await site.amqp.events("flow.ticked", [b"no json"], ["a11-poison"], app_id="a11")
     listed = await site.until(lambda: _letters(site, "flow.unheard", "not JSON"), "two letters to be kept")
     unheard, poison = listed
-    shown = await site.command("dead-letters", "show", poison["id"])
-    assert "no json" in shown.out, f"`dead-letters show` does not show the body: {shown.out}"
+    output = await site.command("dead-letters", "show", poison["id"])
+    assert "no json" in output.out, f"`dead-letters show` does not show the body: {output.out}"
     await site.apply('from penstock import Trigger\nTrigger("flow.unheard")\n', "unheard.py")
     await site.command("dead-letters", "replay", unheard["id"])
     await site.until(
@@ -108,7 +108,7 @@ async def a12_loops_on_every_replica(host: Host) -> str:
     executors = [service for service in site.services if service.name.startswith("executor")]
 
     async def turned() -> list[set[str]] | None:
-        found = [set(await service.metrics("penstock_loop_seconds_count")) for service in executors]
+        names_of_loops = [set(await service.metrics("penstock_loop_seconds_count")) for service in executors]
         needed = {
             "reap_workers",
             "relay_outbox",
@@ -117,13 +117,13 @@ async def a12_loops_on_every_replica(host: Host) -> str:
             "end_overdue",
             "fire_schedules",
         }
-        return found if all(needed <= loops for loops in found) else None
+        return names_of_loops if all(needed <= loops for loops in names_of_loops) else None
 
-    found = await site.until(turned, "every loop to turn on every replica")
-    assert len({frozenset(loops) for loops in found}) == 1, f"replicas differ: {found}"
+    names_of_loops = await site.until(turned, "every loop to turn on every replica")
+    assert len({frozenset(loops) for loops in names_of_loops}) == 1, f"replicas differ: {names_of_loops}"
     failed = sum([await service.metric("penstock_loop_failures_total") for service in executors])
     assert failed == 0, f"{failed:g} turns of loops failed"
-    return f"{len(found)} replicas turn the same {len(found[0])} loops: {', '.join(sorted(found[0]))}"
+    return f"{len(names_of_loops)} replicas turn the same {len(names_of_loops[0])} loops: {', '.join(sorted(names_of_loops[0]))}"
 
 
 async def a13_crashes(host: Host) -> str:
@@ -140,8 +140,8 @@ async def a13_crashes(host: Host) -> str:
             killed[role] += 1
             (site.executor if role == "executor" else site.worker)(f"{role}-{number + 3}")
         await loading
-        ended = Counter(await site.ends(*ids))
-        assert ended == {"completed": len(ids)}, f"ends: {ended}"
+        ends_seen = Counter(await site.ends(*ids))
+        assert ends_seen == {"completed": len(ids)}, f"ends: {ends_seen}"
         doubled = await site.value(
             "select count(*) from (select from history where new = 'completed' group by execution_id having count(*) > 1) x"
         )
@@ -172,11 +172,11 @@ async def a14_history_and_archive(host: Host) -> str:
         await site.until(
             lambda: _gone(site, "select 1 from execution where id = $1", id), "the run to be archived"
         )
-        shown, history = await asyncio.gather(
+        output, history = await asyncio.gather(
             site.command("show", id, "--json"), site.command("history", id, "--json")
         )
-        assert shown.one["result"] == {"grown": [2, 3], "joined": 1}, (
-            f"`show` of an archived run: {shown.out[:200]}"
+        assert output.one["result"] == {"grown": [2, 3], "joined": 1}, (
+            f"`show` of an archived run: {output.out[:200]}"
         )
         assert history.lines[-1]["new"] == "completed"
         await site.until(
@@ -219,8 +219,8 @@ async def _reject(site: Site, queue: str) -> None:
 
 async def _letters(site: Site, *reasons: str) -> list[Any] | None:
     listed = (await site.command("dead-letters", "list", "--json")).lines
-    mine = [[one for one in listed if reason in one["reason"]] for reason in reasons]
-    return [found[0] for found in mine] if all(mine) else None
+    mine = [[letter for letter in listed if reason in letter["reason"]] for reason in reasons]
+    return [letters_found[0] for letters_found in mine] if all(mine) else None
 
 
 async def _load(site: Site, ids: list[UUID]) -> None:

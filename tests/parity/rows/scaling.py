@@ -37,8 +37,8 @@ async def s01_atomic_claim(host: Host) -> str:
         if line["level"] in ("warning", "error") and "claim" in line["event"]
     ]
     assert not noise, f"a second claim is not silent: {noise[:2]}"
-    said = await site.command("workers", "list", code=None, enable_claiming="false")
-    assert said.code != 0, "PENSTOCK_ENABLE_CLAIMING is taken, and claims nothing"
+    result = await site.command("workers", "list", code=None, enable_claiming="false")
+    assert result.code != 0, "PENSTOCK_ENABLE_CLAIMING is taken, and claims nothing"
     return (
         "150 executions, ten copies of their envelopes, two workers "
         f"({', '.join(f'{name} {n}' for name, n in shares.items())}): each claimed once, silently; no setting "
@@ -140,12 +140,12 @@ async def s08_configuration(host: Host) -> str:
         "unknown setting": {"heartbeat_intervall": 1},
         "valid number": {"stale_threshold": "soon"},
     }
-    said = await asyncio.gather(
+    results = await asyncio.gather(
         *(site.command("executor", code=None, **settings) for settings in bad.values())
     )
-    for words, one in zip(bad, said, strict=True):
-        assert one.code != 0, f"taken: {one.all[:200]}"
-        assert words in one.all, f"instead of {words!r}: {one.all[:200]}"
+    for words, result in zip(bad, results, strict=True):
+        assert result.code != 0, f"taken: {result.all[:200]}"
+        assert words in result.all, f"instead of {words!r}: {result.all[:200]}"
     reference = ROOT.joinpath("docs/configuration.md").read_text()
     listed = dict(re.findall(r"^\| `PENSTOCK_(\w+)` \| `([^`]+)`", reference, re.MULTILINE))
     defaults = {"HEARTBEAT_INTERVAL": "10", "STALE_THRESHOLD": "60", "SWEEP_INTERVAL": "30"}
@@ -153,7 +153,7 @@ async def s08_configuration(host: Host) -> str:
     assert not wrong, f"the reference says {wrong}"
     return (
         f"{len(bad)} wrong configurations refused at start, by name "
-        f"({said[0].all.strip().splitlines()[0][:110]}); {len(listed)} settings with defaults in "
+        f"({results[0].all.strip().splitlines()[0][:110]}); {len(listed)} settings with defaults in "
         "docs/configuration.md"
     )
 

@@ -18,12 +18,12 @@ from tests.parity.site import Site
 async def s02_heartbeat_verifies_the_claim(host: Host) -> str:
     """Heartbeat refreshes and verifies the claim; `ClaimLost` stops the work; one batched write per worker."""
     async with host.site(workers=2) as site:
-        before = await _writes(site)
+        count = await _writes(site)
         many = await site.client.start_many("flow.nap", [{"seconds": 4} for _ in range(20)])
         id = await site.client.start("flow.steady", {"seconds": 9})
         frozen = await site.runs_on(id)
         await asyncio.sleep(3)
-        writes = await _writes(site) - before
+        writes = await _writes(site) - count
         assert writes <= 3 * 8, (
             f"{writes} writes of heartbeats for three processes and 21 executions in about 3 s"
         )
@@ -60,18 +60,18 @@ async def s03_stale_claims_are_swept(host: Host) -> str:
         homes = {id: await site.runs_on(id) for id in doomed}
         assert victim in homes.values(), "all eight went to one of two workers"
         victim.kill()
-        lost = [id for id in doomed if homes[id] is victim]
-        ended = {
+        lost_ids = [id for id in doomed if homes[id] is victim]
+        ends_seen = {
             (await site.client.get(id)).action: end
-            for id, end in zip(lost, await site.ends(*lost), strict=True)
+            for id, end in zip(lost_ids, await site.ends(*lost_ids), strict=True)
         }
-        assert set(ended.items()) <= {("scaling.fragile", "abandoned"), ("scaling.once", "failed")}, (
-            f"ends: {ended}"
+        assert set(ends_seen.items()) <= {("scaling.fragile", "abandoned"), ("scaling.once", "failed")}, (
+            f"ends: {ends_seen}"
         )
         assert await site.ends(steady) == ["completed"]
-        found = await site.client.get(steady)
-        assert (found.attempt, found.recoveries) == (2, 1), (
-            f"attempt {found.attempt}, {found.recoveries} recoveries"
+        execution = await site.client.get(steady)
+        assert (execution.attempt, execution.recoveries) == (2, 1), (
+            f"attempt {execution.attempt}, {execution.recoveries} recoveries"
         )
         sweepers = [s for s in site.services if s.name.startswith("executor")]
         lines = [line for s in sweepers for line in s.lines("reap_workers.process_lost")]
@@ -93,7 +93,7 @@ async def s03_stale_claims_are_swept(host: Host) -> str:
     return (
         f"killed worker swept once by two replicas ({lines[0]['name']}, {lines[0]['age_seconds']:.1f} s, "
         f"{lines[0]['recovered']} taken back), "
-        f"its work ran again; ends: {ended}; an outage of 5 s is nobody's loss"
+        f"its work ran again; ends: {ends_seen}; an outage of 5 s is nobody's loss"
     )
 
 
@@ -103,12 +103,12 @@ async def s07_partition(host: Host) -> str:
         host.alone(executors=1, workers=1) as (site, postgres),
         _behind_a_link(site) as (link, cut_off),
     ):
-        one = await _on(site, cut_off, seconds=6)
+        execution = await _on(site, cut_off, seconds=6)
         link.cut()
         await asyncio.sleep(1.5)
         link.heal()
-        assert await site.ends(one) == ["completed"]
-        assert (await site.client.get(one)).attempt == 1, (
+        assert await site.ends(execution) == ["completed"]
+        assert (await site.client.get(execution)).attempt == 1, (
             "a claim was lost although its worker came back in time"
         )
         two = await _on(site, cut_off, seconds=9)

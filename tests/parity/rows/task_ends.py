@@ -25,16 +25,20 @@ async def t08_retries(host: Host) -> str:
         for attempt in (1, 2):
 
             async def stored(attempt: int = attempt) -> Any:
-                found = await client.get(id)
-                return found.not_before if found.attempt == attempt and found.status == "requested" else None
+                execution = await client.get(id)
+                return (
+                    execution.not_before
+                    if execution.attempt == attempt and execution.status == "requested"
+                    else None
+                )
 
             due.append(await site.until(stored, "the instant of a retry to be stored"))
         await site.ends(id)
         moves = await client.history(id)
         failed = [move.at for move in moves if move.new == "requested"][1:]
-        begun = [move.at for move in moves if move.new == "running"]
-        assert len(begun) == 3, f"{backoff}: {len(begun)} attempts"
-        assert all(start >= instant for start, instant in zip(begun[1:], due, strict=True)), (
+        starts = [move.at for move in moves if move.new == "running"]
+        assert len(starts) == 3, f"{backoff}: {len(starts)} attempts"
+        assert all(start >= instant for start, instant in zip(starts[1:], due, strict=True)), (
             "a retry began before its time"
         )
         waits[backoff] = [
@@ -72,8 +76,8 @@ async def t11_every_attempt(host: Host) -> str:
         )
         assert (await client.result(followed[0]["id"], timeout=30))["status"] == status
         assert len(followed) == 1
-    shown = (await site.command("show", bad, "--json")).one
-    attempts = shown["attempts"]
+    document = (await site.command("show", bad, "--json")).one
+    attempts = document["attempts"]
     assert [attempt["attempt"] for attempt in attempts] == [1, 2], (
         f"attempts of one that failed twice: {attempts}"
     )
@@ -124,14 +128,14 @@ async def t12_steering(host: Host) -> str:
     )
     await site.command("skip", runs["skipped"], "gate")
     assert await site.ends(runs["cancelled"]) == ["cancelled"]
-    left = {row["status"] for row in await site.sql(tree, runs["cancelled"])}
-    assert left <= {"cancelled", "skipped"}, f"of a cancelled workflow there is something {left}"
+    statuses = {row["status"] for row in await site.sql(tree, runs["cancelled"])}
+    assert statuses <= {"cancelled", "skipped"}, f"of a cancelled workflow there is something {statuses}"
     assert await site.status(runs["paused"]) == "running", "a paused workflow went on"
-    begun = await site.value(
+    count = await site.value(
         "select count(*) from execution where parent in (select id from execution where parent = $1)",
         runs["paused"],
     )
-    assert begun == 1, f"in a paused workflow {begun} tasks have begun"
+    assert count == 1, f"in a paused workflow {count} tasks have begun"
     why = await site.command("why", runs["paused"])
     await site.command("resume", runs["paused"])
     assert await site.ends(runs["paused"]) == ["completed"]
@@ -145,8 +149,8 @@ async def t12_steering(host: Host) -> str:
     files["mended"].touch()
     again = UUID((await site.command("rerun", runs["mended"], "--from-failed", "--json")).one["id"])
     assert await site.ends(again) == ["completed"]
-    kept = {t["name"]: t["kept"] for t in (await site.command("show", again, "--json")).one["tasks"]}
-    assert kept == {"first": True, "second": False}, f"re-run from failed kept {kept}"
+    kept_tasks = {t["name"]: t["kept"] for t in (await site.command("show", again, "--json")).one["tasks"]}
+    assert kept_tasks == {"first": True, "second": False}, f"re-run from failed kept {kept_tasks}"
     return (
         "paused with what is inside it, resumed; cancelled with all of its children; skip and set-result "
         f"obeyed ({tasks}); re-run from failed kept what had completed"

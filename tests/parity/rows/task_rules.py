@@ -72,9 +72,9 @@ async def t02_initialised_in_order(host: Host) -> str:
         )
         for n, tasks in enumerate(WRONG.values())
     ]
-    for (word, tasks), said in zip(WRONG.items(), await asyncio.gather(*packs), strict=True):
-        assert said.code != 0, f"{tasks} was taken"
-        assert word in said.all, f"{tasks} was refused without {word!r}: {said.all[:300]}"
+    for (word, tasks), answer in zip(WRONG.items(), await asyncio.gather(*packs), strict=True):
+        assert answer.code != 0, f"{tasks} was taken"
+        assert word in answer.all, f"{tasks} was refused without {word!r}: {answer.all[:300]}"
     backwards = "\n".join(
         f"      t{n}: {{action: flow.echo, input: {{n: 1}}, needs: [t{n + 1}]}}" for n in range(9)
     )
@@ -87,8 +87,8 @@ async def t02_initialised_in_order(host: Host) -> str:
     rows = await site.sql("select task from execution where parent = $1 order by created_at, id", id)
     order = [row["task"] for row in rows]
     assert order == [f"t{n}" for n in range(9, -1, -1)], f"tasks ran in the order {order}"
-    shown = await site.command("show", id, "--json")
-    assert [task["name"] for task in shown.one["tasks"]] == order
+    output = await site.command("show", id, "--json")
+    assert [task["name"] for task in output.one["tasks"]] == order
     return (
         "ten tasks that were declared backwards ran in topological order; refused with the reason: a circle, "
         "a missing dependency, a duplicate, an empty one, an unknown action"
@@ -109,9 +109,9 @@ async def t06_trigger_rules(host: Host) -> str:
         tasks.append(f"      rule_{n}: {{action: noop, needs: {needs}, when: {rule}}}")
         expected[f"rule_{n}"] = runs
     for n, (path, op, value, runs) in enumerate(COMPARED):
-        said = "" if op.endswith("exists") else f", value: {json.dumps(value)}"
+        value_text = "" if op.endswith("exists") else f", value: {json.dumps(value)}"
         tasks.append(
-            f'      value_{n}: {{action: noop, needs: [ok], when: {{context: {path}, op: "{op}"{said}}}}}'
+            f'      value_{n}: {{action: noop, needs: [ok], when: {{context: {path}, op: "{op}"{value_text}}}}}'
         )
         expected[f"value_{n}"] = runs
     parameters = (
@@ -121,17 +121,17 @@ async def t06_trigger_rules(host: Host) -> str:
         tasks
     )
     await site.apply(text + "\n", "t06/pack.yaml")
-    given = {"n": 5, "words": ["a", "b"], "text": "hello", "deep": {"list": [0, {"x": 7}]}}
-    id = await site.client.start("t06.rules", given)
+    params = {"n": 5, "words": ["a", "b"], "text": "hello", "deep": {"list": [0, {"x": 7}]}}
+    id = await site.client.start("t06.rules", params)
     await site.ends(id)
-    shown = await site.command("show", id, "--json")
-    found = {task["name"]: task["status"] == "completed" for task in shown.one["tasks"]}
+    output = await site.command("show", id, "--json")
+    outcomes = {task["name"]: task["status"] == "completed" for task in output.one["tasks"]}
     named = {f"rule_{n}": rule for n, (rule, _) in enumerate(RULES)}
     named |= {f"value_{n}": f"{path} {op} {value}" for n, (path, op, value, _) in enumerate(COMPARED)}
     wrong = [
         f"{named[name]} {'did not run' if runs else 'ran'}"
         for name, runs in expected.items()
-        if found[name] is not runs
+        if outcomes[name] is not runs
     ]
     assert not wrong, f"of {len(expected)} rules: {'; '.join(wrong)}"
     return (
@@ -145,7 +145,7 @@ async def t07_context(host: Host) -> str:
     declared order."""
     site = await host.shared()
     ids = [await site.client.start("tasks.shared_context", {"day": day}) for day in range(1, 7)]
-    wanted = [
+    expected = [
         {
             "day": day,
             "rows": 2 * day,
@@ -157,7 +157,7 @@ async def t07_context(host: Host) -> str:
         for day in range(1, 7)
     ]
     results = [await site.client.result(id, timeout=60) for id in ids]
-    for result, want in zip(results, wanted, strict=True):
+    for result, want in zip(results, expected, strict=True):
         assert {name: result.get(name) for name in want} == want, f"context: {result}, wanted {want}"
         assert result["who"] == "quick", "the branch that ended last won, not the one that is declared last"
     async with host.site(executors=1, workers=1) as own:

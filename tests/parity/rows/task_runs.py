@@ -13,18 +13,20 @@ async def t01_lifecycle(host: Host) -> str:
     site = await host.shared()
     id = await site.client.start("tasks.lifecycle")
     file = site.folder / "t01"
-    begun = await site.client.start("tasks.steered", {"file": str(file)})
-    before = (await site.command("show", begun, "--json")).one
+    steered = await site.client.start("tasks.steered", {"file": str(file)})
+    document_before = (await site.command("show", steered, "--json")).one
     file.touch()
-    await site.ends(id, begun)
-    shown = (await site.command("show", id, "--json")).one
-    found = {task["name"]: task["status"] for task in shown["tasks"]}
-    assert found == {"flaky": "completed", "flaky_2": "completed", "never": "skipped"}, f"tasks: {found}"
-    child = next(task["execution"] for task in shown["tasks"] if task["name"] == "flaky")
+    await site.ends(id, steered)
+    document = (await site.command("show", id, "--json")).one
+    statuses = {task["name"]: task["status"] for task in document["tasks"]}
+    assert statuses == {"flaky": "completed", "flaky_2": "completed", "never": "skipped"}, (
+        f"tasks: {statuses}"
+    )
+    child = next(task["execution"] for task in document["tasks"] if task["name"] == "flaky")
     moves = await site.moves(UUID(child))
     cycle = [move for move in moves if move in ("requested", "running", "completed")]
     assert cycle == ["requested", "running", "requested", "running", "completed"], f"moves: {moves}"
-    first = {task["name"]: task["status"] for task in before["tasks"]}
+    first = {task["name"]: task["status"] for task in document_before["tasks"]}
     assert first["last"] == "not started", f"while the first runs: {first}"
     refused = await site.refused("update execution set status = 'running' where id = $1", UUID(child))
     return f"{' > '.join(moves)}; not started and skipped ones are shown; PostgreSQL refuses any other move ({refused})"
@@ -70,14 +72,14 @@ async def t04_isolation(host: Host) -> str:
     assert set(await site.ends(*beside)) == {"completed"}, (
         "neighbours of tasks that misbehave did not complete"
     )
-    found = dict(zip(ways, await site.ends(*ways.values()), strict=True))
-    assert found == {
+    statuses = dict(zip(ways, await site.ends(*ways.values()), strict=True))
+    assert statuses == {
         "crash": "failed",
         "hang": "timeout",
         "raise": "failed",
         "exhaust": "failed",
         "well": "completed",
-    }, f"{found}"
+    }, f"{statuses}"
     assert await site.ends(slow) == ["timeout"]
     errors = {
         how: (await site.command("show", id, "--json")).one["error"]["type"]
@@ -87,7 +89,7 @@ async def t04_isolation(host: Host) -> str:
     again = await client.run("tasks.misbehave", {"how": "well"}, timeout=60)
     assert again == "well"
     return "ten neighbours completed beside " + ", ".join(
-        f"{how} ({found[how]}, {error})" for how, error in errors.items()
+        f"{how} ({statuses[how]}, {error})" for how, error in errors.items()
     )
 
 
@@ -100,9 +102,9 @@ async def t05_dependencies(host: Host) -> str:
         rows = await site.sql("select id, task from execution where parent = $1", id)
         at = {row["task"]: await site.client.history(row["id"]) for row in rows}
         done = next(move.at for move in at["flaky"] if move.new == "completed")
-        asked = at["flaky_2"][0].at
-        assert done <= asked, (
-            f"a task began {(done - asked).total_seconds():.2f} s before what it depends on had ended"
+        instant = at["flaky_2"][0].at
+        assert done <= instant, (
+            f"a task began {(done - instant).total_seconds():.2f} s before what it depends on had ended"
         )
         assert sum(move.new == "requested" for move in at["flaky"]) == 2, (
             "the first did not have to be tried again"
@@ -127,11 +129,11 @@ async def t09_defer_until(host: Host) -> str:
         site.executor("executor-new")
         site.worker("worker-new")
         assert await site.ends(id) == ["completed"]
-        found = await site.client.get(id)
-        assert found.failures == 0, "a deferral counts as a failure"
+        execution = await site.client.get(id)
+        assert execution.failures == 0, "a deferral counts as a failure"
     return (
         "another one had the only slot meanwhile; the wait outlived kill -9 of all services and ended at "
-        f"attempt {found.attempt}, no failure counted"
+        f"attempt {execution.attempt}, no failure counted"
     )
 
 
@@ -153,13 +155,13 @@ async def t10_recovery(host: Host) -> str:
         assert any("lost" in reason for reason in reasons), (
             f"the history does not say that a worker was lost: {reasons}"
         )
-        shown = (await site.command("show", steady, "--json")).one
-        lost = [attempt for attempt in shown["attempts"] if attempt["outcome"] != "completed"]
-        assert lost, "the attempt that was lost is not recorded"
+        document = (await site.command("show", steady, "--json")).one
+        lost_attempts = [attempt for attempt in document["attempts"] if attempt["outcome"] != "completed"]
+        assert lost_attempts, "the attempt that was lost is not recorded"
         [executor] = [s for s in site.services if s.name == "executor-1"]
         assert executor.lines("reap_workers.process_lost"), "no line in the log"
     return (
-        f"worker killed: {', '.join(sorted(reasons))}; attempt 1 recorded as {lost[0]['outcome']}; "
+        f"worker killed: {', '.join(sorted(reasons))}; attempt 1 recorded as {lost_attempts[0]['outcome']}; "
         "max_recoveries=0 is abandoned"
     )
 

@@ -45,7 +45,7 @@ async def listed(*words: object) -> list[str]:
     return [row["id"] for row in (await penstock("executions", "--json", *words)).documents]
 
 
-async def test_executions_are_found_by_what_they_have_and_when_they_were_made(house: Installation) -> None:
+async def test_executions_are_listed_by_their_properties_and_times(house: Installation) -> None:
     await house.start(*ALL)
     client = house.client
     keyed = await client.start("many.talk", {"word": "keyed", "times": 2}, key="order-7")

@@ -10,7 +10,7 @@ from tests.flows.installation import Installation
 from tests.penstock.cli.commands import penstock
 
 
-async def test_what_it_writes_starts_what_there_is(house: Installation, tmp_path: Path) -> None:
+async def test_the_written_module_starts_the_registered_actions(house: Installation, tmp_path: Path) -> None:
     await house.start(*shop.ALL)
     file = tmp_path / "installation.py"
     assert "is written" in (await penstock("types", file)).out

@@ -63,7 +63,7 @@ async def test_bash_completes_the_names_that_an_installation_has(house: Installa
         await offers(typed, *names.split())
 
 
-async def test_other_shells_show_what_a_name_is(house: Installation) -> None:
+async def test_other_shells_show_the_meaning_of_a_name(house: Installation) -> None:
     await house.start(*shop.ALL)
     id = str(await house.client.start("shop.charge", {"order": 1}, delay=3600))
     asked = {"_TYPER_COMPLETE_ARGS": "penstock why ", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
@@ -97,7 +97,7 @@ async def test_no_server_is_started_for_it(tmp_path: Path) -> None:
     assert await completions("run shop.", {**none, "PENSTOCK_HOME": str(tmp_path / "nowhere")}) == []
 
 
-async def test_what_is_completed_is_all_that_is_loaded() -> None:
+async def test_completion_loads_only_modules_of_the_typed_command() -> None:
     script = "import sys; from penstock.cli import main\ntry: main([])\nexcept SystemExit: pass\n"
     loaded = "print(sorted(name for name in sys.modules if name.startswith('penstock.cli.')))"
     asked = {"COMP_WORDS": "penstock top --on", "COMP_CWORD": "2", COMPLETING: "complete_bash"}

@@ -201,7 +201,7 @@ async def test_garbage_is_not_sent_again(house: Installation) -> None:
     assert "drop it" in said.err
 
 
-async def test_what_does_not_exist_says_so(named: str) -> None:
+async def test_a_missing_object_is_reported(named: str) -> None:
     for command in ("show", "replay", "drop"):
         said = await penstock("dead-letters", command, uuid4())
         assert said.code == 1, command

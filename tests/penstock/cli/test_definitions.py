@@ -37,7 +37,7 @@ async def test_applying_twice_changes_nothing(named: str, module: Path) -> None:
     assert {d["what"] for d in (await penstock("apply", module, "--json")).documents} == {"unchanged"}
 
 
-async def test_what_was_applied_is_listed(named: str, module: Path) -> None:
+async def test_applied_definitions_are_listed(named: str, module: Path) -> None:
     assert "None yet" in (await penstock("actions")).out
     await penstock("apply", module)
     assert "Take the money." in (await penstock("actions")).out
@@ -88,7 +88,7 @@ async def test_a_route_that_is_not_among_the_known_ones_is_refused(
     assert (await penstock("apply", right)).code == 0
 
 
-async def test_what_is_applied_later_is_held_against_what_is_registered(
+async def test_a_later_definition_is_checked_against_registered_ones(
     named: str, module: Path, tmp_path: Path
 ) -> None:
     await penstock("apply", module)

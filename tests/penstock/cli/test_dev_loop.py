@@ -38,7 +38,7 @@ def module(tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch) -> Pa
     return path
 
 
-async def test_what_is_saved_is_taken_over_and_what_runs_goes_on(
+async def test_a_saved_file_is_taken_over_and_running_work_goes_on(
     module: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with LocalInstallation.started(tmp_path, modules=[str(module)]) as local:

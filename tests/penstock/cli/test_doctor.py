@@ -42,7 +42,7 @@ async def test_every_finding_that_is_not_ok_has_a_fix(house: Installation) -> No
     assert all(one["fix"] in said.out for one in found)
 
 
-async def test_it_sees_who_lives(house: Installation) -> None:
+async def test_it_counts_live_services(house: Installation) -> None:
     nobody = await findings()
     assert {"executors", "workers"} <= unwell(nobody)
     await house.start(*shop.ALL)
@@ -52,7 +52,7 @@ async def test_it_sees_who_lives(house: Installation) -> None:
     assert not {"executors", "workers", "schema", "clocks", "postgresql", "transport"} & unwell(somebody)
 
 
-async def test_it_sees_work_that_nobody_can_do(house: Installation) -> None:
+async def test_it_sees_work_that_no_worker_can_do(house: Installation) -> None:
     await house.apply(*shop.ALL)
     await house.executor()
     await house.client.start("shop.charge", {"order": 1})
@@ -152,7 +152,7 @@ async def test_it_sees_whether_one_service_more_would_have_its_connections(
             await house.ended(stop)
 
 
-async def test_it_sees_that_those_who_live_need_more_connections_than_there_are(
+async def test_it_sees_that_live_services_need_more_connections(
     house: Installation, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await house.rows(

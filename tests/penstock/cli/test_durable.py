@@ -93,7 +93,7 @@ async def test_new_code_is_tried_against_a_run(house: Installation, tmp_path: Pa
     assert "began with other code" in (await penstock("doctor")).out.replace("\n", " ")
 
 
-async def test_what_is_not_deterministic_is_named(tmp_path: Path) -> None:
+async def test_a_nondeterministic_call_is_named(tmp_path: Path) -> None:
     file = tmp_path / "orders.py"
     file.write_text(CODE)
     assert (await penstock("lint", file)).code == 0

@@ -38,7 +38,7 @@ async def test_the_same_key_gives_the_same_event(house: Installation) -> None:
     assert (await penstock(*publish)).document == (await penstock(*publish)).document
 
 
-async def test_what_does_not_fit_is_refused(house: Installation) -> None:
+async def test_an_event_that_does_not_fit_is_refused(house: Installation) -> None:
     await house.apply(*shop.ALL)
     unknown = await penstock("publish", "shop.nothing", "id=7")
     assert unknown.code == 1

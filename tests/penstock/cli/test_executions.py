@@ -135,7 +135,7 @@ async def test_secrets_are_not_shown(house: Installation) -> None:
     assert "ada" in (await penstock("show", id)).out
 
 
-async def test_the_history_says_who_moved_it(house: Installation) -> None:
+async def test_the_history_names_the_actor_of_each_move(house: Installation) -> None:
     await house.start(*shop.ALL)
     id = await house.client.start("shop.charge", {"order": 7})
     await house.client.result(id, timeout=20)
@@ -153,7 +153,7 @@ async def test_cancelling_says_how_many_were_told(house: Installation) -> None:
     assert "Nothing to cancel" in (await penstock("cancel", id)).out
 
 
-async def test_the_log_has_what_was_printed(house: Installation) -> None:
+async def test_the_log_has_the_printed_lines(house: Installation) -> None:
     await house.start(talk)
     id = await house.client.start("cli.talk", {"words": ["one", "[two]"]})
     await house.client.result(id, timeout=20)  # its last lines may be written a moment later
@@ -166,7 +166,7 @@ async def test_the_log_has_what_was_printed(house: Installation) -> None:
     assert "printed nothing" in (await penstock("logs", silent)).err
 
 
-async def test_what_does_not_exist_says_so(house: Installation) -> None:
+async def test_a_missing_object_is_reported(house: Installation) -> None:
     for command in ("show", "history", "logs"):
         said = await penstock(command, uuid4())
         assert said.code == 1, command

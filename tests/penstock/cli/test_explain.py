@@ -20,7 +20,7 @@ def app() -> typer.Typer:
 
 
 @pytest.mark.parametrize("error", TEXTS)
-def test_it_says_why_and_what_to_do_and_sends_nobody_to_a_path(app: typer.Typer, error: str) -> None:
+def test_it_gives_reason_and_remedy_and_names_no_path(app: typer.Typer, error: str) -> None:
     said = CliRunner().invoke(app, ["explain", error])
     assert said.exit_code == 0
     for part in (f"{error}: ", "Why: ", "What to do: "):

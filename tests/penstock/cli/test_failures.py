@@ -77,7 +77,7 @@ async def test_every_command_explains_itself() -> None:
         assert command.help[0].isupper(), command.name
 
 
-def test_whoever_has_read_enough_may_close_the_pipe() -> None:
+def test_a_reader_may_close_the_pipe_early() -> None:
     line = f"{sys.executable} -m penstock --help | head -1"
     done = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=60)
     assert not re.search("Traceback|BrokenPipe", done.stderr)

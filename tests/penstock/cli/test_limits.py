@@ -29,7 +29,7 @@ async def test_a_limit_is_made_changed_listed_and_removed(house: Installation) -
     assert (await penstock("limit", "rm", "till.all")).code == 1
 
 
-async def test_raising_a_limit_starts_what_waits_at_once(house: Installation) -> None:
+async def test_raising_a_limit_starts_waiting_work_at_once(house: Installation) -> None:
     """No executor runs: the session that sets the limit admits them."""
     await house.apply(charge)
     await house.rows("insert into process (id, kind, name, routes, actions) values (gen_random_uuid(), 'worker', 'w', "
@@ -43,7 +43,7 @@ async def test_raising_a_limit_starts_what_waits_at_once(house: Installation) ->
     await house.sound()
 
 
-async def test_what_was_set_by_hand_stays_whatever_is_applied(house: Installation) -> None:
+async def test_a_limit_set_by_hand_stays_when_definitions_are_applied(house: Installation) -> None:
     await house.apply(charge)
     said = await penstock("limit", "set", "till.charge.all", 9)
     assert "penstock limit rm till.charge.all" in said.out
@@ -77,7 +77,7 @@ async def test_a_limit_that_is_only_declared_goes_until_it_is_applied_again(hous
     assert [row["max"] for row in (await penstock("limit", "list", "--json")).documents] == [2]
 
 
-async def test_what_is_wrong_is_explained(house: Installation) -> None:
+async def test_a_wrong_limit_is_explained(house: Installation) -> None:
     await house.apply(charge)
     near = await penstock("limit", "set", "till.charge.al", 3)
     assert near.code == 1

@@ -68,7 +68,7 @@ def test_every_command_that_is_named_is_one() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_what_is_no_command_is_seen() -> None:
+def test_an_unknown_command_is_seen() -> None:
     root = typer.main.get_command(build())
     assert fault(root, "start shop.charge") == "there is no start"
     assert fault(root, "limit put shop.door 3") == "there is no put"

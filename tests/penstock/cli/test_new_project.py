@@ -77,7 +77,7 @@ async def test_a_new_project_in_yaml_is_sound_and_its_editor_knows_the_schema(he
     await its_tests_pass(here / "yaml_shop")
 
 
-async def test_the_commands_of_its_readme_do_what_they_say(here: Path) -> None:
+async def test_the_commands_of_the_readme_work_as_it_says(here: Path) -> None:
     await penstock("new", "readme_shop", "--into", here / "there")
     readme = (here / "there/README.md").read_text()
     assert "penstock test readme_shop.fulfil_orders -m readme_shop.py id=7 amount=25" in readme
@@ -182,7 +182,7 @@ async def test_a_field_that_an_open_trigger_does_not_name_is_probably_misspelt(h
         assert meant is None or f"Did you mean {meant}?" in said.out
 
 
-async def test_packs_and_what_is_not_there_are_looked_at_too(here: Path) -> None:
+async def test_packs_and_unknown_keys_are_linted_too(here: Path) -> None:
     (here / "stock").mkdir()
     (here / "stock/pack.yaml").write_text(
         "name: stock\ntriggers:\n  a: {shcema: {}}\nrules:\n  r: {trigger: a, wen: x, action: b}\n"

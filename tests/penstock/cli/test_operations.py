@@ -36,7 +36,7 @@ async def test_a_violation_is_named_and_ends_with_1(house: Installation) -> None
     assert [d["invariant"] for d in broken] == ["I10a"]
 
 
-async def test_top_shows_what_ended_what_waits_who_works_and_what_failed(house: Installation) -> None:
+async def test_top_shows_ended_waiting_working_and_failed(house: Installation) -> None:
     assert "Nobody lives here" in (await penstock("top")).out
     await house.start(*shop.ALL)
     await house.client.run("shop.charge", {"order": 1}, timeout=20)
@@ -96,7 +96,7 @@ async def test_a_worker_that_left_with_work_in_its_hands_is_still_listed(house: 
     assert (await penstock("workers", "list", "--json")).document["name"] == "gone"
 
 
-async def test_migrating_says_what_was_done(empty_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_migrating_names_the_changes(empty_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_DATABASE_URL", empty_database)
     due = await penstock("migrate", "--check")
     assert due.code == 1

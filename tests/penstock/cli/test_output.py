@@ -33,7 +33,7 @@ def test_a_length_of_time_has_two_or_three_digits(seconds: float, said: str) -> 
     assert span(timedelta(seconds=seconds)) == said
 
 
-def test_what_never_was_has_no_age() -> None:
+def test_an_absent_or_future_instant_has_no_age() -> None:
     assert age(None) == ""
     assert age(datetime.now(UTC) + timedelta(hours=1)) == "0 ms ago"
 

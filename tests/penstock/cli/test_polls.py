@@ -15,7 +15,7 @@ async def letters(state: dict[str, Any]) -> list[int]:
     return [1, 2]
 
 
-async def test_they_are_listed_shown_stopped_and_reset(house: Installation) -> None:
+async def test_poll_triggers_are_listed_shown_stopped_and_reset(house: Installation) -> None:
     assert "@trigger(every=...)" in (await penstock("polls", "list")).out
     await house.start(letters)
     await house.until("select 1 from poll where found = 2")
@@ -31,7 +31,7 @@ async def test_they_are_listed_shown_stopped_and_reset(house: Installation) -> N
     await house.until("select 1 from poll where found = 4")
 
 
-async def test_what_does_not_exist_says_so(house: Installation) -> None:
+async def test_a_missing_object_is_reported(house: Installation) -> None:
     for command in ("show", "enable", "disable", "reset"):
         said = await penstock("polls", command, "post.nothing")
         assert said.code == 1, command

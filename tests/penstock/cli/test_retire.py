@@ -26,7 +26,7 @@ tasks:
 """)
 
 
-async def test_what_is_retired_is_taken_no_more_and_what_runs_goes_on(house: Installation) -> None:
+async def test_a_retired_definition_starts_no_runs_and_running_ones_go_on(house: Installation) -> None:
     await house.start(linger, lingering, happened)
     begun = await house.client.start("old.lingering")
     await house.until("select 1 from execution where task = 'first' and status = 'running'")
@@ -57,7 +57,7 @@ async def test_what_is_retired_is_taken_no_more_and_what_runs_goes_on(house: Ins
     await house.sound()
 
 
-async def test_what_is_in_use_is_not_retired(house: Installation) -> None:
+async def test_a_definition_in_use_is_not_retired(house: Installation) -> None:
     await house.apply(linger, lingering, happened, listens)
     said = await penstock("retire", "old.linger")
     assert (said.code, "rule old.listens, workflow old.lingering" in said.err) == (1, True)

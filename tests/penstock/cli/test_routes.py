@@ -88,7 +88,7 @@ async def test_a_rule_that_is_removed_routes_nothing_any_more(house: Installatio
     assert [one["pattern"] for one in rules] == ["public::ml::*::first", "**"]
 
 
-async def test_a_route_that_nobody_serves_is_warned_of(house: Installation, tmp_path: Path) -> None:
+async def test_a_route_without_workers_is_warned_of(house: Installation, tmp_path: Path) -> None:
     module = tmp_path / "warned.py"
     module.write_text(
         "from penstock import action\n\n"

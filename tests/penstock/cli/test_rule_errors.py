@@ -90,7 +90,7 @@ async def test_once_it_is_mended_it_is_run_again_and_starts_each_once(house: Ins
     await house.sound()
 
 
-async def test_what_fails_again_or_is_gone_stays_and_says_so(house: Installation) -> None:
+async def test_a_rule_that_fails_again_or_is_gone_is_reported(house: Installation) -> None:
     [event] = await failed(house, 5)
     again = await penstock("rules", "rerun", "--all", "--json")
     assert again.code == 1
@@ -105,7 +105,7 @@ async def test_what_fails_again_or_is_gone_stays_and_says_so(house: Installation
     assert (await penstock("rules", "rerun")).code == 1
 
 
-async def test_many_who_run_it_again_at_once_start_it_once(house: Installation) -> None:
+async def test_concurrent_reruns_start_it_once(house: Installation) -> None:
     await failed(house, *range(4, 24))
     await house.apply(book, paid, rule())
 

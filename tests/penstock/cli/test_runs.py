@@ -118,7 +118,7 @@ async def test_a_run_is_answered_paused_corrected_and_run_again(house: Installat
     assert "either from what failed or from a task" in both.err
 
 
-async def test_what_a_run_refuses_is_said_where_it_is_shown(house: Installation) -> None:
+async def test_a_command_that_a_run_refuses_is_shown_with_the_run(house: Installation) -> None:
     await house.start(*ALL)
     id = await house.client.start("run.asking")
     await house.until("select id from execution where task = 'ask' and status = 'waiting'")

@@ -70,7 +70,7 @@ async def test_waiting_ends_when_it_is_told_to(house: Installation) -> None:
     assert "it goes on" in said.err
 
 
-async def test_whoever_waits_in_vain_is_told_that_nobody_is_there(
+async def test_a_vain_wait_reports_that_no_service_is_running(
     house: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "PATIENCE", 0.1)

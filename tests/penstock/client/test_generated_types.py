@@ -170,7 +170,7 @@ def test_mypy_takes_it_and_a_right_caller_and_refuses_each_wrong_call(tmp_path: 
     assert found == dict(enumerate(FAULTS, first)), ran.stdout
 
 
-def test_it_can_be_imported_and_says_what_is_started(tmp_path: Path) -> None:
+def test_the_module_can_be_imported_and_names_the_start(tmp_path: Path) -> None:
     (tmp_path / "installation.py").write_text(module_of(listed(*ALL)))
     made = runpy.run_path(str(tmp_path / "installation.py"))
     call = made["shop"].charge.call(order=7, items=[], key="k")
@@ -190,7 +190,7 @@ def test_the_order_of_definitions_and_of_their_fields_changes_nothing() -> None:
     assert module_of(listed(*ALL)) == module_of([turned(one) for one in reversed(listed(*ALL))])
 
 
-def test_what_callers_need_not_know_changes_nothing_and_what_they_must_does() -> None:
+def test_the_digest_changes_only_with_the_interface_of_an_action() -> None:
     digest = digest_of(module_of(listed(charge)))
     assert digest is not None
     assert digest_of(module_of(listed(charge.with_options(retry=3)))) == digest

@@ -36,7 +36,9 @@ async def test_a_client_joins_the_embedded_server_of_the_folder(
         embedded.stop(home)
 
 
-async def test_without_any_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_an_installation_it_names_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigurationError, match="no database is named") as refused:
         async with Client.connect():
@@ -44,7 +46,7 @@ async def test_without_any_it_says_what_to_do(tmp_path: Path, monkeypatch: pytes
     assert "penstock dev" in str(refused.value.hint)
 
 
-async def test_an_address_in_place_of_settings_is_answered_with_what_to_do() -> None:
+async def test_an_address_instead_of_settings_is_refused_with_a_hint() -> None:
     address: Any = "postgresql://somebody:secret@db.example/shop"
     for connect in (lambda: SyncClient.connect(address), lambda: asyncio.run(entered(address))):
         with pytest.raises(InvalidInput, match="with settings, and not with an address") as refused:

@@ -59,7 +59,7 @@ async def test_without_a_client_nothing_is_started() -> None:
         await charge.start(order=7)
 
 
-async def test_what_is_run_gives_its_result(database: str) -> None:
+async def test_a_run_gives_its_result(database: str) -> None:
     async with Installation(database, None) as house:
         await house.start(charge, ship, sell)
         client = house.client

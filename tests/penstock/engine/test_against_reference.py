@@ -70,7 +70,7 @@ def run_to_the_end(data: st.DataObject, world: World, reference: Reference | Non
 
 @RANDOM
 @given(workflows().filter(sound), st.data())
-def test_the_engine_does_what_the_reference_does(workflow: Workflow, data: st.DataObject) -> None:
+def test_the_engine_agrees_with_the_reference(workflow: Workflow, data: st.DataObject) -> None:
     world = World(workflow, PARAMETERS).begin()
     reference = Reference(workflow.body(), PARAMETERS)
     reference.begin()
@@ -101,7 +101,7 @@ def test_nothing_depends_on_order_batches_budget_or_pauses(workflow: Workflow, d
 
 @RANDOM
 @given(workflows().filter(sound), st.data())
-def test_a_workflow_that_is_stopped_ends_when_what_is_open_has_ended(
+def test_a_stopped_workflow_ends_when_its_open_tasks_have_ended(
     workflow: Workflow, data: st.DataObject
 ) -> None:
     world = World(workflow, PARAMETERS, budget=data.draw(st.integers(1, 9))).begin()
@@ -122,7 +122,7 @@ def test_a_workflow_that_is_stopped_ends_when_what_is_open_has_ended(
 
 @RANDOM
 @given(workflows().filter(sound), st.data())
-def test_what_an_operator_decides_is_decided(workflow: Workflow, data: st.DataObject) -> None:
+def test_a_decision_of_an_operator_holds(workflow: Workflow, data: st.DataObject) -> None:
     world = World(workflow, PARAMETERS).begin()
     while world.final is None:
         if data.draw(st.integers(0, 2)):

@@ -27,7 +27,7 @@ def given(task: str, target: Target | None = None, *, depth: int = 1) -> tuple[A
     return json.loads(parameters), error and (error["type"], error["message"])
 
 
-def test_it_gets_what_the_schema_of_its_action_lets_through() -> None:
+def test_a_child_gets_the_parameters_that_its_schema_allows() -> None:
     assert given("a: {action: t.a, input: {order: 1}}") == ({"order": 1}, None)
     parameters, error = given("a: {action: t.a, input: {order: one}}")
     assert parameters == {}
@@ -36,7 +36,7 @@ def test_it_gets_what_the_schema_of_its_action_lets_through() -> None:
 
 
 @pytest.mark.parametrize("target", [None, Target(7, "action", enabled=False)])
-def test_what_is_not_there_or_retired_is_not_started(target: Target | None) -> None:
+def test_a_missing_or_retired_action_is_not_started(target: Target | None) -> None:
     parameters, error = child_parameters(started("a: {action: t.a}"), target, SCHEMAS, 1, 3)
     assert parameters == "{}"
     assert error == {"type": "NotFound", "message": "t.a is not registered, or is retired"}
@@ -53,7 +53,7 @@ def test_workflows_are_inside_one_another_only_so_deep() -> None:
     )
 
 
-def test_a_wait_for_an_event_says_which_until_when_and_what_its_filter_uses() -> None:
+def test_a_wait_for_an_event_names_event_deadline_and_filter() -> None:
     task = "a: {wait_for_event: {trigger: t.paid, filter: '{{ event.order == parameters.p }}', timeout: 5}}"
     parameters, error = given(task, Target(0, "wait"))
     assert error is None
@@ -63,7 +63,7 @@ def test_a_wait_for_an_event_says_which_until_when_and_what_its_filter_uses() ->
     assert target_ref(started(task).step) == "wait_for_event"
 
 
-def test_an_inquiry_says_whom_it_asks_what_and_until_when() -> None:
+def test_an_inquiry_names_assignee_question_and_deadline() -> None:
     assert given(ASK % ", assignee: ann, default: true", Target(0, "wait")) == (
         {
             "prompt": "Ship 2?",
@@ -85,7 +85,7 @@ def test_an_inquiry_says_whom_it_asks_what_and_until_when() -> None:
     assert target_ref(started(ASK % "").step) == "inquiry"
 
 
-def test_an_inquiry_that_nobody_could_be_asked_fails_its_task() -> None:
+def test_an_inquiry_that_cannot_be_asked_fails_its_task() -> None:
     parameters, error = given(ASK % ", assignee: '{{ 5 }}'", Target(0, "wait"))
     assert (parameters, error) == ({}, ("InvalidInput", "the assignee of `a` is a int, not a text"))
     parameters, (type, message) = given(ASK % ", default: '{{ \"so\" }}'", Target(0, "wait"))

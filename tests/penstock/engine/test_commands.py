@@ -35,7 +35,7 @@ def test_a_paused_fan_out_goes_on_where_it_was() -> None:
     assert names(world.resume()) == ["f2", "f3"]
 
 
-def test_stop_cancels_what_is_open_starts_nothing_and_ends_when_that_has_ended() -> None:
+def test_stop_cancels_open_tasks_starts_none_and_ends_after_them() -> None:
     world = run(CHAIN + "    d: {action: t.d}\n").finish(("a", 1))
     world.stop("cancelled", {"type": "Cancelled"})
     assert world.decision.cancel_all
@@ -133,7 +133,7 @@ def test_a_task_that_runs_and_is_decided_by_hand_is_cancelled_and_its_own_end_co
     assert world.statuses == {"a": "completed", "b": "skipped", "c": "skipped"}
 
 
-def test_what_has_ended_cannot_be_decided_by_hand() -> None:
+def test_an_ended_task_cannot_be_decided_by_hand() -> None:
     world = run(CHAIN, EXIT).finish(("a", 1))
     with pytest.raises(Conflict, match="`a` has ended already, as completed"):
         world.skip("a")
@@ -148,7 +148,7 @@ def again(world: World, kept: dict[int, object]) -> World:
     return World(world.plan.workflow, world.parameters, kept=kept, before=world).begin()  # type: ignore[arg-type]
 
 
-def test_a_rerun_from_failed_keeps_what_succeeded_and_its_variables() -> None:
+def test_a_rerun_from_failed_keeps_succeeded_tasks_and_variables() -> None:
     world = run(CHAIN).finish(("a", 1)).finish(("b", "failed", None))
     assert world.final is not None
     rerun = again(world, from_failed(world.plan, world.tasks, {}))  # type: ignore[arg-type]
@@ -209,7 +209,7 @@ def test_a_rerun_from_a_task_decides_that_and_all_after_it_anew() -> None:
     assert names(rerun) == ["b"]
 
 
-def test_what_was_decided_by_hand_stays_so_in_a_rerun() -> None:
+def test_a_decision_by_hand_stays_so_in_a_rerun() -> None:
     tasks = CHAIN + "    z: {action: t.z, needs: a, when: one_failed}\n    y: {action: t.y, needs: z}\n"
     world = run(tasks)
     world.set_result("z", 9)
@@ -245,7 +245,7 @@ def test_commands_come_by_their_names() -> None:
             world.command(kind, task)
 
 
-def test_what_has_ended_is_not_paused() -> None:
+def test_an_ended_run_is_not_paused() -> None:
     world = run("a: {action: t.a}").finish(("a", 1))
     assert not world.pause()
     assert not world.state.paused
@@ -272,7 +272,7 @@ def test_only_the_exit_task_can_be_ended_by_hand_once_the_others_are_stopped() -
         world.skip("on_exit")
 
 
-def test_a_rerun_has_what_the_kept_tasks_had() -> None:
+def test_a_rerun_has_the_values_of_the_kept_tasks() -> None:
     text = """
     a: {action: t.a, with_items: [1, 2]}
     b: {action: t.b, allow_failure: true}

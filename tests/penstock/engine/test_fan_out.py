@@ -76,7 +76,7 @@ def test_batches_hand_over_several_items_at_a_time() -> None:
 
 
 @pytest.mark.parametrize("items", [3, "text", {"a": 1}, None])
-def test_what_is_no_list_fails_the_task(items: Any) -> None:
+def test_items_that_are_not_a_list_fail_the_task(items: Any) -> None:
     world = fan(items=items)
     assert world.final is not None
     assert "with_items: it gives a" in str(world.final.error)
@@ -147,7 +147,7 @@ def test_a_decision_starts_no_more_than_its_budget_and_asks_to_go_on() -> None:
     assert len(world.open) == 10
 
 
-def test_what_an_end_costs_does_not_depend_on_how_many_items_there_are() -> None:
+def test_the_cost_of_an_end_does_not_grow_with_the_items() -> None:
     def asked(total: int) -> list[Any]:
         world = fan("concurrency: 10", items=list(range(total)))
         world.rounds.clear()
@@ -190,7 +190,7 @@ def test_items_of_which_none_starts_any_more_are_not_stored() -> None:
     assert world.items == {}
 
 
-def test_the_list_may_come_from_what_a_task_before_it_published_and_items_see_that_too() -> None:
+def test_items_may_come_from_a_published_list_and_see_it() -> None:
     world = run(
         """
         a: {action: t.a, publish: {some: "{{ result }}"}}
@@ -202,7 +202,7 @@ def test_the_list_may_come_from_what_a_task_before_it_published_and_items_see_th
     assert [world.input("f", n) for n in (0, 1)] == [{"of": 2}, {"of": 2}]
 
 
-def test_an_item_sees_what_was_published_by_an_end_of_the_same_batch() -> None:
+def test_an_item_sees_values_of_an_end_of_the_same_batch() -> None:
     world = run(
         """
         a: {action: t.a}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.penstock.engine.written import names, run
 
 
-def test_of_two_that_fail_at_once_the_workflow_names_only_the_one_that_nobody_handled() -> None:
+def test_of_two_failures_the_run_names_only_the_unhandled_one() -> None:
     world = run(
         "a: {action: t.a, next: [{when: failed(), publish: {x: 1}}]}\nb: {action: t.b}\nc: {action: t.c}"
     )
@@ -16,7 +16,7 @@ def test_of_two_that_fail_at_once_the_workflow_names_only_the_one_that_nobody_ha
     assert set(world.final.error["tasks"]) == {"b"}
 
 
-def test_a_task_that_runs_for_a_failure_handles_what_failed_and_nothing_else() -> None:
+def test_a_task_that_runs_for_a_failure_handles_only_failures() -> None:
     world = run(
         """
         a: {action: t.a}
@@ -32,7 +32,7 @@ def test_a_task_that_runs_for_a_failure_handles_what_failed_and_nothing_else() -
     assert handled == {"a": True, "b": False, "c": False}
 
 
-def test_what_arrives_late_at_a_task_that_runs_for_a_failure_is_handled_only_if_it_failed() -> None:
+def test_a_late_source_of_a_handler_is_handled_only_if_it_failed() -> None:
     text = """
         a: {action: t.a}
         b: {action: t.b}

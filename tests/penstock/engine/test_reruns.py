@@ -57,13 +57,13 @@ def test_items_of_another_list_are_forgotten() -> None:
     assert (other.decision.forget_kept, names(other)) == ({0}, ["f0", "f1"])
 
 
-def test_what_has_not_ended_is_not_kept_and_neither_is_what_comes_after_it() -> None:
+def test_an_open_task_and_its_successors_are_not_kept() -> None:
     world = run("a: {action: t.a}\nb: {action: t.b}\nc: {action: t.c, needs: b}").finish(("a", 1))
     assert set(by_name(world, from_failed(world.plan, world.tasks, {}))) == {"a"}
     assert set(by_name(world, from_task(world.plan, world.tasks, world.plan.index("c")))) == {"a"}
 
 
-def test_what_was_skipped_by_its_rule_is_decided_anew_and_what_comes_after_it_is_kept() -> None:
+def test_a_task_skipped_by_its_rule_is_decided_again() -> None:
     text = """
     a: {action: t.a}
     b: {action: t.b, needs: a, when: one_failed}
@@ -102,7 +102,7 @@ def test_an_error_that_the_engine_found_is_kept_with_the_task() -> None:
     assert rerun.tasks[0].error == world.tasks[0].error
 
 
-def test_a_task_that_the_run_decided_and_somebody_ended_is_not_kept_as_by_hand() -> None:
+def test_a_given_task_that_ended_itself_is_not_kept_as_by_hand() -> None:
     world = run("a: {action: t.a}\nb: {action: t.b, needs: a}")
     world.set_result("a", 1).finish(("b", "failed", None))
     kept = from_failed(world.plan, world.tasks, {})

@@ -34,7 +34,7 @@ def test_the_state_of_a_run_comes_back_as_it_was() -> None:
     assert load_workflow_state(dump_workflow_state(WorkflowState(1))) == WorkflowState(1)
 
 
-def test_the_state_of_a_task_comes_back_as_it_was_and_says_only_what_is_not_as_usual() -> None:
+def test_a_task_state_round_trips_and_stores_only_unusual_fields() -> None:
     fan = FanOut(9, 8, 7, 1, True, True, 3, bytearray([255, 1]), {"type": "X"}, "abc")
     kept = KeptTask("failed", bytes([5]), 9, "abc", True, True, {"a": 1}, {"type": "Y"})
     state = TaskState(

@@ -49,7 +49,7 @@ def test_input_delay_and_route_are_rendered_for_each_item() -> None:
         ),
     ],
 )
-def test_what_cannot_be_rendered_fails_the_task_by_name(option: str, said: str) -> None:
+def test_an_unrenderable_option_fails_the_task_by_name(option: str, said: str) -> None:
     world = run(f"a: {{action: t.a, {option}}}", p="x", n=1)
     assert world.statuses["a"] == "failed"
     assert not world.started
@@ -118,7 +118,7 @@ def test_a_task_that_fails_says_why(given: str, said: str) -> None:
     assert world.tasks[0].error == {"type": "Failed", "message": said}
 
 
-def test_an_event_is_compared_by_what_its_filter_asks_it_to_equal() -> None:
+def test_an_event_is_matched_by_the_equality_of_its_filter() -> None:
     names = {"parameters": {"id": 7, "other": 8}, "vars": {"n": 1}}
     bound = bind_filter("event.payload.id == parameters.id", names)
     assert (bound["path"], bound["key"]) == (["payload", "id"], "n7")

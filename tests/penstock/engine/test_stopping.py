@@ -16,7 +16,7 @@ EXIT = "on_exit: {action: t.bye, input: {run: '{{ system.id }}', how: '{{ system
 WHY = {"type": "Cancelled"}
 
 
-def test_stopping_what_is_over_cancels_nothing() -> None:
+def test_stopping_an_ended_run_cancels_nothing() -> None:
     world = run(CHAIN)
     world.stop("cancelled", WHY).finish(("a", "cancelled", None))
     assert world.final is not None
@@ -24,7 +24,7 @@ def test_stopping_what_is_over_cancels_nothing() -> None:
     assert not world.decision.cancel_all
 
 
-def test_stopping_what_is_paused_with_nothing_open_ends_it_at_once() -> None:
+def test_stopping_a_paused_run_with_nothing_open_ends_it_at_once() -> None:
     world = run(CHAIN)
     world.pause()
     world.finish(("a", 1))
@@ -55,7 +55,7 @@ def test_a_fan_out_that_was_stopped_keeps_the_first_error_that_the_engine_found(
     assert "4 // item" in str(world.tasks[0].error["first"])
 
 
-def test_what_is_over_or_stopping_is_not_ended_by_hand() -> None:
+def test_an_ended_or_stopping_run_takes_no_decision_by_hand() -> None:
     world = run(CHAIN, EXIT)
     world.stop("cancelled", WHY)
     with pytest.raises(Conflict, match="does not run any more"):
@@ -69,7 +69,7 @@ def test_what_is_over_or_stopping_is_not_ended_by_hand() -> None:
         world.skip("on_exit")
 
 
-def test_what_is_due_and_ended_by_hand_is_due_no_more() -> None:
+def test_a_due_task_that_is_ended_by_hand_is_no_longer_due() -> None:
     world = run(CHAIN)
     world.pause()
     world.finish(("a", 1))
@@ -94,7 +94,7 @@ def test_a_fan_out_waits_once_however_many_of_its_items_end_while_it_is_paused()
     assert list(world.state.due) == [0]
 
 
-def test_who_goes_on_sees_the_run_and_is_no_longer_paused() -> None:
+def test_a_resumed_run_gives_its_id_and_is_no_longer_paused() -> None:
     world = run(CHAIN)
     world.pause()
     world.finish(("a", 1))
@@ -113,7 +113,7 @@ def test_a_resumption_starts_no_more_than_its_budget() -> None:
     assert world.decisions == decisions + 3
 
 
-def test_what_follows_a_result_that_was_set_sees_the_run() -> None:
+def test_a_task_after_a_set_result_sees_the_run() -> None:
     world = run(CHAIN)
     world.command("set_result", "a", 1)
     assert world.input("b") == {"run": "run-1"}

@@ -14,7 +14,7 @@ TWO = """
 """
 
 
-def test_a_workflow_without_a_state_begins_and_follows_what_it_was_told_meanwhile() -> None:
+def test_a_new_workflow_begins_and_follows_its_commands() -> None:
     world = World(from_yaml("workflow: t.w\ntasks:\n  a: {action: t.a}\n  b: {action: t.b, needs: a}"))
     turn = world.take_turn(Inbox(commands=[Command(1, "pause"), Command(2, "skip", "b")]))
     assert names(world) == ["a"]
@@ -38,7 +38,7 @@ def test_ends_come_before_commands_and_commands_before_a_stop() -> None:
     assert not turn.only_starts
 
 
-def test_what_a_turn_starts_and_then_cancels_starts_before_it_is_cancelled() -> None:
+def test_a_task_that_a_turn_starts_and_cancels_starts_first() -> None:
     world = run(TWO)
     inbox = Inbox([ChildEnded(0, "completed")], [Command(1, "set_result", "b", 7)])
     before, after = world.take_turn(inbox).starts
@@ -71,7 +71,7 @@ def test_an_ordinary_turn_only_starts() -> None:
     assert set(turn.tasks) == {0, 1}
 
 
-def test_a_rerun_begins_with_what_it_keeps_and_its_tasks_see_the_run() -> None:
+def test_a_rerun_begins_with_kept_tasks_and_tasks_see_the_run() -> None:
     text = "workflow: t.w\ntasks:\n  a: {action: t.a}\n  b: {action: t.b, needs: a, input: {run: '{{ system.id }}'}}"
     world = World(from_yaml(text), kept={0: KeptTask("completed")})
     world.take_turn(Inbox())

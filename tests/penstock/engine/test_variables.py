@@ -21,7 +21,7 @@ DIAMOND = """
 """
 
 
-def test_the_later_one_in_the_workflows_order_wins_whoever_was_faster() -> None:
+def test_the_later_task_in_the_declared_order_wins() -> None:
     for order in itertools.permutations("abc"):
         world = run(DIAMOND, "vars: {x: first, other: 1}").finish(("root", 1))
         for name in order:
@@ -32,7 +32,7 @@ def test_the_later_one_in_the_workflows_order_wins_whoever_was_faster() -> None:
         assert world.input("end") == {"seen": {"x": "c", "a": 1, "b": 1, "other": 1}}
 
 
-def test_a_branch_that_publishes_nothing_does_not_hide_what_another_published() -> None:
+def test_a_branch_that_publishes_nothing_hides_no_other_value() -> None:
     world = run(DIAMOND, "vars: {x: first}").finish(("root", 1), ("c", "skipped", None), ("b", 1), ("a", "A"))
     assert world.statuses["end"] == "skipped"
     world = run(DIAMOND.replace("needs: [c, b, a],", "needs: [c, b, a], when: always,"), "vars: {x: first}")
@@ -40,7 +40,7 @@ def test_a_branch_that_publishes_nothing_does_not_hide_what_another_published() 
     assert world.input("end") == {"seen": {"x": "A", "a": 1, "b": 1}}
 
 
-def test_a_task_does_not_see_what_a_parallel_one_published() -> None:
+def test_a_task_does_not_see_values_of_a_parallel_task() -> None:
     world = run(
         """
         a: {action: t.a, publish: {x: 2}}
@@ -103,7 +103,7 @@ def test_a_task_whose_publish_is_in_error_has_failed_and_its_failure_can_be_hand
     assert world.final.status == "completed"
 
 
-def test_only_what_expressions_use_is_loaded() -> None:
+def test_only_used_values_are_loaded() -> None:
     world = run(
         """
         a: {action: t.a, publish: {n: "{{ result.n }}"}}
@@ -146,7 +146,7 @@ def test_parameters_that_were_not_given_have_their_defaults() -> None:
     assert world.input("a") == {"n": 3, "m": 5}
 
 
-def test_what_a_transition_publishes_has_to_be_a_mapping_and_the_error_says_where() -> None:
+def test_a_published_value_has_to_be_a_mapping() -> None:
     world = run("a: {action: t.a, next: [{publish: '{{ 5 }}', do: b}]}\nb: {action: t.b}").finish(("a", 1))
     assert world.final is not None
     assert "task `a`, next.0.publish: it gives a int, not a mapping" in str(world.final.error)

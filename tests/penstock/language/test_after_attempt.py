@@ -37,7 +37,7 @@ async def test_a_worker_that_stops_decides_as_the_database_does_for_one_that_is_
     assert ending_of_unfinished(recovery).status == status
 
 
-def test_what_came_to_nothing_keeps_its_place_in_line() -> None:
+def test_an_attempt_without_an_outcome_keeps_its_place_in_line() -> None:
     assert NOT_BEGUN.delay is None
     assert ending_of_unfinished(Recovery()).delay is None
 
@@ -49,13 +49,13 @@ def failed(**more: Any) -> Outcome:
     return Outcome("failed", error=TaskError("shop.Declined", "no money", "Traceback ...", **more))
 
 
-def test_what_it_returns_is_kept_and_nothing_is_the_same_for_all() -> None:
+def test_a_returned_value_is_kept_and_a_null_result_is_shared() -> None:
     assert ending_of(Outcome.returned({"order": 1}), TWICE, 0) == Ending("completed", '{"order":1}')
     assert ending_of(Outcome.returned(None), TWICE, 0) is DONE_WITH_NOTHING
     assert ending_of(Outcome("completed"), TWICE, 0) == Ending("completed", "null")
 
 
-def test_a_deferral_keeps_what_it_carries_and_until_when() -> None:
+def test_a_deferral_keeps_its_carried_value_and_its_instant() -> None:
     at = datetime(2026, 1, 5, tzinfo=UTC)
     assert ending_of(Outcome("deferred", until=at, carry={"page": 7}), TWICE, 5) == Ending(
         "requested", result='{"page":7}', delay=0.0, until=at, reason="deferred"
@@ -65,7 +65,7 @@ def test_a_deferral_keeps_what_it_carries_and_until_when() -> None:
     )
 
 
-def test_who_asks_waits_for_an_answer() -> None:
+def test_an_inquiry_waits_for_an_answer() -> None:
     asked = {"prompt": "Ship it?"}
     ending = ending_of(Outcome("inquiry", inquiry=asked), TWICE, 5)
     assert ending == Ending("waiting", '{"prompt":"Ship it?"}', reason="waits for an answer")
@@ -118,7 +118,7 @@ def test_an_action_may_say_when_and_a_long_reason_is_cut() -> None:
 
 
 @pytest.mark.parametrize("why", [None, "it was cut off"])
-def test_what_a_worker_gives_up_is_no_failure_unless_it_must_not_run_twice(why: str | None) -> None:
+def test_given_up_work_fails_only_if_it_must_not_run_twice(why: str | None) -> None:
     said = why or "its worker stopped before it had ended"
     assert ending_of_unfinished(Recovery(), why) == Ending(
         "requested", delay=None, reason=f"handed back: {said}"
@@ -138,7 +138,7 @@ def test_what_a_worker_gives_up_is_no_failure_unless_it_must_not_run_twice(why: 
         (Recovery(on_worker_loss="fail"), 0, "failed", 0.0),
     ],
 )
-def test_what_is_lost_elsewhere_follows_the_recovery_and_not_the_retry_policy(
+def test_a_loss_elsewhere_follows_the_recovery_not_the_retries(
     recovery: Recovery, failures: int, status: str, delay: float
 ) -> None:
     ending = ending_after(Outcome.lost("the node is gone"), recovery, TWICE, failures)
@@ -146,7 +146,7 @@ def test_what_is_lost_elsewhere_follows_the_recovery_and_not_the_retry_policy(
     assert json.loads(ending.error or "")["type"] == "WorkerLost", "it counts as a failure"
 
 
-def test_what_is_not_lost_ends_as_it_says() -> None:
+def test_an_attempt_that_is_not_lost_ends_with_its_outcome() -> None:
     assert ending_after(failed(), Recovery(on_worker_loss="fail"), TWICE, 0) == ending_of(failed(), TWICE, 0)
 
 

@@ -107,7 +107,7 @@ def test_a_name_that_is_not_known_is_marked(given: str, place: dict[str, Any]) -
     assert _wrong(pack_schema(), {"name": "shop", **place}) != []
 
 
-def test_what_stands_in_the_models_is_told_to_who_writes() -> None:
+def test_descriptions_of_the_models_are_shown_to_authors() -> None:
     rules = pack_schema()["properties"]["rules"]["additionalProperties"]["properties"]
     assert rules["action"]["description"] == "An action or a workflow."
 

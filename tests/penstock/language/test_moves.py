@@ -66,7 +66,7 @@ def test_the_page_on_the_life_of_an_execution_is_up_to_date(lifecycle: ModuleTyp
 
 
 @pytest.mark.parametrize("subject", moves.SUBJECTS)
-def test_every_status_says_what_it_means(lifecycle: ModuleType, subject: str) -> None:
+def test_every_status_is_documented(lifecycle: ModuleType, subject: str) -> None:
     module = lifecycle.OTHERS[subject][1] if subject != "execution" else executions
     unsaid = set(moves.statuses(subject)) - set(lifecycle.documented(module))
     assert not unsaid, f"say it below the constant in {module.__file__}"
@@ -120,7 +120,7 @@ async def test_the_database_makes_exactly_the_declared_moves(database: str, subj
 
 
 @pytest.mark.parametrize("subject", moves.SUBJECTS)
-async def test_to_stay_what_it_is_is_no_move(database: str, subject: str) -> None:
+async def test_an_unchanged_status_is_not_a_move(database: str, subject: str) -> None:
     insert, update = WRITTEN[subject]
     home = await asyncpg.connect(database)
     try:

@@ -34,7 +34,7 @@ def test_a_tenant_is_one_segment_of_a_namespace(tenant: str) -> None:
         "\ud800",
     ],
 )
-def test_what_would_not_be_one_is_refused_with_what_to_do(tenant: object) -> None:
+def test_a_text_that_is_not_a_tenant_is_refused_with_a_remedy(tenant: object) -> None:
     with pytest.raises(InvalidInput, match="no name of a tenant") as caught:
         check_tenant(tenant)
     assert caught.value.hint
@@ -60,7 +60,7 @@ def test_a_key_may_be_any_text(name: str) -> None:
         (b"x", "not text"),
     ],
 )
-def test_what_could_not_be_kept_is_refused_with_what_to_do(name: object, why: str) -> None:
+def test_a_name_that_cannot_be_stored_is_refused_with_a_remedy(name: object, why: str) -> None:
     with pytest.raises(InvalidInput, match=why) as caught:
         check_name(name, "the key")
     assert caught.value.hint

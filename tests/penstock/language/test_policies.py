@@ -108,7 +108,7 @@ def test_the_order_of_error_types_and_how_they_are_given_change_nothing() -> Non
         ({"retry_on": ["not a name"]}, "must name types of errors", None),
     ],
 )
-def test_a_wrong_option_is_an_error_that_says_which_where_and_what_was_meant(
+def test_a_wrong_option_is_named_with_place_and_suggestion(
     options: dict[str, Any], message: str, hint: str | None
 ) -> None:
     with pytest.raises(DefinitionError, match=r"test_policies.py:\d+: RetryPolicy: ") as raised:
@@ -124,7 +124,7 @@ def test_every_wrong_option_is_reported_at_once() -> None:
         assert place in str(raised.value)
 
 
-def test_policies_are_read_back_from_what_is_stored() -> None:
+def test_policies_round_trip_through_their_stored_form() -> None:
     policies = Policies(
         retry=RetryPolicy(max_attempts=5, retry_on=[OSError]),
         timeouts=Timeouts(attempt=None, total=timedelta(hours=1)),

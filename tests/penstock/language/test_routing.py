@@ -242,7 +242,7 @@ def test_a_malformed_route_is_refused(route: str) -> None:
         Router([], route)
 
 
-def test_a_route_that_nobody_knows_is_refused_with_what_was_meant() -> None:
+def test_an_unknown_route_is_refused_with_a_suggestion() -> None:
     named = [("gpu", "route ml"), ("bacth", "action etl.load")]
     refuse_unknown(named, {"gpu", "bacth", "default"})
     with pytest.raises(DefinitionError) as refused:

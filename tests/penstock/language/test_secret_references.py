@@ -28,7 +28,7 @@ def kept(template: Any, **names: Any) -> dict[str, Any]:
     return found
 
 
-def test_a_reference_is_kept_beside_what_was_written() -> None:
+def test_a_reference_is_kept_beside_the_written_text() -> None:
     stored = kept(
         {"auth": "Bearer {{ secrets.token }}", "to": ["{{ x }}", "{{ secrets.a }}"]}, x="{{ secrets.b }}"
     )
@@ -43,7 +43,7 @@ def test_a_reference_is_kept_beside_what_was_written() -> None:
     }
 
 
-def test_what_is_passed_on_stays_a_reference_and_what_is_computed_is_none() -> None:
+def test_a_passed_on_secret_stays_a_reference_but_not_a_computed() -> None:
     parameters = with_references(kept({"token": "{{ secrets.token }}"}))
     assert names_in(kept({"a": "x {{ p.token }}"}, p=parameters)) == {"token"}
     assert KEY not in kept({"a": "{{ p.token | upper }}", "b": "{{ p.token[:5] }}"}, p=parameters)

@@ -30,7 +30,7 @@ def test_an_envelope_survives_the_wire() -> None:
         b"1" * 10000,
     ],
 )
-def test_what_is_no_envelope_is_undecodable_and_says_why(body: bytes) -> None:
+def test_a_text_that_is_not_an_envelope_is_undecodable(body: bytes) -> None:
     with pytest.raises(Undecodable, match="not an envelope of version 1"):
         envelope.decode(body)
 

@@ -74,7 +74,7 @@ async def test_a_part_that_returns_ends_the_process(supervisor: Supervisor) -> N
     assert await ends(supervisor) == "part has ended: it returned"
 
 
-async def test_a_part_that_somebody_cancels_ends_the_process(supervisor: Supervisor) -> None:
+async def test_a_cancelled_part_ends_the_process(supervisor: Supervisor) -> None:
     part = Part()
     task = supervisor.start("part", part.run)
     await runs(part, 1)
@@ -96,7 +96,7 @@ async def test_an_outage_is_no_reason_to_end(supervisor: Supervisor) -> None:
     assert supervisor.failure is None
 
 
-async def test_what_is_stopped_released_or_done_may_end(supervisor: Supervisor) -> None:
+async def test_a_stopped_released_or_done_part_may_end(supervisor: Supervisor) -> None:
     told = asyncio.Event()
     stopped = supervisor.start("stopped", Part().run)
     released = supervisor.start("released", told.wait)  # type: ignore[arg-type]

@@ -102,7 +102,7 @@ async def test_a_key_service_may_hold_the_master_key(database: str) -> None:
         ({"secrets_key": KEY, "secrets_kms": "a:b"}, "more ways than one"),
     ],
 )
-def test_what_is_no_master_key_is_said(given: dict[str, str], says: str) -> None:
+def test_an_invalid_master_key_is_reported(given: dict[str, str], says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
         master_keys(Settings(**given))  # type: ignore[arg-type]
 
@@ -117,6 +117,6 @@ def test_a_file_may_hold_the_keys(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), [("a b", VALUE), ("pin", "abc"), ("pin", "\0" * 9), ("", VALUE)])
-async def test_what_cannot_be_a_secret_is_refused(session: Session, name: str, value: str) -> None:
+async def test_an_invalid_secret_is_refused(session: Session, name: str, value: str) -> None:
     with pytest.raises(InvalidInput):
         await secrets.put(session, "public", name, value, by="ada")

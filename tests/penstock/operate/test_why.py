@@ -44,7 +44,7 @@ def ask(desk: Desk, database: str) -> Any:
     return asked
 
 
-async def test_behind_a_limit_it_says_which_who_holds_it_and_whose_turn_it_is(desk: Desk, ask: Any) -> None:
+async def test_behind_a_limit_it_names_limit_holders_and_next_turn(desk: Desk, ask: Any) -> None:
     await desk.open(Limit(2, ref="shop.each", scope="shop.charge", by="customer"))
     ids = await desk.start(5, customer="acme")
     await desk.claim(ids[:1])
@@ -62,7 +62,7 @@ async def test_behind_a_limit_it_says_which_who_holds_it_and_whose_turn_it_is(de
 
 
 @pytest.mark.parametrize("query", ["limits", "holders"])
-async def test_what_is_gone_between_two_looks_is_no_error(
+async def test_a_row_that_is_gone_between_two_looks_is_not_an_error(
     desk: Desk, ask: Any, monkeypatch: pytest.MonkeyPatch, query: str
 ) -> None:
     """All that hold a slot end, or the limit goes, in the instant before the next query."""
@@ -182,7 +182,7 @@ async def test_without_an_executor_nothing_is_scheduled(desk: Desk, ask: Any) ->
     assert (await ask(id, broker="amqp://nowhere")).because == "outage"
 
 
-async def test_before_a_retry_it_says_what_went_wrong_and_when_it_goes_on(desk: Desk, ask: Any) -> None:
+async def test_before_a_retry_it_gives_the_error_and_the_instant(desk: Desk, ask: Any) -> None:
     await desk.open()
     [id] = await desk.start(1)
     await desk.claim([id])
@@ -237,7 +237,7 @@ async def test_while_it_runs_it_says_where_and_whether_that_worker_is_heard_of(d
     assert "asked to end (asked)" in answer.says
 
 
-async def test_an_inquiry_is_quoted_with_whom_it_asks(desk: Desk, ask: Any) -> None:
+async def test_an_inquiry_is_quoted_with_its_assignee(desk: Desk, ask: Any) -> None:
     await desk.open()
     [id] = await desk.start(1)
     await desk.claim([id])
@@ -249,7 +249,7 @@ async def test_an_inquiry_is_quoted_with_whom_it_asks(desk: Desk, ask: Any) -> N
     assert "Deploy?" in answer.says
 
 
-async def test_what_has_ended_waits_for_nothing(desk: Desk, ask: Any) -> None:
+async def test_an_ended_execution_waits_for_nothing(desk: Desk, ask: Any) -> None:
     await desk.open()
     ids = await desk.start(2)
     await desk.run(ids[:1])
@@ -260,6 +260,6 @@ async def test_what_has_ended_waits_for_nothing(desk: Desk, ask: Any) -> None:
     assert "cancelled (asked)" in answer.says
 
 
-async def test_what_does_not_exist_is_not_found(ask: Any) -> None:
+async def test_a_missing_execution_is_not_found(ask: Any) -> None:
     with pytest.raises(NotFound, match="no execution"):
         await ask(new_id())

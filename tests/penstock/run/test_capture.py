@@ -23,7 +23,7 @@ def installed() -> Iterator[None]:
         uninstall()
 
 
-async def test_what_a_run_prints_and_logs_is_its_own() -> None:
+async def test_lines_printed_and_logged_by_a_run_are_its_own() -> None:
     async def action() -> None:
         print("to", end=" ")
         print("out")
@@ -64,7 +64,7 @@ async def test_an_error_that_is_logged_comes_with_its_traceback() -> None:
     assert lines[-1] == ("log", "KeyError: 'lost'")
 
 
-def test_what_is_printed_outside_of_runs_goes_where_it_always_went(
+def test_lines_printed_outside_of_runs_go_to_stdout(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with installed():

@@ -37,7 +37,7 @@ def test_an_error_that_cannot_be_printed_does_no_harm() -> None:
     assert "RuntimeError" in TaskError.of(Unprintable()).message
 
 
-def test_what_is_too_long_is_cut_in_the_middle() -> None:
+def test_a_text_that_is_too_long_is_cut_in_the_middle() -> None:
     error = TaskError("X", "a" * 50_000 + "z", "a" * 50_000 + "z")
     assert len(error.message) < MESSAGE_CAP + 100
     assert len(error.traceback) < TRACEBACK_CAP + 100
@@ -46,7 +46,7 @@ def test_what_is_too_long_is_cut_in_the_middle() -> None:
     assert "left out" in error.message
 
 
-def test_what_postgresql_refuses_is_replaced() -> None:
+def test_characters_that_postgresql_refuses_are_replaced() -> None:
     assert TaskError("X", "a\0b\ud800").message == "a�b?"
 
 
@@ -62,7 +62,7 @@ def test_the_cause_is_in_the_traceback() -> None:
     assert "outer" in trace
 
 
-def test_what_steers_becomes_its_outcome() -> None:
+def test_a_steering_value_becomes_its_outcome() -> None:
     retried, refused = Outcome.returned(Retry(after=5)).error, Outcome.returned(NonRetryable("no")).error
     assert retried is not None
     assert refused is not None
@@ -79,7 +79,7 @@ def test_what_steers_becomes_its_outcome() -> None:
 
 
 @pytest.mark.parametrize("steering", [Defer(delay=1, state=object()), AskInquiry("?", default=float("nan"))])
-def test_what_steers_must_be_storable_too(steering: Exception) -> None:
+def test_a_steering_value_must_be_storable_too(steering: Exception) -> None:
     outcome = Outcome.raised(steering)
     assert outcome.error is not None
     assert outcome.error.type == "ResultNotStorable"

@@ -33,7 +33,7 @@ def test_a_line_says_it_and_is_read(line: Progress) -> None:
 
 
 @pytest.mark.parametrize("done", [-0.1, 1.1, float("nan"), float("inf")])
-def test_what_is_no_part_is_refused(done: float) -> None:
+def test_a_number_outside_0_and_1_is_refused(done: float) -> None:
     with pytest.raises(ValueError, match="from 0 to 1"):
         Progress(done).line()
 

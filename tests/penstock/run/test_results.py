@@ -34,7 +34,7 @@ class Point:
     x: float
 
 
-def test_what_python_programs_return_is_understood() -> None:
+def test_usual_python_results_are_understood() -> None:
     at = datetime(2030, 1, 1, tzinfo=UTC)
     value = {
         "point": Point(1.5),
@@ -67,7 +67,7 @@ def test_what_python_programs_return_is_understood() -> None:
         {"a\0b": 1},
     ],
 )
-def test_what_postgresql_could_not_give_back_is_refused(value: object) -> None:
+def test_a_result_that_postgresql_could_not_return_is_refused(value: object) -> None:
     with pytest.raises(ResultNotStorable):
         results.encode(value)
 

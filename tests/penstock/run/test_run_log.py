@@ -40,7 +40,7 @@ def test_a_line_that_never_ends_is_broken() -> None:
     assert [len(line) for _, line in lines] == [LINE_LIMIT, 10]
 
 
-def test_what_is_over_the_limit_is_left_out_with_a_word_about_it() -> None:
+def test_lines_over_the_limit_are_left_out_with_a_marker() -> None:
     log, lines = _log(10)
     for _ in range(5):
         log("log", "1234")
@@ -65,7 +65,7 @@ def test_nothing_is_kept_after_the_end() -> None:
     assert lines == [("stdout", "unfinished")]
 
 
-def test_what_postgresql_refuses_is_replaced() -> None:
+def test_characters_that_postgresql_refuses_are_replaced() -> None:
     log, lines = _log()
     log("log", "a\0b\ud800")
     assert lines == [("log", "a�b?")]

@@ -39,7 +39,7 @@ async def test_a_fault_of_the_executor_fails_the_attempt_and_closes_its_log(time
     assert lines == []
 
 
-def test_a_tally_counts_what_ended_and_how() -> None:
+def test_a_tally_counts_ends_and_their_kinds() -> None:
     tally = Tally("test", 2)
     tally.end(tally.start(), Outcome.returned(1))
     tally.end(tally.start(), Outcome.failed(ValueError()))

@@ -46,7 +46,7 @@ from penstock.service.http_addresses import Addresses, GuardedNetwork
         "ff02::1",
     ],
 )
-def test_what_is_not_public_is_refused(address: str) -> None:
+def test_an_address_that_is_not_public_is_refused(address: str) -> None:
     with pytest.raises(AddressRefused, match="not a public address"):
         Addresses().check("name", ip_address(address))
 
@@ -55,7 +55,7 @@ def test_what_is_not_public_is_refused(address: str) -> None:
     "address",
     ["1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101"],
 )
-def test_what_is_public_is_not(address: str) -> None:
+def test_a_public_address_is_not_refused(address: str) -> None:
     Addresses().check("name", ip_address(address))
 
 

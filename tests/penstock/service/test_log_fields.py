@@ -53,7 +53,7 @@ def test_nothing_of_ours_logs_sentences() -> None:
     assert asking == set(), "a logger is called `log`, so that what it logs is listed"
 
 
-def test_every_field_is_given_by_somebody() -> None:
+def test_every_field_is_logged_by_some_call() -> None:
     given = {field for call in logged() for field in call.fields}
     bound = {"event", "level", "timestamp", "service", "replica", "replica_id", "logger", "trace_id"}
     assert FIELDS.keys() - given - bound == set()
@@ -84,7 +84,7 @@ def test_lines_of_ours_and_of_libraries_hold_to_it(capsys: pytest.CaptureFixture
     assert "execution_id" not in outside
 
 
-def test_what_is_no_field_or_of_another_type_is_found() -> None:
+def test_an_unknown_or_mistyped_field_is_found() -> None:
     line = {
         "event": "a.b",
         "level": "info",

@@ -12,7 +12,7 @@ from penstock.service.ports import listening
 from penstock.settings import Settings
 
 
-def test_who_starts_at_the_same_moment_gets_another_port() -> None:
+def test_services_that_start_together_get_different_ports() -> None:
     first, one = local_installation.with_an_address(Settings())
     second, two = local_installation.with_an_address(Settings())
     with one, two:

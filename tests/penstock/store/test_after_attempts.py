@@ -33,7 +33,7 @@ async def carried(session: Session, id: UUID) -> object:
     return row["carried"] and orjson.loads(row["carried"])
 
 
-async def test_the_latest_attempt_that_put_itself_off_or_was_answered_leaves_what_it_carried(
+async def test_the_latest_deferred_or_answered_attempt_is_carried(
     session: Session,
 ) -> None:
     id, other = new_id(), new_id()
@@ -66,7 +66,7 @@ async def test_the_latest_attempt_that_put_itself_off_or_was_answered_leaves_wha
         ("timeout", 9, {"on_worker_loss": "fail"}, "timeout"),
     ],
 )
-async def test_a_loss_is_followed_by_what_the_action_says(
+async def test_the_recovery_of_the_action_decides_after_a_loss(
     session: Session, ends_as: str | None, recoveries: int, recovery: dict[str, object] | None, becomes: str
 ) -> None:
     said = None if recovery is None else orjson.dumps(recovery).decode()
@@ -76,7 +76,7 @@ async def test_a_loss_is_followed_by_what_the_action_says(
     assert row["becomes"] == becomes
 
 
-async def test_what_was_asked_to_end_ends_so_unless_it_completed_or_has_to_clean_up_yet(
+async def test_a_requested_end_holds_unless_the_execution_completed(
     session: Session,
 ) -> None:
     expected = {

@@ -45,7 +45,7 @@ async def test_namespaces_are_away_from_when_the_last_worker_leaves(stand: Stand
     assert len(await stand.sql("select from wake")) == 1
 
 
-async def test_when_processes_change_what_some_lacked_is_found_out_anew_and_nobody_is_waited_for(
+async def test_changed_processes_clear_the_lacking_mark_at_once(
     stand: Stand,
 ) -> None:
     for name, lacked in (("lacked", True), ("just being noted", True), ("lacked by nobody", False)):
@@ -65,7 +65,7 @@ async def test_when_processes_change_what_some_lacked_is_found_out_anew_and_nobo
     assert before.items() <= after.items(), "what nobody lacked is not written anew"
 
 
-async def test_who_waits_until_processes_that_changed_are_noted_holds_up_nobody_who_notes_them(
+async def test_a_wait_until_changes_are_noted_blocks_no_notice(
     stand: Stand,
 ) -> None:
     await stand.sql("update namespace set lacked = true")
@@ -95,7 +95,7 @@ async def test_one_looks_at_a_time_and_waits_before_it_does(stand: Stand) -> Non
     await task
 
 
-async def test_who_has_lost_its_lock_and_who_has_it_again_is_noted(stand: Stand, database: str) -> None:
+async def test_a_lost_lock_and_a_regained_lock_are_noted(stand: Stand, database: str) -> None:
     await process(stand, UUID(int=11), "lost it", lock_key=1)
     await process(stand, UUID(int=12), "has it", lock_key=2)
     await process(stand, UUID(int=13), "has it again", lock_key=3, unlocked="1 hour")

@@ -94,7 +94,7 @@ async def test_a_worker_is_born_with_the_next_tasks_in_its_hands(stand: Stand) -
     assert not await stand.sql("select from outbox"), "nobody is offered them"
 
 
-async def test_times_of_what_is_taken_are_kept(stand: Stand) -> None:
+async def test_timers_of_taken_executions_are_kept(stand: Stand) -> None:
     own = await stand.namespace("action", "work.default")
     _, _, [id] = await take(stand, own, options='{"timeouts": {"total": 60, "schedule_to_start": 5}}')
     kinds = await stand.sql("select kind from timer where execution_id = $1", id)
@@ -102,7 +102,7 @@ async def test_times_of_what_is_taken_are_kept(stand: Stand) -> None:
 
 
 @pytest.mark.parametrize("why", ["limited", "elsewhere", "two queues", "a workflow", "unknown", "paused"])
-async def test_what_somebody_has_to_decide_on_is_not_taken(stand: Stand, why: str) -> None:
+async def test_an_execution_that_needs_a_decision_is_not_taken(stand: Stand, why: str) -> None:
     namespaces, known = [await stand.namespace("action", "work.default")], None
     if why == "limited":
         await limit(stand, namespaces[0])
@@ -148,7 +148,7 @@ async def request(
     return ids, sent
 
 
-async def test_only_what_no_limit_covers_and_nothing_delays_is_born_started(stand: Stand) -> None:
+async def test_only_an_unlimited_undelayed_execution_is_born_started(stand: Stand) -> None:
     free, flow = (
         await stand.namespace("action", "work.default"),
         await stand.namespace("workflow", "workflow.started"),
@@ -168,7 +168,7 @@ async def test_only_what_no_limit_covers_and_nothing_delays_is_born_started(stan
     assert await history(stand, ids[3]) == [(None, "requested", 0), ("requested", "running", 0)]
 
 
-async def test_what_exists_already_is_not_sent_again(stand: Stand) -> None:
+async def test_an_existing_execution_is_not_sent_again(stand: Stand) -> None:
     free = await stand.namespace("action", "work.default")
     [first], _ = await request(stand, [free])
     second = new_id()
@@ -178,7 +178,7 @@ async def test_what_exists_already_is_not_sent_again(stand: Stand) -> None:
     assert [list(message["ids"]) for message in row["messages"]] == [[second]]
 
 
-async def test_while_a_workflow_is_paused_an_executor_looks_whose_tasks_they_are(stand: Stand) -> None:
+async def test_tasks_of_a_paused_workflow_are_looked_up_by_an_executor(stand: Stand) -> None:
     free = await stand.namespace("action", "work.default")
     await stand.sql("insert into paused_workflow (execution_id) values ($1)", new_id())
     [id], sent = await request(stand, [free], fused=True)

@@ -75,7 +75,7 @@ async def test_the_oldest_of_all_definitions_is_taken_and_the_others_stay_parked
     assert taken(stand, answer) == {"older of the first"}
 
 
-async def test_what_a_task_executor_has_no_room_for_keeps_no_other_from_being_taken(stand: Stand) -> None:
+async def test_work_without_executor_room_keeps_no_other_waiting(stand: Stand) -> None:
     [second] = await define(stand, "second")
     for hours in (9, 8, 7):
         await park(stand, f"of the first, {hours}", hours)
@@ -85,7 +85,7 @@ async def test_what_a_task_executor_has_no_room_for_keeps_no_other_from_being_ta
     assert await parked(stand) == {"of the first, 8", "of the first, 7"}
 
 
-async def test_what_finds_its_task_executor_full_by_then_stays_parked(stand: Stand) -> None:
+async def test_work_that_finds_its_task_executor_full_stays_parked(stand: Stand) -> None:
     """Each of two definitions has room for one, and it is the same room."""
     [second] = await define(stand, "second")
     await park(stand, "older", 2)
@@ -95,7 +95,7 @@ async def test_what_finds_its_task_executor_full_by_then_stays_parked(stand: Sta
     assert await parked(stand) == {"younger"}
 
 
-async def test_what_another_worker_is_just_taking_is_not_waited_for(stand: Stand) -> None:
+async def test_work_that_another_worker_is_taking_is_not_waited_for(stand: Stand) -> None:
     await park(stand, "taken by another", 2)
     await park(stand, "next", 1)
     async with stand.home.session().transaction() as tx:
@@ -105,7 +105,7 @@ async def test_what_another_worker_is_just_taking_is_not_waited_for(stand: Stand
     assert await parked(stand) == {"taken by another"}
 
 
-async def test_only_what_is_no_more_to_be_done_here_is_parked_no_longer(stand: Stand) -> None:
+async def test_only_ended_or_moved_work_leaves_the_parked_rows(stand: Stand) -> None:
     [not_met] = await define(stand, "not.met")
     await park(stand, "taken", 9)
     await stand.sql(PARK, stand.ids["taken"], ELSEWHERE)

@@ -64,7 +64,7 @@ async def test_of_an_envelope_that_is_taken_whole_nothing_is_left_to_say(stand: 
     assert (answer["unknown"], answer["messages"], answer["parked"]) == ([], [], False)
 
 
-async def test_a_claim_that_is_made_again_takes_what_has_come_since_under_the_same_id(stand: Stand) -> None:
+async def test_a_repeated_claim_takes_new_work_under_the_same_id(stand: Stand) -> None:
     for name in "ab":
         await offer(stand, name)
         assert taken(stand, await claim(stand, "a", "b")) == {name}
@@ -79,7 +79,7 @@ async def test_where_there_is_no_room_nothing_is_taken_and_all_is_parked(stand: 
     assert await there(stand, "parked") == {"a"}
 
 
-async def test_a_worker_takes_what_it_knows_and_looks_up_what_it_tried_and_has_not_met(stand: Stand) -> None:
+async def test_a_worker_takes_known_work_and_looks_up_unknown_work(stand: Stand) -> None:
     definitions = await define(stand, "met.later", "lacking", "elsewhere", "gone", "too.many")
     met_later, lacking, elsewhere, gone, too_many = definitions
     await offer(stand, "known")
@@ -105,7 +105,7 @@ async def test_a_worker_takes_what_it_knows_and_looks_up_what_it_tried_and_has_n
     assert await there(stand, "parked") == {"lacking", "too many and lacking"}
 
 
-async def test_a_claim_tells_what_was_carried_over_and_of_which_workflows_it_is_a_task(stand: Stand) -> None:
+async def test_a_claim_returns_carried_values_and_workflow_ancestors(stand: Stand) -> None:
     await stand.add("outermost", "running", kind="workflow")
     await stand.add("workflow", "running", kind="workflow", parent="outermost")
     await offer(stand, "task", parent="workflow")
@@ -125,7 +125,7 @@ async def test_a_claim_tells_what_was_carried_over_and_of_which_workflows_it_is_
     }
 
 
-async def test_of_what_task_executors_have_no_room_for_the_first_of_the_envelope_are_taken(
+async def test_the_first_of_an_envelope_are_taken_up_to_executor_room(
     stand: Stand,
 ) -> None:
     other, free = await define(stand, "other", "free")
@@ -150,7 +150,7 @@ async def test_of_what_task_executors_have_no_room_for_the_first_of_the_envelope
     assert await chosen(9) == [{"free", "other", "one", "free too"}, {"one too many"}]
 
 
-async def test_what_is_parked_elsewhere_waits_for_nobody_here(stand: Stand) -> None:
+async def test_work_parked_on_another_queue_is_not_counted_here(stand: Stand) -> None:
     """Whatever its definition is: one before or after those that are parked here."""
     before, lacking, after = await define(stand, "before", "lacking", "after")
     for definition, queue in ((before, "work.other"), (lacking, "work.default"), (after, "work.other")):
@@ -163,7 +163,7 @@ async def test_what_is_parked_elsewhere_waits_for_nobody_here(stand: Stand) -> N
     assert (row["claimed"], row["unknown"], row["waits"]) == ([], [], False)
 
 
-async def test_who_has_to_look_up_first_what_is_parked_hides_it_from_nobody(stand: Stand) -> None:
+async def test_a_look_up_of_parked_work_hides_it_from_no_worker(stand: Stand) -> None:
     """Two are told at once; the one that has it would not look again before long."""
     for name in "ab":
         id = await offer(stand, name)

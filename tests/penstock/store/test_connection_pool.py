@@ -63,7 +63,7 @@ async def test_no_more_are_opened_than_there_may_be(database: str) -> None:
         await pool.close()
 
 
-async def test_fewer_from_now_on_has_those_above_closed_once_nobody_uses_them(database: str) -> None:
+async def test_a_lowered_limit_closes_surplus_connections_once_unused(database: str) -> None:
     pool = ConnectionPool(lambda: asyncpg.connect(database), 3)
     try:
         async with pool.lend() as first:
@@ -81,7 +81,7 @@ async def test_fewer_from_now_on_has_those_above_closed_once_nobody_uses_them(da
         await pool.close()
 
 
-async def test_more_from_now_on_is_told_to_who_waits(database: str) -> None:
+async def test_a_raised_limit_wakes_a_waiting_borrower(database: str) -> None:
     pool = ConnectionPool(lambda: asyncpg.connect(database), 1)
     try:
         async with pool.lend():
@@ -120,7 +120,7 @@ async def test_where_there_may_be_none_the_one_of_another_purpose_is_lent(databa
         await listens.close()
 
 
-async def test_who_has_none_waits_for_a_full_server_and_who_has_one_gets_along_with_it(database: str) -> None:
+async def test_a_pool_without_connections_waits_for_a_full_server(database: str) -> None:
     async with databases.limited(database, 1) as url:
         settings = Settings(database_url=SecretStr(url))
         hosts, asked = Hosts(url), 0

@@ -41,7 +41,7 @@ async def _read(url: str, name: str = "asks") -> ConnectionRoom:
         await database.close()
 
 
-async def test_who_asks_and_the_services_of_this_installation_are_no_others(database: str) -> None:
+async def test_the_asking_session_and_own_services_are_not_counted(database: str) -> None:
     connection = await asyncpg.connect(database)
     for living in (
         ("executor", "one", "active"),
@@ -72,7 +72,7 @@ async def test_the_narrowest_of_server_database_and_role_counts(database: str) -
     await connection.close()
 
 
-async def test_sessions_of_other_roles_are_counted_by_who_may_not_look_into_them(database: str) -> None:
+async def test_sessions_of_other_roles_are_counted_without_privilege(database: str) -> None:
     connection = await asyncpg.connect(database)
     name = await connection.fetchval("select current_database()")
     await connection.execute(PROCESS, "worker", "one", "active")

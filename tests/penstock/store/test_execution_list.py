@@ -32,7 +32,7 @@ def transport() -> str:
     return "postgres"
 
 
-async def test_those_that_ended_badly_are_found_without_a_look_at_what_went_well(house: Installation) -> None:
+async def test_bad_ends_are_listed_without_reading_good_ones(house: Installation) -> None:
     await house.apply(*shop.ALL)
     await house.client.start("shop.charge", {"order": 1})
     session = (await house.parts()).database.session()

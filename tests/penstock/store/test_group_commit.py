@@ -25,7 +25,7 @@ class Ledger:
         return [item * 2 for item in items]
 
 
-async def test_those_who_submit_together_share_a_write() -> None:
+async def test_concurrent_submits_share_a_write() -> None:
     ledger = Ledger()
     coalescer: GroupCommit[int, int] = GroupCommit(ledger.write)
     assert await asyncio.gather(*(coalescer.submit(n) for n in range(10))) == [n * 2 for n in range(10)]

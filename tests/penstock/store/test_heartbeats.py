@@ -23,7 +23,7 @@ async def session(database: str) -> AsyncIterator[Session]:
 
 
 @pytest.mark.parametrize("state", [processes.ACTIVE, processes.CORDONED, processes.DRAINING])
-async def test_who_registers_again_stays_in_its_state(session: Session, state: str) -> None:
+async def test_a_process_that_registers_again_keeps_its_state(session: Session, state: str) -> None:
     me = Identity(new_id(), "worker", "one")
     await heartbeats.register(session, me, None)
     await heartbeats.set_state(session, me.id, state)
@@ -32,7 +32,7 @@ async def test_who_registers_again_stays_in_its_state(session: Session, state: s
     assert row["state"] == state
 
 
-async def test_who_was_taken_for_dead_and_registers_again_is_active(session: Session) -> None:
+async def test_a_process_taken_for_dead_is_active_once_registered(session: Session) -> None:
     me = Identity(new_id(), "worker", "one")
     await heartbeats.register(session, me, None)
     await heartbeats.set_state(session, me.id, processes.DEAD)

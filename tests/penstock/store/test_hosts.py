@@ -64,7 +64,7 @@ def test_an_address_of_several_hosts_is_one_for_each(url: str, hosts: list[str])
     assert one_by_one(wanting(url, READ_WRITE)) == hosts
 
 
-async def test_a_host_that_hangs_keeps_nobody_from_the_next_and_is_waited_for_once(database: str) -> None:
+async def test_a_hanging_host_delays_the_next_only_once(database: str) -> None:
     with HostileProxy(urlsplit(database).port or 5432) as hung:
         hung.cut(Cut("hang"))
         url = of_hosts(database, f"127.0.0.1:{hung.port}", place(database))

@@ -80,7 +80,7 @@ async def attempts(stand: Stand, name: str) -> list[Mapping[str, Any]]:
     return [orjson.loads(row["error"]) for row in found]
 
 
-async def test_who_asked_to_go_on_is_requested_again_with_all_answers(stand: Stand) -> None:
+async def test_an_answered_function_is_requested_with_all_answers(stand: Stand) -> None:
     await asks(stand, "b", resumes=True)
     await asks(stand, "a", resumes=True)
     moved, staged = await answer(stand, "a", 7)
@@ -97,7 +97,7 @@ async def test_who_asked_to_go_on_is_requested_again_with_all_answers(stand: Sta
     assert await stand.sql("select from result") == []
 
 
-async def test_who_kept_a_slot_while_it_waited_gives_it_back_until_it_goes_on(stand: Stand) -> None:
+async def test_an_answered_execution_frees_its_slot_until_it_goes_on(stand: Stand) -> None:
     key = await limit(stand)
     for name in "ab":
         await asks(stand, name, resumes=True)
@@ -107,7 +107,7 @@ async def test_who_kept_a_slot_while_it_waited_gives_it_back_until_it_goes_on(st
     assert await there(stand, "slot") == {"b"}
 
 
-async def test_who_has_ended_meanwhile_does_not_go_on(stand: Stand) -> None:
+async def test_an_execution_that_has_ended_meanwhile_does_not_go_on(stand: Stand) -> None:
     await asks(stand, "a", resumes=True, status="cancelled")
     assert await answer(stand, "a", 7) == (False, [])
     assert len((await attempts(stand, "a"))[1]["carry"]) == 1
@@ -178,7 +178,7 @@ async def test_those_that_are_due_first_expire_first_and_so_many(stand: Stand) -
     assert await expire(stand, 2) == {"a"}
 
 
-async def test_what_waits_no_more_takes_nobodys_place(stand: Stand) -> None:
+async def test_an_ended_inquiry_takes_no_place_in_the_batch(stand: Stand) -> None:
     await asks(stand, "that ended", late=2 * HOUR, status="cancelled")
     await asks(stand, "late", late=HOUR)
     assert await expire(stand, 1) == {"late"}

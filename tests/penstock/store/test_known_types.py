@@ -41,7 +41,7 @@ async def read(database: str, sql: str = READ, *, prepared: bool = True) -> list
 
 
 @pytest.mark.parametrize("prepared", [True, False], ids=["its own session", "behind a pooler"])
-async def test_the_next_session_knows_what_the_first_was_told(
+async def test_the_next_session_knows_the_types_of_the_first(
     empty_database: str, asked: list[frozenset[int]], prepared: bool
 ) -> None:
     assert await read(empty_database, prepared=prepared) == [(1, "one")]
@@ -50,7 +50,7 @@ async def test_the_next_session_knows_what_the_first_was_told(
     assert len(asked) == 1
 
 
-async def test_what_was_told_long_ago_is_asked_for_again(
+async def test_types_read_long_ago_are_read_again(
     empty_database: str, asked: list[frozenset[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await read(empty_database)

@@ -17,7 +17,7 @@ LOCKING = ("forgotten", "lines", "live", "orphans", "slots", "suspended")
 
 
 @pytest.mark.parametrize("what", LOCKING)
-async def test_whose_row_is_looked_at_is_locked_and_no_other(stand: Stand, what: str) -> None:
+async def test_only_rows_that_are_looked_at_are_locked(stand: Stand, what: str) -> None:
     await stand.add("one", "completed", live=False)
     await stand.add("other", "completed", live=False)
     async with stand.home.session().transaction() as tx:
@@ -48,7 +48,7 @@ async def test_rows_are_locked_in_the_order_of_their_ids_however_they_lie(stand:
     ("live", "queued", "requested"), ("slots", "requested", "scheduled"), ("suspended", "running", "waiting"),
     ("forgotten", "requested", "cancelled"), ("owners", "running", "requested"),
 ])  # fmt: skip
-async def test_what_is_being_moved_is_waited_for_and_then_looked_at(
+async def test_a_row_being_moved_is_waited_for_and_then_looked_at(
     stand: Stand, what: str, before: str, after: str
 ) -> None:
     key = await limit(stand)
@@ -111,7 +111,7 @@ async def test_gates_are_looked_at_once_and_others_are_not(stand: Stand) -> None
         assert [tuple(row) for row in rows] == [(0, "g", None), (None, None, 103)]
 
 
-async def test_attempts_that_nobody_who_lives_holds_are_taken_back(stand: Stand) -> None:
+async def test_attempts_without_a_live_holder_are_taken_back(stand: Stand) -> None:
     await process(stand, ME, "me")
     await process(stand, DEAD, "dead", state="dead")
     await runs(stand, "of nobody")
@@ -169,7 +169,7 @@ async def test_rows_are_locked_before_keys_and_the_keys_of_all_workers_in_one_or
     assert await stand.with_status("requested") == {"one", "other"}
 
 
-async def test_who_runs_has_a_worker_and_nobody_else_has_one(stand: Stand) -> None:
+async def test_only_a_running_execution_has_a_worker(stand: Stand) -> None:
     await stand.add("of nobody", "running", attempt=1)
     await stand.add("canceled", "canceling", attempt=1, ends_as="cancelled")
     await runs(stand, "runs")

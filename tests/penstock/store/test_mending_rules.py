@@ -9,7 +9,7 @@ from tests.penstock.store.mending import limit, mend, slot, there, waiter
 from tests.penstock.store.stand import Stand
 
 
-async def test_what_is_open_is_where_recovery_looks_and_nothing_else(stand: Stand) -> None:
+async def test_recovery_looks_at_exactly_the_open_executions(stand: Stand) -> None:
     await stand.add("forgotten", "running", live=False)
     await stand.add("known", "running")
     await stand.add("in line", "waiting", live=False)
@@ -28,7 +28,7 @@ async def test_what_is_open_is_where_recovery_looks_and_nothing_else(stand: Stan
     assert await there(stand, "waiter") == {"in line", "queued"}, "lines are mended of what is queued"
 
 
-async def test_what_is_not_open_or_stands_in_line_is_not_there(stand: Stand) -> None:
+async def test_a_closed_or_queued_execution_is_not_live(stand: Stand) -> None:
     await stand.add("ended", "completed")
     await stand.add("in line", "queued")
     await stand.add("gone", "running")
@@ -39,7 +39,7 @@ async def test_what_is_not_open_or_stands_in_line_is_not_there(stand: Stand) -> 
     assert await there(stand, "live") == {"open", "not asked for"}
 
 
-async def test_what_ended_is_on_its_way_to_the_archive_once(stand: Stand) -> None:
+async def test_an_ended_execution_is_on_its_way_to_the_archive_once(stand: Stand) -> None:
     await stand.add("ended", "completed")
     await stand.add("ended too", "failed")
     await stand.add("on its way", "completed")
@@ -56,7 +56,7 @@ async def test_what_ended_is_on_its_way_to_the_archive_once(stand: Stand) -> Non
         assert len(await stand.sql("select from finished")) == 2
 
 
-async def test_what_ended_has_an_outcome_that_says_that_its_own_was_lost(stand: Stand) -> None:
+async def test_an_ended_execution_without_an_outcome_gets_a_lost_one(stand: Stand) -> None:
     await stand.add("lost", "completed")
     await stand.add("open", "running")
     await stand.add("has one", "completed")
@@ -73,7 +73,7 @@ async def inquiry(stand: Stand, name: str, status: str = "created") -> None:
     )
 
 
-async def test_who_waits_for_an_answer_to_nothing_asks_again(stand: Stand) -> None:
+async def test_a_waiting_execution_without_an_inquiry_asks_again(stand: Stand) -> None:
     key = await limit(stand)
     for name in ("silent", "answered", "asks", "not asked for"):
         await stand.add(name, "waiting", keys=[(key, "")])
@@ -89,7 +89,7 @@ async def test_who_waits_for_an_answer_to_nothing_asks_again(stand: Stand) -> No
     assert await there(stand, "slot") == {"asks", "not asked for"}
 
 
-async def test_what_was_recorded_of_runs_that_are_gone_is_forgotten(stand: Stand) -> None:
+async def test_steps_of_missing_runs_are_deleted(stand: Stand) -> None:
     await stand.add("there", "running")
     stand.ids |= {"gone": new_id(), "not asked for": new_id()}
     for name in stand.ids:
@@ -98,7 +98,7 @@ async def test_what_was_recorded_of_runs_that_are_gone_is_forgotten(stand: Stand
     assert await there(stand, "step") == {"there", "not asked for"}
 
 
-async def test_who_sleeps_though_it_need_not_is_woken(stand: Stand) -> None:
+async def test_a_needless_sleeper_is_woken(stand: Stand) -> None:
     for name, status in (("asleep", "waiting"), ("has begun", "running"), ("not asked for", "waiting")):
         await stand.add(name, status)
     stand.ids["gone"] = new_id()

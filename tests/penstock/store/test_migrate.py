@@ -108,7 +108,7 @@ async def test_a_changed_signature_is_refused_with_a_hint_and_nothing_is_changed
     assert not await session.fetch("select from pg_proc where prosrc like '%Another one.%'")
 
 
-async def test_a_function_that_is_no_sql_is_found_by_who_migrates(
+async def test_a_function_that_is_not_sql_fails_the_migration(
     database: str, files: Path, session: Session
 ) -> None:
     edit(files / "messaging/stage.sql", "return v_messages", "hand over v_messages")
@@ -118,7 +118,7 @@ async def test_a_function_that_is_no_sql_is_found_by_who_migrates(
     assert not await session.fetch("select from pg_proc where prosrc like '%hand over%'")
 
 
-async def test_what_has_no_file_any_more_stays_for_the_release_before(
+async def test_a_function_without_a_file_stays_for_the_release_before(
     database: str, files: Path, session: Session
 ) -> None:
     (files / "workflow/held_until.sql").unlink()
@@ -127,7 +127,7 @@ async def test_what_has_no_file_any_more_stays_for_the_release_before(
     assert await session.fetch("select held_until()")
 
 
-async def test_a_release_leaves_alone_what_a_later_one_has_applied(
+async def test_a_release_leaves_alone_functions_of_a_later_release(
     database: str, files: Path, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as later:

@@ -10,7 +10,7 @@ from tests.penstock.store.stand import Stand
 SOON = timedelta(hours=1)
 
 
-async def test_only_what_one_held_is_returned_and_what_another_has_in_hand_is_left_to_him(
+async def test_only_messages_of_one_holder_are_returned(
     stand: Stand,
 ) -> None:
     mine, other = new_id(), new_id()

@@ -40,7 +40,7 @@ async def test_a_call_under_a_limit_has_its_slot_at_once(stand: Stand) -> None:
     assert await there(stand, "slot") == await stand.with_status("scheduled") == {"call"}
 
 
-async def test_those_who_wait_for_an_end_are_told_of_it_alone(stand: Stand) -> None:
+async def test_only_watchers_of_an_end_are_notified(stand: Stand) -> None:
     watcher = new_id()
     for name in ("one", "other"):
         stand.ids[name] = new_id()
@@ -55,7 +55,7 @@ async def test_those_who_wait_for_an_end_are_told_of_it_alone(stand: Stand) -> N
     assert row["messages"] == []
 
 
-async def test_a_look_for_what_is_awaited_finds_ends_and_writes_down_only_what_it_is_told(
+async def test_a_look_for_awaited_ends_records_only_the_requested_ids(
     stand: Stand,
 ) -> None:
     mine, another = new_id(), new_id()

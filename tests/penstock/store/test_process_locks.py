@@ -92,7 +92,7 @@ async def test_a_process_whose_session_has_ended_is_gone_once_its_lock_stayed_fr
     assert not await member.beat()
 
 
-async def test_who_was_cut_off_and_holds_a_lock_again_keeps_its_work(home: Database) -> None:
+async def test_a_process_that_was_cut_off_and_locks_again_keeps_work(home: Database) -> None:
     watch = Watch(home)
     assert await watch.look() is None
     member = await Member(home).join()
@@ -106,7 +106,7 @@ async def test_who_was_cut_off_and_holds_a_lock_again_keeps_its_work(home: Datab
     assert (row["state"], row["lock_key"], row["unlocked_at"]) == ("active", member.lock, None)
 
 
-async def test_who_was_cut_off_holds_its_new_lock_before_the_others_look_for_it(home: Database) -> None:
+async def test_a_process_that_was_cut_off_locks_before_the_next_look(home: Database) -> None:
     watch = Watch(home)
     assert await watch.look() is None
     member = await Member(home).join()
@@ -136,7 +136,7 @@ async def test_locks_that_went_with_the_server_say_nothing_of_their_processes(ho
     assert (await watch.row(member))["state"] == "active"
 
 
-async def test_whoever_lived_through_it_is_witness_enough(home: Database) -> None:
+async def test_a_process_that_stayed_alive_is_a_sufficient_witness(home: Database) -> None:
     witness = await Member(home).join()
     member = await Member(home).join()
     await member.session.close()
@@ -149,7 +149,7 @@ async def test_whoever_lived_through_it_is_witness_enough(home: Database) -> Non
     assert (await watch.row(witness))["state"] == "active"
 
 
-async def test_who_has_not_taken_a_lock_is_judged_by_its_heartbeats(home: Database) -> None:
+async def test_a_process_without_a_lock_is_judged_by_its_heartbeats(home: Database) -> None:
     watch = Watch(home)
     assert await watch.look() is None
     member = Member(home)
@@ -162,7 +162,7 @@ async def test_who_has_not_taken_a_lock_is_judged_by_its_heartbeats(home: Databa
     assert lost.reason.startswith("was lost (no heartbeat for 54")
 
 
-async def test_a_silence_of_everybody_is_nobodys_loss(home: Database) -> None:
+async def test_a_silence_of_all_processes_loses_no_process(home: Database) -> None:
     watch = Watch(home)
     member, other = await Member(home).join(), await Member(home).join()
     await watch.session.fetch("update process set beat_at = clock_timestamp() - interval '1 day'")

@@ -24,7 +24,7 @@ async def beat(stand: Stand, *names: str, silence: str = "1 day") -> dict[str, A
     return {name: stand.names(value) if isinstance(value, list) else value for name, value in row.items()}
 
 
-async def test_what_a_worker_holds_and_twice_does_not_name_is_recovered_and_nothing_else(
+async def test_a_held_execution_missing_from_two_beats_is_recovered(
     stand: Stand,
 ) -> None:
     await runs(
@@ -70,7 +70,7 @@ async def test_what_a_worker_holds_and_twice_does_not_name_is_recovered_and_noth
     assert (await beat(stand))["missing"] == {"new"}
 
 
-async def test_a_worker_is_told_what_is_not_its_own_and_what_it_is_to_end(stand: Stand) -> None:
+async def test_a_worker_learns_of_foreign_claims_and_of_cancellations(stand: Stand) -> None:
     await process(stand, ME, "me", state="cordoned", executors='{"kept": {}}', beat="1 hour")
     await runs(stand, "fine")
     await runs(stand, "canceled", status="canceling")
@@ -112,7 +112,7 @@ async def test_a_heartbeat_reads_its_own_claims_however_many_others_have(stand: 
     assert after - before < 10
 
 
-async def test_who_was_taken_for_dead_has_lost_everything(stand: Stand) -> None:
+async def test_a_process_taken_for_dead_has_lost_everything(stand: Stand) -> None:
     await runs(stand, "fine")
     for state, dead in (("dead", True), ("active", False)):
         await stand.sql("delete from process")
@@ -130,7 +130,7 @@ async def test_who_was_taken_for_dead_has_lost_everything(stand: Stand) -> None:
 @pytest.mark.parametrize(
     "say", ["beat($1, '{}', '{}', '1 minute')", "reap_process('1 hour', '1 minute', '3 s')"]
 )
-async def test_a_silence_of_all_is_noted_before_anybody_ends_it(stand: Stand, say: str) -> None:
+async def test_a_silence_of_all_is_noted_before_a_beat_ends_it(stand: Stand, say: str) -> None:
     await stand.sql("update cluster set resumed_at = now() - interval '1 day'")
     await process(stand, ME, "me", beat="30 s")
     await process(stand, OTHER, "other", beat="10 minutes")
@@ -156,7 +156,7 @@ async def reap(stand: Stand) -> tuple[str, str, set[str]] | None:
     return (rows[0]["name"], rows[0]["reason"], stand.names(rows[0]["moved"])) if rows else None
 
 
-async def test_who_left_is_silent_or_has_ended_is_taken_for_dead_and_nobody_else(stand: Stand) -> None:
+async def test_only_left_silent_or_ended_processes_are_taken_for_dead(stand: Stand) -> None:
     await stand.sql("update cluster set resumed_at = now() - interval '1 day'")
     await process(stand, UUID(int=11), "ended", lock_key=1, unlocked="10 s")
     await process(stand, UUID(int=12), "silent", beat="100 hours")
@@ -186,7 +186,7 @@ async def test_who_left_is_silent_or_has_ended_is_taken_for_dead_and_nobody_else
     assert {row["name"] for row in rows} == {"ended", "silent", "left", "dead"}
 
 
-async def test_who_has_its_lock_lives_though_nobody_could_note_that_it_has_it_again(stand: Stand) -> None:
+async def test_a_locked_process_lives_though_its_new_lock_is_not_noted(stand: Stand) -> None:
     await process(stand, ME, "me", lock_key=1, unlocked="10 s", beat="1 minute")
     await stand.sql("update process set locked_at = now() - interval '1 day'")
     async with stand.home.session().transaction() as silence:
@@ -202,13 +202,13 @@ async def test_who_has_its_lock_lives_though_nobody_could_note_that_it_has_it_ag
     assert await looking == []
 
 
-async def test_nobody_is_silent_soon_after_all_were(stand: Stand) -> None:
+async def test_no_process_is_silent_soon_after_an_outage_of_all(stand: Stand) -> None:
     await stand.sql("update cluster set resumed_at = now() - interval '1 minute'")
     await process(stand, ME, "silent", beat="1 hour")
     assert await reap(stand) is None
 
 
-async def test_all_that_the_dead_had_is_taken_back_and_nothing_of_others(stand: Stand) -> None:
+async def test_only_work_of_dead_workers_is_taken_back(stand: Stand) -> None:
     await process(stand, OTHER, "other")
     await runs(stand, "claimed", "held", "claimed too")
     await runs(stand, "of another", claim=OTHER)
@@ -235,7 +235,7 @@ async def test_all_that_the_dead_had_is_taken_back_and_nothing_of_others(stand: 
     assert reason["reason"] == "worker me left with work in hand"
 
 
-async def test_claims_of_who_is_gone_are_taken_back_once_no_more_come(stand: Stand) -> None:
+async def test_claims_of_gone_workers_are_taken_back_once_no_more_come(stand: Stand) -> None:
     await process(stand, ME, "me")
     await process(stand, DEAD, "dead", state="dead")
     for n, who in enumerate((ME, DEAD, STRANGER, OTHER)):

@@ -97,7 +97,7 @@ async def test_an_action_that_fails_while_it_is_cancelled_is_cancelled_and_not_r
 
 
 @pytest.mark.parametrize("move", ["running", "completed", "queued"])
-async def test_the_database_refuses_what_is_no_legal_move(scene: Scene, move: str) -> None:
+async def test_the_database_refuses_an_illegal_move(scene: Scene, move: str) -> None:
     ids = await scene.requested(2)
     await scene.one.fetch(SCHEDULE, ids)
     await scene.one.fetch(
@@ -107,7 +107,7 @@ async def test_the_database_refuses_what_is_no_legal_move(scene: Scene, move: st
         await scene.one.fetch("update execution set status = $2 where id = $1", ids[0], move)
 
 
-async def test_a_worker_takes_only_what_it_has_slots_and_code_for(scene: Scene) -> None:
+async def test_a_worker_takes_only_work_that_it_has_slots_and_code_for(scene: Scene) -> None:
     ids = await scene.requested(10)
     await scene.one.fetch(SCHEDULE, ids)
     few = "select * from claim_executions($1, $2, $3::uuid[], 3, 'work.default', $4::integer[], '{}'::integer[])"
@@ -142,7 +142,7 @@ async def test_work_of_a_worker_that_left_with_it_in_hand_is_taken_back(scene: S
     assert reason == "worker leaver left with work in hand"
 
 
-async def test_what_a_worker_claims_while_it_is_swept_is_swept_later(scene: Scene) -> None:
+async def test_work_claimed_during_a_sweep_is_swept_later(scene: Scene) -> None:
     ids = await scene.requested(2)
     await scene.one.fetch(SCHEDULE, ids)
     worker = new_id()
@@ -161,7 +161,7 @@ async def test_what_a_worker_claims_while_it_is_swept_is_swept_later(scene: Scen
     assert row["moved"] == ids[1:]
 
 
-async def test_what_another_worker_has_claimed_since_is_not_taken_from_it(scene: Scene) -> None:
+async def test_work_claimed_since_by_another_worker_is_left_to_it(scene: Scene) -> None:
     ids = await scene.requested(1)
     await scene.one.fetch(SCHEDULE, ids)
     await scene.one.fetch(CLAIM, new_id(), new_id(), ids, [scene.definition])

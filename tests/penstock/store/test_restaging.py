@@ -42,7 +42,7 @@ async def noted(session: Session, table: str, column: str, ids: Sequence[UUID], 
 
 
 @pytest.mark.parametrize(("queue", "function", "table", "column"), KINDS)
-async def test_what_has_waited_too_long_without_a_message_is_staged_again_once(
+async def test_an_old_row_without_a_message_is_staged_again_once(
     home: Database, queue: str, function: str, table: str, column: str
 ) -> None:
     session, other = home.session(), home.session()

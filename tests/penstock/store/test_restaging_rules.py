@@ -31,7 +31,7 @@ async def restaged(
     return found, row["next"]
 
 
-async def test_what_is_requested_and_was_forgotten_is_staged_again_and_nothing_else(stand: Stand) -> None:
+async def test_only_a_forgotten_requested_execution_is_staged_again(stand: Stand) -> None:
     await stand.add("forgotten", "requested")
     await stand.add("staged long ago", "requested", restaged=timedelta(hours=1))
     await stand.add("timed", "requested")
@@ -58,7 +58,7 @@ async def test_what_is_requested_and_was_forgotten_is_staged_again_and_nothing_e
     assert (await restaged(stand))[0] == {}, "once"
 
 
-async def test_what_is_scheduled_and_was_forgotten_is_staged_again_and_nothing_else(stand: Stand) -> None:
+async def test_only_a_forgotten_scheduled_execution_is_staged_again(stand: Stand) -> None:
     await stand.add("forgotten", "scheduled")
     await stand.add("parked elsewhere", "scheduled")
     await stand.add("told of otherwise", "scheduled")
@@ -80,7 +80,7 @@ async def test_what_is_scheduled_and_was_forgotten_is_staged_again_and_nothing_e
     assert (await restaged(stand))[0] == {"work.default": again}
 
 
-async def test_what_holds_a_slot_is_staged_again_whatever_is_on_its_queue(stand: Stand) -> None:
+async def test_a_slot_holder_is_staged_again_whatever_is_on_its_queue(stand: Stand) -> None:
     limits = [
         row["id"]
         for row in await stand.sql(
@@ -135,7 +135,7 @@ LOOK = (
 )
 
 
-async def test_those_that_sleep_are_passed_over(stand: Stand) -> None:
+async def test_sleeping_executions_are_passed_over(stand: Stand) -> None:
     for name in "abcdefgh":
         await stand.add(name, "requested")
         if name in "abdefg":
@@ -170,7 +170,7 @@ async def test_a_step_past_sleepers_is_bounded_and_goes_on_after_them(stand: Sta
     assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 1000, "ten thousand of them"
 
 
-async def test_what_another_replica_has_in_hand_is_left_to_it(stand: Stand) -> None:
+async def test_rows_in_the_hands_of_another_replica_are_left_to_it(stand: Stand) -> None:
     for name in "ab":
         await stand.add(name, "requested")
     async with stand.home.session().transaction() as tx:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.either_transport
 
 
 @pytest.mark.parametrize("table", ["result", "archive"])
-async def test_whoever_waits_is_told_what_ended_the_watch(house: Installation, table: str) -> None:
+async def test_a_waiter_gets_the_error_that_ended_the_watch(house: Installation, table: str) -> None:
     """`result` is read at each look, `archive` for an unknown execution. The next waiter starts a new watch."""
     await house.apply(*shop.ALL)
     id = new_id() if table == "archive" else await house.client.start("shop.charge", {"order": 1})
@@ -46,7 +46,7 @@ def looks_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("looks_seldom")
-async def test_whoever_waits_is_told_of_the_end(house: Installation) -> None:
+async def test_a_waiter_is_notified_of_the_end(house: Installation) -> None:
     await house.start(*shop.ALL)
     for order in range(3):
         result = await house.client.run("shop.charge", {"order": order}, timeout=20)
@@ -87,7 +87,7 @@ async def test_a_result_that_no_notification_could_carry_is_looked_for(house: In
 
 
 @pytest.mark.usefixtures("looks_seldom")
-async def test_whoever_waits_is_told_of_a_cancellation(house: Installation) -> None:
+async def test_a_waiter_is_notified_of_a_cancellation(house: Installation) -> None:
     await house.apply(*shop.ALL)
     id = await house.client.start("shop.charge", {"order": 1})
     waiting = asyncio.create_task(house.client.result(id, timeout=20))
@@ -97,7 +97,7 @@ async def test_whoever_waits_is_told_of_a_cancellation(house: Installation) -> N
         await waiting
 
 
-async def test_a_result_is_found_though_nobody_is_told(house: Installation) -> None:
+async def test_a_result_arrives_though_no_waiter_is_notified(house: Installation) -> None:
     await house.apply(*shop.ALL)
     id = await house.client.start("shop.charge", {"order": 1})
     waiting = asyncio.create_task(house.client.result(id, timeout=20))
@@ -119,7 +119,7 @@ async def test_a_result_is_found_though_the_connection_that_listens_is_lost(hous
     assert await waiting == {"order": 1, "charged": 0}
 
 
-async def test_who_leaves_waits_for_nothing_any_more(database: str) -> None:
+async def test_a_waiter_that_leaves_waits_for_nothing_any_more(database: str) -> None:
     async with Installation(database, None) as house:
         await house.start(*shop.ALL)
         assert await house.client.run("shop.charge", {"order": 1}, timeout=20) == {"order": 1, "charged": 0}
@@ -131,7 +131,7 @@ async def test_who_leaves_waits_for_nothing_any_more(database: str) -> None:
         assert not await house.rows("select 1 from awaited")
 
 
-async def test_who_waits_again_soon_listens_on_the_same_connection(house: Installation) -> None:
+async def test_a_waiter_that_comes_back_soon_keeps_its_connection(house: Installation) -> None:
     await house.start(*shop.ALL)
     listening = set()
     for order in range(5):

@@ -47,7 +47,7 @@ def statements() -> Iterator[tuple[str, str]]:
                         yield f"{found.name}:{argument.lineno}", str(argument.value)
 
 
-async def test_every_statement_fits_the_schema_and_what_stages_gives_its_messages(database: str) -> None:
+async def test_every_statement_fits_and_staging_returns_messages(database: str) -> None:
     connection = await asyncpg.connect(database)
     wrong: list[str] = []
     seen = 0

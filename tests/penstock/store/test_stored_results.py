@@ -26,7 +26,7 @@ async def put(store: StoredResults, value: Any) -> Any:
     return orjson.loads(await store.put(RUN, orjson.dumps(value)))
 
 
-async def test_what_is_put_there_is_found_again_wherever_it_is_referred_to(store: StoredResults) -> None:
+async def test_a_stored_value_is_resolved_wherever_it_is_referred_to(store: StoredResults) -> None:
     rows, name = await put(store, [1, 2, 3]), await put(store, "née")
     given = {"rows": rows, "more": [rows, {"name": name}, 1], "none": None}
     assert await store.resolved(given) == {
@@ -54,7 +54,7 @@ async def test_a_second_try_writes_the_same_file(store: StoredResults) -> None:
         {"$stored": f"/2026-01-01/{RUN}-{'0' * 64}.json", "bytes": 1},
     ],
 )
-async def test_what_is_no_reference_is_a_value_like_others(store: StoredResults, value: Any) -> None:
+async def test_a_value_that_is_not_a_reference_stays_as_it_is(store: StoredResults, value: Any) -> None:
     assert await store.resolved({"given": value}) == {"given": value}
 
 

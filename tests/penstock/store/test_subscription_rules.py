@@ -88,7 +88,7 @@ async def told(stand: Stand) -> dict[str, set[str]]:
     return found
 
 
-async def test_a_move_is_told_to_those_who_asked_for_it_and_to_nobody_else(stand: Stand) -> None:
+async def test_only_matching_subscribers_are_called_for_a_move(stand: Stand) -> None:
     ours = stand.namespaces["action", "work.default"]
     [[theirs]] = await stand.sql(
         "insert into namespace (name, action, kind, queue) values ('other::x::y', 'x.y', 'action', 'work.x') returning id"
@@ -129,7 +129,7 @@ async def test_the_oldest_moves_come_first_and_those_that_another_has_are_left_t
     assert await told(stand) == {"all": {"first", "second", "third"}}
 
 
-async def test_who_has_too_many_calls_waiting_gets_no_more_and_it_is_counted(stand: Stand) -> None:
+async def test_a_subscriber_with_too_many_calls_gets_no_more(stand: Stand) -> None:
     for name, waiting in (("full", 2), ("fuller", 3), ("with room", 1), ("empty", 0)):
         await subscriber(stand, name)
         for n in range(waiting):
@@ -148,7 +148,7 @@ async def take(stand: Stand, each: int = 10, most: int = 100) -> set[str]:
         )
 
 
-async def test_a_few_calls_of_each_are_taken_and_one_of_who_does_not_answer(stand: Stand) -> None:
+async def test_a_batch_has_few_calls_of_each_subscriber(stand: Stand) -> None:
     await subscriber(stand, "answers")
     await subscriber(stand, "fails", failing=AGO)
     await subscriber(stand, "disabled", disabled=AGO)
@@ -186,7 +186,7 @@ async def settle(
     return set(disabled or ())
 
 
-async def test_what_became_of_calls_is_written_down_and_of_those_who_were_called(stand: Stand) -> None:
+async def test_outcomes_of_calls_are_recorded_with_their_subscribers(stand: Stand) -> None:
     minute = timedelta(minutes=1)
     for name, failing in (
         ("answered", AGO),
@@ -261,7 +261,7 @@ async def test_subscribers_are_locked_before_their_calls_and_no_others_are(stand
     assert await calls(stand) == set()
 
 
-async def test_statuses_that_nobody_is_called_for_any_more_are_not_looked_for(stand: Stand) -> None:
+async def test_statuses_without_subscribers_are_not_looked_for(stand: Stand) -> None:
     await subscriber(stand, "one", statuses=["completed", "failed"])
     await subscriber(stand, "two", statuses=["failed"])
     await subscriber(stand, "off", statuses=["canceled"], disabled=AGO)

@@ -21,7 +21,7 @@ def all_but(stand: Stand, name: str) -> list[UUID]:
     return [id for other, id in stand.ids.items() if other != name]
 
 
-async def test_only_what_has_never_begun_and_was_named_expires(stand: Stand) -> None:
+async def test_only_a_named_execution_that_never_began_expires(stand: Stand) -> None:
     for status in ("requested", "queued", "scheduled"):
         await stand.add(status, status)
     expires = set(stand.ids)
@@ -42,7 +42,7 @@ async def test_only_what_has_never_begun_and_was_named_expires(stand: Stand) -> 
         ("queued", {"queued"}, "its limits did not let it in in time"),
     ],
 )
-async def test_only_what_waits_for_too_long_and_was_named_ends(
+async def test_only_a_named_execution_that_waits_too_long_ends(
     stand: Stand, kind: str, ends: set[str], reason: str
 ) -> None:
     for status in ("requested", "scheduled", "queued", "running", "waiting"):
@@ -61,7 +61,7 @@ async def test_only_what_waits_for_too_long_and_was_named_ends(
     } == {reason}
 
 
-async def test_what_no_worker_claims_ends_unless_it_says_another_time(stand: Stand) -> None:
+async def test_an_unclaimed_execution_ends_unless_it_sets_another_time(stand: Stand) -> None:
     await stand.add("forgotten", "scheduled")
     await stand.add("let in long ago", "scheduled", ready=timedelta(hours=2), since=HOUR)
     await stand.add("patient", "scheduled", options=NEVER)
@@ -79,7 +79,7 @@ async def test_what_no_worker_claims_ends_unless_it_says_another_time(stand: Sta
     assert stand.names([row["id"] for row in free]) == set(stand.ids) - ends, "nobody else is held up"
 
 
-async def test_what_no_worker_claims_is_gone_round_in_steps(stand: Stand) -> None:
+async def test_unclaimed_executions_are_gone_through_in_steps(stand: Stand) -> None:
     for name in "abcd":
         await stand.add(name, "scheduled")
     [row] = await stand.sql("select next from end_unclaimed(600, $1, 2)", FIRST)
@@ -89,7 +89,7 @@ async def test_what_no_worker_claims_is_gone_round_in_steps(stand: Stand) -> Non
     assert await stand.with_status("timeout") == {"a", "b"}
 
 
-async def test_what_a_worker_is_about_to_claim_is_left_to_it(stand: Stand) -> None:
+async def test_an_execution_that_a_worker_is_claiming_is_left_to_it(stand: Stand) -> None:
     for name in "ab":
         await stand.add(name, "scheduled")
     async with stand.home.session().transaction() as tx:
@@ -116,9 +116,7 @@ async def blocked(stand: Stand) -> None:
         ("end_waits($1::uuid[], 'start')", "since = clock_timestamp()"),
     ],
 )
-async def test_what_changes_while_its_row_is_waited_for_is_seen_as_it_is_then(
-    stand: Stand, call: str, change: str
-) -> None:
+async def test_a_change_is_seen_after_the_wait_for_its_row(stand: Stand, call: str, change: str) -> None:
     await stand.add("a", "requested", options=MINUTE)
     async with stand.home.session().transaction() as tx:
         await tx.fetch(f"update execution set {change} where id = $1", stand.ids["a"])
@@ -129,7 +127,7 @@ async def test_what_changes_while_its_row_is_waited_for_is_seen_as_it_is_then(
 
 
 @pytest.mark.parametrize("call", ["end_unstarted($1::uuid[])", "end_waits($1::uuid[], 'start')"])
-async def test_nobody_waits_for_the_row_of_another_or_of_what_is_over(stand: Stand, call: str) -> None:
+async def test_rows_locked_by_another_and_ended_ones_are_not_waited_for(stand: Stand, call: str) -> None:
     for name in "ab":
         await stand.add(name, "requested", options=MINUTE)
     await stand.add("over", "completed", options=MINUTE, live=False)
@@ -148,7 +146,7 @@ async def timers(stand: Stand) -> set[tuple[str, str]]:
     }
 
 
-async def test_the_timers_of_these_go_and_no_others_and_those_that_somebody_holds_are_left_to_him(
+async def test_only_unlocked_timers_of_named_executions_are_deleted(
     stand: Stand,
 ) -> None:
     for name in "abc":
@@ -206,7 +204,7 @@ async def test_of_those_that_are_due_at_one_instant_no_more_are_taken_than_asked
     assert len(await timers(stand)) == 3
 
 
-async def test_a_timer_of_a_kind_that_nobody_knows_keeps_no_other_back(stand: Stand) -> None:
+async def test_a_timer_of_an_unknown_kind_keeps_no_other_back(stand: Stand) -> None:
     await stand.add("a", "requested")
     await stand.timer("a", "unheard of", HOUR)
     await stand.timer("a", "ready", timedelta(minutes=1))
@@ -227,7 +225,7 @@ async def test_a_timer_of_a_kind_that_nobody_knows_keeps_no_other_back(stand: St
         ("yield", "cancelled"),
     ],
 )
-async def test_each_kind_does_what_it_is_for(stand: Stand, kind: str, status: str) -> None:
+async def test_each_kind_of_timer_has_its_effect(stand: Stand, kind: str, status: str) -> None:
     await stand.add("a", "requested", options=MINUTE)
     await stand.add("b", "requested", options=MINUTE)
     await stand.timer("a", kind)
@@ -239,7 +237,7 @@ async def test_each_kind_does_what_it_is_for(stand: Stand, kind: str, status: st
     assert ("execution.requested" in staged) is (kind == "ready")
 
 
-async def test_who_sleeps_is_woken(stand: Stand) -> None:
+async def test_a_sleeper_is_woken(stand: Stand) -> None:
     await stand.add("a", "waiting", attempt=1)
     await stand.sql("insert into suspended (execution_id, until) select id, now() from execution")
     await stand.timer("a", "wake")
@@ -248,14 +246,14 @@ async def test_who_sleeps_is_woken(stand: Stand) -> None:
     assert await stand.with_status("requested") == {"a"}
 
 
-async def test_a_limit_that_lets_nobody_in_ends_the_wait_too(stand: Stand) -> None:
+async def test_a_limit_that_admits_none_ends_the_wait_too(stand: Stand) -> None:
     await stand.add("a", "queued", options=MINUTE)
     await stand.timer("a", "queued")
     assert await fired(stand) == 1
     assert await stand.with_status("timeout") == {"a"}
 
 
-async def test_clocks_are_set_for_what_is_timed_and_waits(stand: Stand) -> None:
+async def test_clocks_are_set_for_timed_waiting_executions(stand: Stand) -> None:
     for status in ("requested", "scheduled", "queued", "running", "waiting"):
         await stand.add(status, status, timed=True, options=MINUTE)
     await stand.add("not timed", "requested", options=MINUTE)

@@ -32,7 +32,7 @@ async def test_cancelling_a_workflow_and_ending_it_do_not_wait_for_each_other(sc
 
 
 @pytest.mark.parametrize("lock", ["lock_workflows", "lock_runs"])
-async def test_whoever_ends_a_task_waits_for_no_lock_of_its_workflow(scene: Scene, lock: str) -> None:
+async def test_the_end_of_a_task_waits_for_no_lock_of_its_workflow(scene: Scene, lock: str) -> None:
     """The holder of the lock may be waiting for the task's row, which has just been ended."""
     [workflow, task] = await scene.requested(2)
     await scene.one.fetch(SCHEDULE, [workflow, task])

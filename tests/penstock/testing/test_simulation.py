@@ -36,7 +36,7 @@ def test_a_retry_waits_as_its_policy_says(simulation: Simulation) -> None:
         _ = run.result
 
 
-def test_what_an_action_says_of_retries_counts(simulation: Simulation) -> None:
+def test_the_retry_policy_of_an_action_counts(simulation: Simulation) -> None:
     simulation.fake(shop.charge, raises=Retry(after=3600), times=1)
     simulation.fake(shop.charge, raises=NonRetryable("no"), times=1)
     run = simulation.run(shop.charge, order=7)
@@ -61,7 +61,7 @@ def test_a_lost_worker_uses_up_an_attempt_and_no_retry(simulation: Simulation) -
     assert run.result["attempt"] == 3
 
 
-def test_work_that_is_lost_too_often_is_abandoned_and_what_must_not_run_twice_fails(
+def test_repeatedly_lost_work_is_abandoned_or_fails(
     simulation: Simulation,
 ) -> None:
     simulation.lose_worker(shop.charge, times=9).lose_worker("shop.ship", when="before")
@@ -88,7 +88,7 @@ def test_a_callback_is_told_and_is_a_run_of_its_own(simulation: Simulation) -> N
     assert simulation.runs[1].result == "failed: ValueError"
 
 
-def test_questions_are_answered_by_who_may_or_by_their_default(simulation: Simulation) -> None:
+def test_inquiries_take_answers_of_the_assignee_or_the_default(simulation: Simulation) -> None:
     run = simulation.start(shop.approve, order=7)
     with pytest.raises(Conflict, match="`approve` waits"):
         _ = run.result
@@ -124,7 +124,7 @@ def test_a_fake_of_a_task_leaves_the_others_alone(simulation: Simulation) -> Non
     assert (run.steps[1].result, run.steps[2].result) == ("nothing", "shipped 7")
 
 
-def test_a_workflow_that_is_cancelled_ends_what_runs_and_then_its_exit_task(simulation: Simulation) -> None:
+def test_a_cancelled_workflow_ends_its_tasks_and_runs_the_exit(simulation: Simulation) -> None:
     simulation.fake(shop.charge, returns=1, takes="10s")
     run = simulation.start(shop.sell, orders=[7, 8])
     run.answer("asked", True)
@@ -154,7 +154,7 @@ def test_a_workflow_has_a_time_and_takes_commands(simulation: Simulation) -> Non
     assert late.status == "timeout"
 
 
-def test_an_event_starts_what_its_rules_say_and_ends_the_waits_that_it_fits(simulation: Simulation) -> None:
+def test_an_event_starts_actions_of_its_rules_and_ends_waits(simulation: Simulation) -> None:
     simulation.fake(shop.shout, returns="PAID")
     run = simulation.start(shop.settle, order=7)
     [charged] = simulation.publish(shop.paid, {"order": 8})
@@ -163,7 +163,7 @@ def test_an_event_starts_what_its_rules_say_and_ends_the_waits_that_it_fits(simu
     assert run.result == {"seen": {"order": 7}, "shout": "PAID"}
 
 
-def test_what_a_simulation_cannot_know_is_said_at_once(simulation: Simulation) -> None:
+def test_a_simulation_reports_unknown_definitions_at_once(simulation: Simulation) -> None:
     with pytest.raises(NotFound, match=r"no action or workflow 'shop\.chrage'") as unknown:
         simulation.run("shop.chrage", order=7)
     assert "shop.charge" in str(unknown.value.hint)
@@ -181,7 +181,7 @@ def test_an_action_that_is_not_here_can_be_faked_by_its_ref(simulation: Simulati
     assert simulation.run("bank.transfer", {"anything": 1}).result == "done"
 
 
-def test_what_fails_by_itself_runs_nothing(simulation: Simulation) -> None:
+def test_a_workflow_that_fails_by_itself_runs_nothing(simulation: Simulation) -> None:
     run = simulation.run(shop.refuse)
     assert (run.status, run.ran) == ("failed", [])
     with pytest.raises(NotFound, match="did not run"):

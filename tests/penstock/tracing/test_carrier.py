@@ -44,7 +44,7 @@ def test_a_later_version_is_read_as_far_as_it_is_known() -> None:
         {"traceparent": GIVEN + "\n"},
     ],
 )
-def test_what_is_none_is_left_alone(given: Any) -> None:
+def test_an_invalid_trace_context_is_left_alone(given: Any) -> None:
     assert trace_of(given) is None
 
 

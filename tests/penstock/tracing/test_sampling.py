@@ -60,7 +60,7 @@ async def test_a_producer_s_span_is_below_the_caller_s_and_says_how_it_failed(re
     assert carried == [{"traceparent": f"00-{span.trace}-{span.id}-01"}]
 
 
-async def test_what_a_sampler_leaves_out_carries_nothing_of_its_caller(
+async def test_an_unsampled_start_carries_nothing_of_its_caller(
     received: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")

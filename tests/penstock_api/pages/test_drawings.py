@@ -44,7 +44,7 @@ def test_a_graph_goes_from_left_to_right_and_no_box_lies_on_another() -> None:
     assert [arrow.label for arrow in drawn.arrows if arrow.label]
 
 
-def test_what_runs_at_the_exit_is_last() -> None:
+def test_the_exit_task_is_drawn_last() -> None:
     flow = from_yaml("workflow: a.b\ntasks: {x: {action: a.c}}\non_exit: {action: a.d}")
     at = {box.names[0]: box.x for box in layout(Graph(flow)).boxes}
     assert at["x"] < at["on_exit"]
@@ -114,7 +114,7 @@ def test_a_line_is_broken_where_nothing_was() -> None:
     assert [len(one.split()) for one in points] == [2, 2]
 
 
-def test_a_form_asks_for_each_property_as_what_it_is() -> None:
+def test_a_form_asks_for_each_property_by_its_type() -> None:
     schema = {
         "type": "object",
         "properties": {
@@ -144,7 +144,7 @@ def test_a_form_asks_for_each_property_as_what_it_is() -> None:
 
 
 @pytest.mark.parametrize(("schema", "kind"), [({"type": "boolean"}, "boolean"), (None, "json"), ({}, "json")])
-def test_what_is_no_object_is_one_field(schema: object, kind: str) -> None:
+def test_a_schema_that_is_not_an_object_is_one_field(schema: object, kind: str) -> None:
     [one] = fields(schema, "response")
     assert (one.kind, one.at) == (kind, '["response"]')
 

@@ -60,7 +60,7 @@ LIES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("lie", LIES)
-async def test_a_token_that_is_not_to_be_trusted_lets_nobody_in(
+async def test_an_untrustworthy_token_admits_no_person(
     api: Api, provider: Provider, person: httpx.AsyncClient, lie: str
 ) -> None:
     for name, value in LIES[lie].items():
@@ -73,7 +73,7 @@ async def test_a_token_that_is_not_to_be_trusted_lets_nobody_in(
     assert await api.house.rows("select 1 from person where name = $1", NAME) == []
 
 
-async def test_only_the_answer_to_what_this_person_asked_is_taken_and_once(
+async def test_only_the_answer_to_this_request_is_taken_and_once(
     api: Api, provider: Provider, person: httpx.AsyncClient
 ) -> None:
     back = provider.go(await sent(person))
@@ -142,7 +142,7 @@ async def test_a_provider_that_is_down_says_so_and_is_asked_again(
         assert "to the last slash" in says(await lost.get("/sign-in/provider"))
 
 
-async def test_who_comes_back_too_often_in_vain_has_to_wait(
+async def test_too_many_vain_sign_ins_have_to_wait(
     api: Api, provider: Provider, person: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(people, "MOST_OF_ADDRESS", 2)
@@ -154,7 +154,7 @@ async def test_who_comes_back_too_often_in_vain_has_to_wait(
     assert [(await sign_in(person, provider)).status_code for _ in range(4)] == [303] * 4
 
 
-async def test_without_a_provider_nobody_is_sent_anywhere(api: Api) -> None:
+async def test_without_a_provider_no_browser_is_redirected(api: Api) -> None:
     async with browser_of(api.app) as person:
         assert "/sign-in/provider" not in (await person.get("/sign-in")).text
         for path in ("/sign-in/provider", BACK):

@@ -18,7 +18,7 @@ from tests.penstock_api.pages.provider import (
 )
 
 
-async def test_who_is_mapped_to_a_role_is_let_in_and_goes_on_where_they_wanted_to(
+async def test_a_person_with_a_mapped_role_enters_and_returns(
     api: Api, provider: Provider, person: httpx.AsyncClient
 ) -> None:
     page = await person.get("/sign-in?then=/executions")
@@ -50,7 +50,7 @@ async def test_who_is_mapped_to_a_role_is_let_in_and_goes_on_where_they_wanted_t
     assert await is_nobody(person)
 
 
-async def test_roles_are_what_the_provider_says_now_and_none_is_a_way_out(
+async def test_roles_are_those_of_the_latest_claim_and_end_with_it(
     api: Api, provider: Provider, person: httpx.AsyncClient
 ) -> None:
     await sign_in(person, provider)
@@ -88,7 +88,7 @@ async def test_a_claim_may_lie_deeper_and_another_may_be_the_name(api: Api, prov
         assert "PENSTOCK_OIDC_NAME_CLAIM" in says(await sign_in(person, provider))
 
 
-async def test_nobody_becomes_somebody_else_by_a_name(
+async def test_an_equal_name_does_not_give_access_to_another_user(
     api: Api, provider: Provider, person: httpx.AsyncClient
 ) -> None:
     await people.create(api.house.session, NAME, "a password of hers", ["administrator"], by="test")

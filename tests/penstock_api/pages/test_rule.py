@@ -29,7 +29,7 @@ async def tried(page: Page, payload: str, tenant: str | None = None) -> str:
     return await page.get_by_role("status").first.inner_text()
 
 
-async def test_a_rule_says_whether_it_matches_and_what_it_would_start(
+async def test_a_rule_shows_whether_it_matches_and_its_start(
     page: Page, site: Site, pictures: Path | None
 ) -> None:
     before = await site.house.rows("select count(*) from event")
@@ -64,7 +64,7 @@ async def test_secrets_are_masked_and_a_rule_of_one_tenant_says_so(page: Page, s
     assert "it is for events of tenant theirs, and this is one of public" in said
 
 
-async def test_what_is_no_payload_is_refused_and_stays_in_the_form(site: Site, browser: Browser) -> None:
+async def test_an_invalid_payload_is_refused_and_stays_in_the_form(site: Site, browser: Browser) -> None:
     context = await browser.new_context(java_script_enabled=False, base_url=site.address)
     page = await context.new_page()
     await page.goto("/rules/depot.large")
@@ -76,7 +76,7 @@ async def test_what_is_no_payload_is_refused_and_stays_in_the_form(site: Site, b
     await context.close()
 
 
-def test_an_example_has_what_a_schema_says_of_each_part() -> None:
+def test_an_example_follows_the_schema_of_each_part() -> None:
     schema = {
         "type": "object",
         "properties": {

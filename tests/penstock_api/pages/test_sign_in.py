@@ -27,7 +27,7 @@ async def visitor(api: Api, *, token: str | None = None) -> AsyncIterator[httpx.
         yield client
 
 
-async def test_who_is_not_signed_in_is_asked_to_and_comes_back_where_he_wanted_to_go(api: Api) -> None:
+async def test_a_signed_out_visitor_signs_in_and_returns(api: Api) -> None:
     async with visitor(api) as client:
         sent = await client.get("/executions?status=failed")
         assert sent.status_code == 303
@@ -70,7 +70,7 @@ async def test_people_sign_in_with_a_password_and_their_session_ends_with_them(a
 @pytest.mark.parametrize(
     "then", ["//evil.example", "https://evil.example", "/\\evil.example", "/a\r\nb: c", ""]
 )
-async def test_nobody_is_led_elsewhere_after_he_signed_in(api: Api, then: str) -> None:
+async def test_a_sign_in_leads_to_no_other_site(api: Api, then: str) -> None:
     async with visitor(api) as client:
         entered = await client.post("/sign-in", data={"token": api.secrets["all"], "then": then})
     assert entered.headers["location"] == "/"
@@ -89,7 +89,7 @@ async def test_pages_of_other_origins_change_nothing_with_somebodys_cookie(api: 
     await api.house.client.cancel(id)
 
 
-async def test_who_may_only_read_sees_no_buttons_and_may_not_press_them(api: Api) -> None:
+async def test_a_read_only_token_sees_no_buttons_and_cannot_post(api: Api) -> None:
     await api.token("reader", "viewer")
     id = await api.house.client.start("shop.count", {"words": "a"}, delay=600)
     async with visitor(api, token="reader") as client:
@@ -108,7 +108,7 @@ async def test_who_may_only_read_sees_no_buttons_and_may_not_press_them(api: Api
     await api.house.client.cancel(id)
 
 
-async def test_who_is_of_a_tenant_sees_its_own_alone(api: Api) -> None:
+async def test_a_token_of_a_tenant_sees_only_that_tenant(api: Api) -> None:
     await api.token("of theirs", "operator", tenants=(THEIRS,))
     ours = await api.house.client.start("shop.count", {"words": "secretly ours"})
     theirs = await api.house.client.start("shop.count", {"words": "of theirs"}, tenant=THEIRS)
@@ -129,7 +129,7 @@ async def test_who_is_of_a_tenant_sees_its_own_alone(api: Api) -> None:
         assert (await client.get("/executions", params={"tenant": "public"})).status_code == 403
 
 
-async def test_what_cannot_be_is_a_page_that_says_so(api: Api) -> None:
+async def test_an_impossible_address_is_a_page_with_the_reason(api: Api) -> None:
     async with visitor(api, token="all") as client:
         for path, status, says in (
             ("/executions?status=sleeping", 422, "there is no status sleeping"),

@@ -34,7 +34,7 @@ def shown(page: Page) -> UUID:
     return UUID(page.url.rpartition("/")[2])
 
 
-async def test_a_list_shows_what_starts_while_somebody_looks_on(page: Page, site: Site) -> None:
+async def test_a_list_shows_an_execution_that_starts_while_it_is_open(page: Page, site: Site) -> None:
     await page.goto("/executions?find=depot.weigh")
     await expect(page.locator("[data-pulse]")).to_have_text("live")
     id = await site.house.client.start("depot.weigh", {"parcel": 8})
@@ -60,7 +60,7 @@ async def test_an_action_is_started_with_its_form_and_followed_to_its_end(page: 
     assert found == {"order": 5, "words": "a few"}
 
 
-async def test_what_the_api_refuses_is_said_in_the_form(page: Page) -> None:
+async def test_a_refusal_of_the_api_is_shown_in_the_form(page: Page) -> None:
     await page.goto("/actions/depot.truck")
     await page.get_by_text("Tenant, delay, priority").click()
     await page.get_by_label("order").fill("1")
@@ -82,7 +82,7 @@ async def test_an_inquiry_is_answered_with_its_form(page: Page, site: Site) -> N
     await expect(page.locator(f"#ask-{id}")).to_have_count(0)
 
 
-async def test_one_that_runs_is_cancelled_and_it_is_kept_who_did_it_and_why(page: Page, site: Site) -> None:
+async def test_a_running_execution_is_cancelled_with_actor_and_reason(page: Page, site: Site) -> None:
     id = await site.house.client.start("depot.load", {"order": 11}, delay=600)
     await page.goto(f"/executions/{id}")
     await page.get_by_text("Cancel …").click()
@@ -98,9 +98,7 @@ async def test_one_that_runs_is_cancelled_and_it_is_kept_who_did_it_and_why(page
     assert noted.reason == "the road is flooded"
 
 
-async def test_a_durable_function_is_told_and_goes_on_in_front_of_who_looks_on(
-    page: Page, site: Site
-) -> None:
+async def test_a_signalled_durable_function_goes_on_in_an_open_page(page: Page, site: Site) -> None:
     id = await site.house.client.start("depot.pack_up", {"parcels": 1})
     await page.goto(f"/executions/{id}")
     steps = page.locator("#steps tbody tr")
@@ -114,7 +112,7 @@ async def test_a_durable_function_is_told_and_goes_on_in_front_of_who_looks_on(
     await expect(steps.filter(has_text="fetched")).to_contain_text("signal")
 
 
-async def test_parts_come_and_go_in_front_of_who_looks_on(page: Page, site: Site) -> None:
+async def test_parts_come_and_go_in_an_open_page(page: Page, site: Site) -> None:
     first = await site.house.client.start("depot.enter", {"first": True})
     await site.house.until("select 1 from execution where id = $1 and status = 'running'", first)
     id = await site.house.client.start("depot.enter")
@@ -130,7 +128,7 @@ async def test_parts_come_and_go_in_front_of_who_looks_on(page: Page, site: Site
     await expect(page.locator("#ask")).to_have_count(0)
 
 
-async def test_a_sleep_is_skipped_and_what_failed_goes_on_from_a_step(page: Page, site: Site) -> None:
+async def test_a_sleep_is_skipped_and_a_failed_run_goes_on_from_a_step(page: Page, site: Site) -> None:
     await page.goto(f"/executions/{site.ids['sleeps']}")
     await page.get_by_text("Skip a step …").click()
     await page.locator("#skip-step").select_option("sleep")
@@ -165,7 +163,7 @@ async def test_many_are_counted_before_they_are_cancelled(page: Page, site: Site
     assert len(await audit.newest(site.house.session, limit=1000)) == before + 1
 
 
-async def test_a_page_that_nobody_sees_gives_its_connection_back(page: Page, site: Site) -> None:
+async def test_a_hidden_page_gives_its_connection_back(page: Page, site: Site) -> None:
     watching = site.backend.changes.watching
     await page.goto(f"/executions/{site.ids['tour']}")
     async with asyncio.timeout(20):
@@ -197,7 +195,7 @@ async def test_the_keyboard_goes_through_menu_and_lists(page: Page) -> None:
     await page.wait_for_url("**/executions/*-*")
 
 
-async def test_who_signs_in_with_a_browser_stays_signed_in(browser: Browser, site: Site) -> None:
+async def test_a_browser_that_signs_in_stays_signed_in(browser: Browser, site: Site) -> None:
     _, secret = await create_token(site.house.session, "visitor", ["viewer"], by="test")
     settings = site.house.settings(api_access="token")
     backend = replace(site.backend, settings=settings)

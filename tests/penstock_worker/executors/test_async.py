@@ -25,7 +25,7 @@ async def test_the_coroutine_runs_in_the_task_that_awaits_it() -> None:
     assert tasks == [asyncio.current_task()]
 
 
-async def test_a_cancellation_that_nobody_asked_for_is_a_failure() -> None:
+async def test_an_unrequested_cancellation_is_a_failure() -> None:
     async def action() -> None:
         raise asyncio.CancelledError("out of a library")
 
@@ -98,7 +98,7 @@ async def test_the_run_is_known_in_tasks_and_threads_that_the_action_starts() ->
     assert outcome.result == ["public::test::action"] * 2
 
 
-async def test_what_steers_may_be_returned_as_well_as_raised() -> None:
+async def test_a_steering_value_may_be_returned_as_well_as_raised() -> None:
     async def action() -> Retry:
         return Retry(after=5)
 

@@ -158,7 +158,7 @@ async def test_a_program_that_ignores_being_told_is_killed_after_the_grace() -> 
     assert not psutil.pid_exists(int(lines[0][1]))
 
 
-async def test_what_a_program_leaves_behind_is_killed() -> None:
+async def test_a_process_that_a_program_leaves_behind_is_killed() -> None:
     outcome, lines = await _sh("sleep 60 & echo $! >&2; echo 1")
     assert outcome.result == 1
     await until(lambda: _gone(int(lines[0][1])))

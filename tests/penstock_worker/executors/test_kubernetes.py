@@ -41,7 +41,7 @@ def _manifest(run: Run) -> dict[str, Any]:
     return kubernetes_job.manifest(run, KubernetesOptions.model_validate(run.action.options), run.params, 600)
 
 
-async def test_the_job_says_what_the_options_and_the_run_say(
+async def test_the_job_has_the_values_of_the_options_and_the_run(
     executor: KubernetesExecutor, cluster: Any
 ) -> None:
     run = _sh(
@@ -107,7 +107,7 @@ async def test_a_job_of_that_name_that_is_not_ours_is_left_alone(
     assert len(cluster.jobs) == 1
 
 
-async def test_what_an_earlier_attempt_left_running_is_ended_first(
+async def test_a_job_of_an_earlier_attempt_is_ended_first(
     executor: KubernetesExecutor, cluster: FakeKubernetes
 ) -> None:
     first = _sh("sleep 60")
@@ -138,7 +138,7 @@ async def test_a_cancelled_job_is_gone_before_the_executor_says_so(
     ("script", "kind", "retryable"),
     [("exit 1", "ExitStatus", None), ("exit 75", "ExitStatus", True), ("exit 64", "ExitStatus", False)],
 )
-async def test_exit_statuses_mean_what_they_mean_for_commands(
+async def test_exit_statuses_mean_the_same_as_for_commands(
     executor: KubernetesExecutor, script: str, kind: str, retryable: bool | None
 ) -> None:
     outcome = await attempt(executor, _sh(f"echo the reason; {script}"))
@@ -176,9 +176,7 @@ async def test_a_container_that_does_not_start_fails_with_the_reason(
     assert cluster.jobs == {}
 
 
-async def test_a_job_that_somebody_deletes_is_a_failure(
-    executor: KubernetesExecutor, cluster: FakeKubernetes
-) -> None:
+async def test_a_deleted_job_is_a_failure(executor: KubernetesExecutor, cluster: FakeKubernetes) -> None:
     run = _sh("sleep 60")
     task = asyncio.create_task(attempt(executor, run))
     await until(lambda: bool(cluster.pods))

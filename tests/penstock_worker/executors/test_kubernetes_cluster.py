@@ -82,7 +82,7 @@ def test_certificates_are_understood_inline_and_as_files(
 
 
 @pytest.mark.parametrize("user", [{"exec": {"command": "aws"}}, {"username": "u", "password": "p"}])
-def test_logins_that_are_not_supported_say_what_to_do(tmp_path: Path, user: dict[str, Any]) -> None:
+def test_unsupported_logins_are_refused_with_the_remedy(tmp_path: Path, user: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match="not supported") as refused:
         kubernetes_cluster.from_kubeconfig(_config(tmp_path / "config", user))
     assert "service account" in str(refused.value.hint)
@@ -111,7 +111,9 @@ def test_inside_a_pod_the_service_account_is_used(
     assert found.authorization() == {"Authorization": "Bearer t"}
 
 
-def test_without_a_cluster_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_cluster_the_error_names_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     with pytest.raises(ConfigurationError, match="finds no cluster"):

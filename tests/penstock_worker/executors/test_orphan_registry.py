@@ -35,7 +35,7 @@ def _is_killer(process: psutil.Process) -> bool:
     return any("orphan_killer.py" in part for part in process.cmdline())
 
 
-async def test_what_is_watched_is_killed_when_the_watch_ends(sleeper: subprocess.Popen[bytes]) -> None:
+async def test_a_watched_process_is_killed_when_the_watch_ends(sleeper: subprocess.Popen[bytes]) -> None:
     watch = OrphanRegistry()
     watch.mark()
     watch.add(sleeper.pid)
@@ -43,7 +43,7 @@ async def test_what_is_watched_is_killed_when_the_watch_ends(sleeper: subprocess
     await until(lambda: sleeper.poll() == -9)
 
 
-async def test_what_ended_before_is_left_alone(sleeper: subprocess.Popen[bytes]) -> None:
+async def test_a_process_that_ended_before_is_left_alone(sleeper: subprocess.Popen[bytes]) -> None:
     watch = OrphanRegistry()
     watch.mark()
     watch.add(sleeper.pid)
@@ -69,7 +69,7 @@ async def test_a_killer_that_was_killed_is_replaced_and_told_everything(
     await until(lambda: sleeper.poll() == -9)
 
 
-def test_what_was_started_as_the_worker_died_is_known_by_its_mark() -> None:
+def test_a_process_started_during_the_death_has_a_known_mark() -> None:
     watch = OrphanRegistry()
     with subprocess.Popen(["sleep", "60"], env={**os.environ, **watch.mark()}) as unannounced:
         watch.close()

@@ -135,13 +135,13 @@ async def test_last_words_of_cancelled_work_are_kept(executor: ProcessExecutor, 
     assert lines == [("stdout", "goodbye")]
 
 
-async def test_what_is_printed_and_logged_comes_in_order(executor: ProcessExecutor) -> None:
+async def test_printed_and_logged_lines_come_in_order(executor: ProcessExecutor) -> None:
     run, lines = run_of(victims.say_in_every_way)
     await attempt(executor, run)
     assert lines == [("stdout", "printed"), ("stderr", "complained"), ("log", "logged")]
 
 
-async def test_what_c_code_and_grandchildren_write_is_kept_too(executor: ProcessExecutor) -> None:
+async def test_output_of_c_code_and_grandchildren_is_kept_too(executor: ProcessExecutor) -> None:
     run, lines = run_of(victims.write_natively)
     await attempt(executor, run)
     assert sorted(lines) == [("stderr", "from C"), ("stdout", "from a grandchild")]
@@ -231,7 +231,7 @@ async def test_children_and_grandchildren_die_with_a_worker_that_is_killed(tmp_p
     await until(lambda: all(_gone(each.pid) for each in family))
 
 
-async def test_what_steers_comes_back_from_a_child(executor: ProcessExecutor) -> None:
+async def test_a_steering_value_comes_back_from_a_child(executor: ProcessExecutor) -> None:
     later = (await _do(executor, victims.retry)).error
     never = (await _do(executor, victims.refuse)).error
     deferred = await _do(executor, victims.defer)
@@ -258,7 +258,7 @@ async def test_an_action_in_the_place_of_its_function_is_found(executor: Process
     assert (await _do(executor, victims.wrapped.function, x=1)).result == 2
 
 
-async def test_what_no_child_could_find_or_receive_fails_for_good(executor: ProcessExecutor) -> None:
+async def test_a_call_that_no_child_could_receive_fails_for_good(executor: ProcessExecutor) -> None:
     nameless = await _do(executor, lambda: 1)
     unsendable = await _do(executor, victims.describe, thing=lambda: 1)
     unknown = await attempt(executor, run_of(victims.own_pid, options={"memory": 1})[0])

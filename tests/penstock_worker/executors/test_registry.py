@@ -33,7 +33,7 @@ def nothing_registered() -> Iterator[None]:
     REGISTERED.update(others)
 
 
-async def test_a_worker_s_executors_are_open_and_capture_what_is_printed() -> None:
+async def test_the_executors_of_a_worker_are_open_and_capture_output() -> None:
     def action() -> None:
         print("printed")
         logging.getLogger("shop").info("sold")
@@ -89,7 +89,7 @@ def test_names_are_given_once() -> None:
     assert [executor.name for executor in build(1, on_request).values()] == names
 
 
-async def test_a_worker_may_run_elsewhere_what_asks_for_no_executor() -> None:
+async def test_a_worker_may_replace_the_default_executor() -> None:
     process = "penstock_worker.executors.process:ProcessExecutor"
     async with executors(Settings(), {"thread": {"class": process}}) as found:
         run, _ = run_of(own_pid)
@@ -113,7 +113,7 @@ def test_the_names_that_definitions_are_checked_against_are_those_that_workers_h
 def in_a_container() -> None: ...
 
 
-async def test_an_action_whose_executor_nobody_knows_is_refused_by_apply_and_by_workers(
+async def test_an_action_with_an_unknown_executor_is_refused(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with Installation(database, None) as house:

@@ -72,17 +72,17 @@ class CeleryProject:
         module = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
         if name in self.project.actions:
             name = f"{module.replace('.', '_')}_{name}".lower()
-        given = {one.arg or "**options": one.value for one in options}
-        made = self.project.function(name, stub(name, f"{node.name} of {file}"))
+        keywords = {keyword.arg or "**options": keyword.value for keyword in options}
+        action = self.project.function(name, stub(name, f"{node.name} of {file}"))
         retry: dict[str, Any] = {}
-        for option, value in given.items():
+        for option, value in keywords.items():
             try:
                 if option in RETRY:
                     retry |= RETRY[option](value)
                 elif option == "time_limit":
-                    made["timeout"] = seconds(value)
+                    action["timeout"] = seconds(value)
                 elif option == "queue":
-                    made["route"] = literal(value)
+                    action["route"] = literal(value)
                 elif not says_nothing(option, value):
                     self._gap(file, value, f"{option} of {node.name}", TASK_BY_HAND.get(option, SEE))
             except NotLiteral:
@@ -93,11 +93,13 @@ class CeleryProject:
                     "Write the value.",
                 )
         if retry:
-            made["retry"] = whole_retry(retry)
-        self.project.actions[name] = made
-        called = given.get("name")
-        known = called.value if isinstance(called, ast.Constant) else f"{self._package}{module}.{node.name}"
-        self._refs[str(known)] = name
+            action["retry"] = whole_retry(retry)
+        self.project.actions[name] = action
+        called = keywords.get("name")
+        celery_name = (
+            called.value if isinstance(called, ast.Constant) else f"{self._package}{module}.{node.name}"
+        )
+        self._refs[str(celery_name)] = name
         self._gap(
             file,
             node,
@@ -108,55 +110,55 @@ class CeleryProject:
     def _route(self, file: str, key: str, node: ast.expr) -> None:
         self.report.found["routes"] += 1
         try:
-            given = literal(node)
+            value = literal(node)
         except NotLiteral:
-            given = None
-        queue = given.get("queue") if isinstance(given, dict) else given
-        fitting = [name for known, name in self._refs.items() if fnmatchcase(known, key)]
+            value = None
+        queue = value.get("queue") if isinstance(value, dict) else value
+        fitting = [name for ref, name in self._refs.items() if fnmatchcase(ref, key)]
         if not isinstance(queue, str) or not fitting:
             self._gap(file, node, f"the route of {key}", "Write `route` of the actions that are meant.")
             return
         self.report.mapped["routes"] += 1
-        for option in given.keys() - {"queue"} if isinstance(given, dict) else ():
+        for option in value.keys() - {"queue"} if isinstance(value, dict) else ():
             self._gap(file, node, f"{option} of the route of {key}", ROUTE_BY_HAND.get(option, SEE))
         for name in fitting:
             self.project.actions[name].setdefault("route", queue)
 
     def _schedule(self, file: str, key: str, node: ast.expr) -> None:
         self.report.found["schedules"] += 1
-        given = {str(literal(k)): v for k, v in zip(node.keys, node.values, strict=True) if isinstance(k, ast.Constant)} \
+        entry = {str(literal(k)): v for k, v in zip(node.keys, node.values, strict=True) if isinstance(k, ast.Constant)} \
             if isinstance(node, ast.Dict) else {}  # fmt: skip
         try:
-            task = literal(given["task"])
-            made: dict[str, Any] = {"action": f"{self.project.name}.{self._known(task)}"}
+            task = literal(entry["task"])
+            schedule: dict[str, Any] = {"action": f"{self.project.name}.{self._known(task)}"}
             try:
-                made["every"] = seconds(given["schedule"])
+                schedule["every"] = seconds(entry["schedule"])
             except NotLiteral:
-                made["cron"] = cron(given["schedule"])
-            if "kwargs" in given:
-                made["params"] = literal(given["kwargs"])
-            if "args" in given and literal(given["args"]):
+                schedule["cron"] = cron(entry["schedule"])
+            if "kwargs" in entry:
+                schedule["params"] = literal(entry["kwargs"])
+            if "args" in entry and literal(entry["args"]):
                 raise NotLiteral("arguments by position")
         except (NotLiteral, KeyError) as error:
             self._gap(file, node, f"the schedule {key}: {error}", "Write it as a schedule.")
             return
-        for option in given.keys() - {"task", "schedule", "args", "kwargs"}:
-            if not says_nothing(option, given[option]):
+        for option in entry.keys() - {"task", "schedule", "args", "kwargs"}:
+            if not says_nothing(option, entry[option]):
                 self._gap(
-                    file, given[option], f"{option} of the schedule {key}", BEAT_BY_HAND.get(option, SEE)
+                    file, entry[option], f"{option} of the schedule {key}", BEAT_BY_HAND.get(option, SEE)
                 )
         self.report.mapped["schedules"] += 1
-        self.project.schedules[re.sub(r"\W+", "_", key).strip("_").lower()] = made
+        self.project.schedules[re.sub(r"\W+", "_", key).strip("_").lower()] = schedule
 
     def _known(self, task: str) -> str:
         """Raises KeyError. A file knows a task by less than the whole path where the folder lies deeper."""
-        found = {name for known, name in self._refs.items() if known == task or task.endswith(f".{known}")}
-        if len(found) != 1:
+        names = {name for ref, name in self._refs.items() if ref == task or task.endswith(f".{ref}")}
+        if len(names) != 1:
             raise KeyError(task)
-        return found.pop()
+        return names.pop()
 
-    def _gap(self, file: str, node: ast.stmt | ast.expr, what: str, by_hand: str) -> None:
-        self.report.gap(file, node.lineno, " ".join(what.split()), by_hand)
+    def _gap(self, file: str, node: ast.stmt | ast.expr, subject: str, by_hand: str) -> None:
+        self.report.gap(file, node.lineno, " ".join(subject.split()), by_hand)
 
 
 def _is_test(file: Path) -> bool:

@@ -40,23 +40,23 @@ def seconds(node: ast.expr) -> float:
             "seconds": 1,
             "milliseconds": 0.001,
         }
-        if not node.args and all(one.arg in units for one in node.keywords):
-            return float(sum(literal(one.value) * units[str(one.arg)] for one in node.keywords))
-    given = literal(node)
-    if isinstance(given, bool) or not isinstance(given, int | float):
+        if not node.args and all(keyword.arg in units for keyword in node.keywords):
+            return float(sum(literal(keyword.value) * units[str(keyword.arg)] for keyword in node.keywords))
+    value = literal(node)
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise NotLiteral(ast.unparse(node))
-    return given
+    return value
 
 
 def cron(node: ast.expr) -> str:
     """The five fields of `crontab(...)`. Raises NotLiteral."""
     if not isinstance(node, ast.Call) or _called(node) != "crontab" or node.args:
         raise NotLiteral(ast.unparse(node))
-    given = {str(one.arg): str(literal(one.value)).replace(" ", "") for one in node.keywords}
+    fields = {str(keyword.arg): str(literal(keyword.value)).replace(" ", "") for keyword in node.keywords}
     order = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
-    if given.keys() - set(order):
+    if fields.keys() - set(order):
         raise NotLiteral(ast.unparse(node))
-    return " ".join(given.get(field, "*") for field in order)
+    return " ".join(fields.get(field, "*") for field in order)
 
 
 def _called(call: ast.Call) -> str:

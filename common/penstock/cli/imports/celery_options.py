@@ -34,19 +34,19 @@ RETRY: Mapping[str, Callable[[ast.expr], dict[str, Any]]] = {
 """What each says of `retry`. Raises NotLiteral."""
 
 
-def whole_retry(said: Mapping[str, Any]) -> dict[str, Any]:
+def whole_retry(options: Mapping[str, Any]) -> dict[str, Any]:
     """A policy of what the options say. Where there is a backoff, Celery begins with that and not with the delay."""
-    made: dict[str, Any] = {"backoff": "fixed", "max_attempts": 4} | dict(said)
-    first = made.pop("first", None)
+    policy: dict[str, Any] = {"backoff": "fixed", "max_attempts": 4} | dict(options)
+    first = policy.pop("first", None)
     if first is not None:
-        made |= {
+        policy |= {
             "initial_delay": first,
-            "max_delay": made.get("max_delay", 600.0),
-            "jitter": made.get("jitter", 1.0),
+            "max_delay": policy.get("max_delay", 600.0),
+            "jitter": policy.get("jitter", 1.0),
         }
-    if made.get("initial_delay", 0) > made.get("max_delay", 60):
-        made["max_delay"] = made["initial_delay"]
-    return made
+    if policy.get("initial_delay", 0) > policy.get("max_delay", 60):
+        policy["max_delay"] = policy["initial_delay"]
+    return policy
 
 
 _NOTHING: Mapping[str, tuple[object, ...] | None] = {

@@ -29,28 +29,28 @@ class CelerySettings:
         for file, tree in self._trees.items():
             for name, value, _ in _given(tree):
                 if name in names and isinstance(value, ast.Dict):
-                    for key, one in zip(value.keys, value.values, strict=True):
+                    for key, entry in zip(value.keys, value.values, strict=True):
                         if isinstance(key, ast.Constant):
-                            yield file, str(key.value), one
+                            yield file, str(key.value), entry
 
     def name_left(self) -> None:
         """Tell of what is in no dict of literals."""
-        known = BEAT | self._parts(BEAT) | ROUTES | self._parts(ROUTES)
+        names = BEAT | self._parts(BEAT) | ROUTES | self._parts(ROUTES)
         for file, tree in self._trees.items():
             for name, value, whole in _given(tree):
-                if name in known:
+                if name in names:
                     self._name_left_of(file, name, value, whole)
             for value in _timezones(tree):
-                said = f"the timezone of schedules: {ast.unparse(value)}"
-                self._tell(file, value, said, "Write `timezone` of each schedule with a `cron`.")
+                text = f"the timezone of schedules: {ast.unparse(value)}"
+                self._tell(file, value, text, "Write `timezone` of each schedule with a `cron`.")
             for node in ast.walk(tree):
                 if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_periodic_task":
                     self._tell(file, node, f"a schedule that code adds: {ast.unparse(node)}", _BY_CODE)
                 elif isinstance(node, ast.If) and (
-                    named := sorted(known & {name for name, *_ in _given(node)})
+                    named := sorted(names & {name for name, *_ in _given(node)})
                 ):
-                    said = f"{', '.join(named)} where {ast.unparse(node.test)}"
-                    self._tell(file, node.test, said, "All of it is imported: take out what is not meant.")
+                    text = f"{', '.join(named)} where {ast.unparse(node.test)}"
+                    self._tell(file, node.test, text, "All of it is imported: take out what is not meant.")
 
     def _name_left_of(self, file: str, name: str, value: ast.expr, whole: bool) -> None:
         by_hand = _BY_CODE if name not in ROUTES else "Write `route` of the actions that are meant."
@@ -59,20 +59,20 @@ class CelerySettings:
             if not whole or parts is None or not parts <= self._dicts:
                 self._tell(file, value, f"{name} is computed: {ast.unparse(value)}", by_hand)
             return
-        for key, one in zip(value.keys, value.values, strict=True):
-            if key is None and isinstance(one, ast.Name) and one.id in self._dicts:
+        for key, item in zip(value.keys, value.values, strict=True):
+            if key is None and isinstance(item, ast.Name) and item.id in self._dicts:
                 continue
             if not isinstance(key, ast.Constant):
-                self._tell(file, one, f"an entry of {name} is computed: {ast.unparse(one)}", by_hand)
+                self._tell(file, item, f"an entry of {name} is computed: {ast.unparse(item)}", by_hand)
 
     def _parts(self, settings: Iterable[str]) -> set[str]:
         """Names of the dicts that these settings are put together of, which may stand in another file."""
-        found: set[str] = set()
+        names: set[str] = set()
         for tree in self._trees.values():
             for name, value, _ in _given(tree):
                 if name in settings:
-                    found |= _parts(value) or set()
-        return found & self._dicts
+                    names |= _parts(value) or set()
+        return names & self._dicts
 
 
 def _parts(value: ast.expr) -> set[str] | None:
@@ -82,13 +82,13 @@ def _parts(value: ast.expr) -> set[str] | None:
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
         return _parts(value.args[0]) if len(value.args) == 1 and not value.keywords else None
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.BitOr):
-        left, right = _parts(value.left), _parts(value.right)
-        return None if left is None or right is None else left | right
+        first, second = _parts(value.left), _parts(value.right)
+        return None if first is None or second is None else first | second
     if isinstance(value, ast.Dict):
         return {
-            one.id
-            for key, one in zip(value.keys, value.values, strict=True)
-            if key is None and isinstance(one, ast.Name)
+            item.id
+            for key, item in zip(value.keys, value.values, strict=True)
+            if key is None and isinstance(item, ast.Name)
         }
     return None
 
@@ -101,7 +101,7 @@ def _timezones(tree: ast.AST) -> Iterator[ast.expr]:
             if target == "CELERY_TIMEZONE" or target.endswith("conf.timezone"):
                 yield node.value
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("Celery", "conf.update")):
-            yield from (one.value for one in node.keywords if one.arg == "timezone")
+            yield from (keyword.value for keyword in node.keywords if keyword.arg == "timezone")
 
 
 def _given(tree: ast.AST) -> Iterator[tuple[str, ast.expr, bool]]:

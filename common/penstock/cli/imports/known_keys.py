@@ -81,7 +81,7 @@ RETRY = Keys(frozenset({"count", "delay", "when"}))
 STEP = Keys(frozenset({"when", "publish", "do"}))
 
 
-def name_left(report: Report, file: str, source: Marked, keys: Keys, what: str) -> None:
+def name_left(report: Report, file: str, source: Marked, keys: Keys, subject: str) -> None:
     """A gap for each key of `source` that is not mapped."""
     for key, value in source.items():
         if (
@@ -93,7 +93,7 @@ def name_left(report: Report, file: str, source: Marked, keys: Keys, what: str) 
         by_hand = keys.by_hand.get(
             str(key), "Nothing here is known to have its meaning: see what it should do."
         )
-        report.gap(file, source.line(key), f"{key} of {what}", by_hand)
+        report.gap(file, source.line(key), f"{key} of {subject}", by_hand)
 
 
 def name_left_of_rule(report: Report, file: str, source: Marked) -> None:

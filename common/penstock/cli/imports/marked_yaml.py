@@ -22,9 +22,9 @@ class Marked(dict[Any, Any]):
 
 class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Marked:
-        made = Marked(super().construct_mapping(node, deep=True))
-        made.lines = {key.value: key.start_mark.line + 1 for key, _ in node.value}
-        return made
+        mapping = Marked(super().construct_mapping(node, deep=True))
+        mapping.lines = {key.value: key.start_mark.line + 1 for key, _ in node.value}
+        return mapping
 
     def marked(self, node: yaml.MappingNode) -> Marked:
         self.flatten_mapping(node)
@@ -37,9 +37,9 @@ _Loader.add_constructor("tag:yaml.org,2002:map", _Loader.marked)
 def read(file: Path) -> Marked:
     """The mapping in a file; an empty one where it holds none. Raises InvalidInput for text that is no YAML."""
     try:
-        found = yaml.load(file.read_text(), Loader=_Loader)
+        document = yaml.load(file.read_text(), Loader=_Loader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{file}: {error}", hint="Correct the file, and import again.") from None
-    if isinstance(found, Marked):
-        return found
+    if isinstance(document, Marked):
+        return document
     return Marked()

@@ -34,33 +34,33 @@ class Orquesta:
     def workflow(self, source: Marked) -> dict[str, Any]:
         """The body below the workflow's name."""
         self._name_left(source, known_keys.WORKFLOW, "the workflow")
-        made: dict[str, Any] = {"description": source.get("description")}
-        made["parameters"] = {
-            name: {"required": True} if given is NOTHING else self._parameter(given, line)
-            for name, given, line in pairs(source, "input")
+        body: dict[str, Any] = {"description": source.get("description")}
+        body["parameters"] = {
+            name: {"required": True} if default is NOTHING else self._parameter(default, line)
+            for name, default, line in pairs(source, "input")
         }
         self._tasks = set(source.get("tasks") or {})
         variables = self._named(source, "vars")
-        variables = self._at_the_start(variables, set(made["parameters"]), source.line("vars"))
+        variables = self._at_the_start(variables, set(body["parameters"]), source.line("vars"))
         if variables:
-            made["vars"] = variables
+            body["vars"] = variables
         tasks: Marked = source.get("tasks") or Marked()
-        after = self._edges(tasks)
-        made["tasks"] = {name: self._task(tasks, name, after) for name in tasks}
+        successors = self._edges(tasks)
+        body["tasks"] = {name: self._task(tasks, name, successors) for name in tasks}
         led_to = {
-            one
-            for task in made["tasks"].values()
+            target
+            for task in body["tasks"].values()
             for step in task.get("next", ())
-            for one in step.get("do", ())
+            for target in step.get("do", ())
         }
         if "handled" in led_to - tasks.keys():
-            made["tasks"]["handled"] = {"action": "noop"}
+            body["tasks"]["handled"] = {"action": "noop"}
         if "fail" in led_to - tasks.keys():
-            made["tasks"]["fail"] = {"action": "fail", "input": {"message": "the workflow says fail"}}
+            body["tasks"]["fail"] = {"action": "fail", "input": {"message": "the workflow says fail"}}
         output = self._named(source, "output")
         if output:
-            made["output"] = output
-        return {name: part for name, part in made.items() if part or name == "tasks"}
+            body["output"] = output
+        return {name: part for name, part in body.items() if part or name == "tasks"}
 
     def _parameter(self, default: Any, line: int) -> dict[str, Any]:
         """A default is a plain value here."""
@@ -76,46 +76,46 @@ class Orquesta:
             return {}
         return {"default": default}
 
-    def _task(self, tasks: Marked, name: str, after: dict[str, set[str]]) -> dict[str, Any]:
+    def _task(self, tasks: Marked, name: str, successors: dict[str, set[str]]) -> dict[str, Any]:
         source: Marked = tasks[name]
-        action, given = self._action(source, name)
-        made: dict[str, Any] = {"workflow" if action in self._workflows else "action": action}
+        action, inputs = self._action(source, name)
+        task: dict[str, Any] = {"workflow" if action in self._workflows else "action": action}
         if action == "fail":
             for key in ("input", *_ONLY_OF_WORKERS):
                 source.pop(key, None)
         if "input" in source and isinstance(source["input"], str):
-            given = self._value(source["input"], source.line("input"), _TO_DO)
+            inputs = self._value(source["input"], source.line("input"), _TO_DO)
         else:
             for key, value, line in pairs(source, "input"):
-                given[key] = self._value(value, line, _TO_DO)
-        if given:
-            made["input"] = given
-        self._items(source, made)
+                inputs[key] = self._value(value, line, _TO_DO)
+        if inputs:
+            task["input"] = inputs
+        self._items(source, task)
         if "join" in source:
-            made["join"] = source["join"]
-        elif len([one for one in tasks if name in after.get(one, ())]) > 1:
+            task["join"] = source["join"]
+        elif len([predecessor for predecessor in tasks if name in successors.get(predecessor, ())]) > 1:
             self._gap(
                 tasks.line(name),
                 f"{name} has several tasks before it and no join: it would run once for each",
                 "Here it runs once, after the first. Write a task for each, or `join: all`.",
             )
         if "delay" in source:
-            made["delay"] = self._value(source["delay"], source.line("delay"))
-        if "retry" in source and "workflow" in made:
+            task["delay"] = self._value(source["delay"], source.line("delay"))
+        if "retry" in source and "workflow" in task:
             self._gap(source.line("retry"), "retry of a workflow", "Have the tasks in it tried again.")
         elif "retry" in source:
-            self._retry(source, made)
-        steps = [self._step(name, step, after) for step in steps_of(source)]
+            self._retry(source, task)
+        steps = [self._step(name, step, successors) for step in steps_of(source)]
         if steps:
-            made["next"] = [step for step in steps if step]
+            task["next"] = [step for step in steps if step]
         self._name_left(source, known_keys.TASK, f"the task {name}")
-        return made
+        return task
 
     def _action(self, source: Marked, name: str) -> tuple[str, dict[str, Any]]:
         words = str(source.get("action", "core.noop")).strip()
-        ref, _, rest = words.partition(" ")
+        ref, _, inline = words.partition(" ")
         line = source.line("action")
-        given = {key: self._value(value.strip("\"'"), line) for key, value in INLINE.findall(rest)}
+        inputs = {key: self._value(value.strip("\"'"), line) for key, value in INLINE.findall(inline)}
         if "<%" in ref or "{{" in ref:
             self._gap(
                 line,
@@ -124,158 +124,158 @@ class Orquesta:
             )
             return "fail", {"message": f"to do: write a task for each action that {name} may run"}
         if ref == "core.noop" and not source.keys() & _ONLY_OF_WORKERS:
-            return "noop", given
-        return self._action_of(ref, line), given
+            return "noop", inputs
+        return self._action_of(ref, line), inputs
 
-    def _items(self, source: Marked, made: dict[str, Any]) -> None:
+    def _items(self, source: Marked, task: dict[str, Any]) -> None:
         if "with" not in source:
             return
-        line, given = source.line("with"), source["with"]
-        given = given if isinstance(given, Marked) else Marked(items=given)
-        self._name_left(given, known_keys.ITEMS, "`with`")
-        items = given.get("items")
-        found = _WITH.fullmatch(items) if isinstance(items, str) else None
-        if isinstance(items, str) and found is None:
+        line, spec = source.line("with"), source["with"]
+        spec = spec if isinstance(spec, Marked) else Marked(items=spec)
+        self._name_left(spec, known_keys.ITEMS, "`with`")
+        items = spec.get("items")
+        match = _WITH.fullmatch(items) if isinstance(items, str) else None
+        if isinstance(items, str) and match is None:
             self._gap(
                 line,
                 f"items of several lists: {items}",
                 "Make one list of mappings before, and use its fields.",
             )
-            made["with_items"] = []
+            task["with_items"] = []
         else:
-            made["with_items"] = self._value(found[2] if found else items, line, otherwise=[])
-        if given.get("concurrency") is not None:
-            made["concurrency"] = self._value(given["concurrency"], line, otherwise=1)
+            task["with_items"] = self._value(match[2] if match else items, line, otherwise=[])
+        if spec.get("concurrency") is not None:
+            task["concurrency"] = self._value(spec["concurrency"], line, otherwise=1)
 
-    def _retry(self, source: Marked, made: dict[str, Any]) -> None:
-        line, given = source.line("retry"), source["retry"]
-        self._name_left(given, known_keys.RETRY, "`retry`")
-        count = given.get("count", 1)
+    def _retry(self, source: Marked, task: dict[str, Any]) -> None:
+        line, spec = source.line("retry"), source["retry"]
+        self._name_left(spec, known_keys.RETRY, "`retry`")
+        count = spec.get("count", 1)
         if not isinstance(count, int):
             self._gap(line, f"a number of tries that is computed: {count}", "Write a number into `retry`.")
             count = 1
-        made["retry"] = {"max_attempts": count + 1}
-        delay = given.get("delay", 0)
+        task["retry"] = {"max_attempts": count + 1}
+        delay = spec.get("delay", 0)
         if isinstance(delay, int | float):
-            made["retry"] |= {"initial_delay": delay, "backoff": "fixed"} if delay else {}
+            task["retry"] |= {"initial_delay": delay, "backoff": "fixed"} if delay else {}
         else:
             self._gap(line, f"a delay that is computed: {delay}", "Write seconds into `retry`.")
-        if "when" in given and not _FAILED.fullmatch(str(given["when"])):
+        if "when" in spec and not _FAILED.fullmatch(str(spec["when"])):
             self._gap(
                 line,
-                f"retry when {given['when']}",
+                f"retry when {spec['when']}",
                 "Have the action raise Retry where it should be tried again.",
             )
 
-    def _step(self, name: str, step: Marked, after: dict[str, set[str]]) -> dict[str, Any]:
+    def _step(self, name: str, step: Marked, successors: dict[str, set[str]]) -> dict[str, Any]:
         self._name_left(step, known_keys.STEP, f"a step after {name}")
-        made: dict[str, Any] = {"when": True}
+        mapped: dict[str, Any] = {"when": True}
         if "when" in step:
             try:
-                made["when"] = condition(step["when"])
+                mapped["when"] = condition(step["when"])
             except NotMapped:
                 self._gap(
                     step.line("when"),
                     f"when {step['when']}",
                     "Write it as an expression; until then it never holds.",
                 )
-                made["when"] = 'result == "to do"'
+                mapped["when"] = 'result == "to do"'
         published = self._named(step, "publish")
         if published:
-            made["publish"] = published
+            mapped["publish"] = published
         then = [
-            one
-            for one in names_of(step.get("do"))
-            if one == "fail" or (one not in _ENDS and one in after.get(name, ()))
+            target
+            for target in names_of(step.get("do"))
+            if target == "fail" or (target not in _ENDS and target in successors.get(name, ()))
         ]
         if then:
-            made["do"] = then
-        elif not published and "failed()" in str(made["when"]):
-            made["do"] = ["handled"]  # of a failure that is handled so, a task has to follow
+            mapped["do"] = then
+        elif not published and "failed()" in str(mapped["when"]):
+            mapped["do"] = ["handled"]  # of a failure that is handled so, a task has to follow
         elif not published:
             return {}
         stepped: dict[str, Any] = _renamed(
-            made, rf"\btasks\.{name}\.", ""
+            mapped, rf"\btasks\.{name}\.", ""
         )  # of its own end it speaks without its name
         return stepped
 
     def _edges(self, tasks: Marked) -> dict[str, set[str]]:
         """Return the successors of each task, without those that would close a cycle, or that do not exist."""
-        after: dict[str, set[str]] = {}
+        successors: dict[str, set[str]] = {}
         for name, task in tasks.items():
             for step in steps_of(task):
-                for one in names_of(step.get("do")):
-                    if one in _ENDS:
+                for target in names_of(step.get("do")):
+                    if target in _ENDS:
                         continue
-                    if one not in tasks:
+                    if target not in tasks:
                         self._gap(
-                            step.line("do"), f"{name} goes to {one}, which is no task", "Correct the name."
+                            step.line("do"), f"{name} goes to {target}, which is no task", "Correct the name."
                         )
-                    elif one == name or name in reached(one, after):
+                    elif target == name or name in reached(target, successors):
                         self._gap(
                             step.line("do"),
-                            f"{name} goes back to {one}",
+                            f"{name} goes back to {target}",
                             "A task cannot come after itself: use `retry`, `with_items`, or a workflow that calls itself.",
                         )
                     else:
-                        after.setdefault(name, set()).add(one)
-        return after
+                        successors.setdefault(name, set()).add(target)
+        return successors
 
     def _named(self, source: Marked, key: str) -> dict[str, Any]:
         """Return the variables with names that an expression can use."""
-        made = {}
+        variables = {}
         for name, value, line in pairs(source, key):
             if key != "output" and not str(name).isidentifier():
                 self._gap(
                     line, f"the name {name}", "A name has letters, digits and _ only: choose another one."
                 )
             else:
-                made[name] = self._value(value, line)
-        return made
+                variables[name] = self._value(value, line)
+        return variables
 
-    def _at_the_start(self, variables: dict[str, Any], given: set[str], line: int) -> dict[str, Any]:
+    def _at_the_start(self, variables: dict[str, Any], names: set[str], line: int) -> dict[str, Any]:
         """Variables of the workflow see its parameters here, and not each other."""
-        made: dict[str, Any] = _renamed(variables, r"\bcontext\.", "parameters.")
-        for name, value in made.items():
-            if value != variables[name] and not set(re.findall(r"\bparameters\.(\w+)", str(value))) <= given:
+        renamed: dict[str, Any] = _renamed(variables, r"\bcontext\.", "parameters.")
+        for name, value in renamed.items():
+            if value != variables[name] and not set(re.findall(r"\bparameters\.(\w+)", str(value))) <= names:
                 self._gap(
                     line,
                     f"the variable {name} made of another one",
                     "Write out what the other one is made of.",
                 )
-                made[name] = None
-        return made
+                renamed[name] = None
+        return renamed
 
     def _value(self, value: Any, line: int, otherwise: Any = None) -> Any:
         try:
-            made = template(value)
-            if not set(re.findall(r"\btasks\.(\w+)", str(made))) <= self._tasks:
+            mapped = template(value)
+            if not set(re.findall(r"\btasks\.(\w+)", str(mapped))) <= self._tasks:
                 raise NotMapped(value)
-            return made
+            return mapped
         except NotMapped:
             self._gap(
                 line, f"the expression {value}", f"Write it as an expression; it is `{otherwise}` until then."
             )
             return otherwise
 
-    def _name_left(self, source: Marked, keys: known_keys.Keys, what: str) -> None:
-        known_keys.name_left(self._report, self._file, source, keys, what)
+    def _name_left(self, source: Marked, keys: known_keys.Keys, subject: str) -> None:
+        known_keys.name_left(self._report, self._file, source, keys, subject)
 
-    def _gap(self, line: int, what: str, by_hand: str) -> None:
-        self._report.gap(self._file, line, " ".join(what.split()), by_hand)
+    def _gap(self, line: int, subject: str, by_hand: str) -> None:
+        self._report.gap(self._file, line, " ".join(subject.split()), by_hand)
 
 
 def _renamed(value: Any, pattern: str, by: str) -> Any:
     """With this changed within expressions, or in a `when`, which is one."""
     if isinstance(value, dict):
         return {
-            key: re.sub(pattern, by, one)
-            if key == "when" and isinstance(one, str)
-            else _renamed(one, pattern, by)
-            for key, one in value.items()
+            key: re.sub(pattern, by, item)
+            if key == "when" and isinstance(item, str)
+            else _renamed(item, pattern, by)
+            for key, item in value.items()
         }
     if isinstance(value, list):
-        return [_renamed(one, pattern, by) for one in value]
+        return [_renamed(item, pattern, by) for item in value]
     if isinstance(value, str):
-        return re.sub(r"\{\{.*?\}\}", lambda found: re.sub(pattern, by, found[0]), value)
+        return re.sub(r"\{\{.*?\}\}", lambda match: re.sub(pattern, by, match[0]), value)
     return value

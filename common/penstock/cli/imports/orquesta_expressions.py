@@ -51,12 +51,12 @@ def condition(text: Any) -> str:
 def template(value: Any) -> Any:
     """A value with expressions in its texts. Raises NotMapped."""
     if isinstance(value, dict):
-        return {name: template(one) for name, one in value.items()}
+        return {name: template(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [template(one) for one in value]
+        return [template(item) for item in value]
     if not isinstance(value, str):
         return value
-    ours = _BLOCK.sub(lambda found: "{{ " + _mapped(found) + " }}", value)
+    ours = _BLOCK.sub(lambda match: "{{ " + _mapped(match) + " }}", value)
     if "{%" in ours or "<%" in ours:
         raise NotMapped(value)
     if ours != value or "{{" in ours:
@@ -71,9 +71,9 @@ def _check(compiled: Callable[[str], object], ours: str) -> None:
         raise NotMapped(ours) from None
 
 
-def _mapped(found: re.Match[str]) -> str:
-    yaql = found[1] is not None
-    source = found[1] if yaql else found[2]
+def _mapped(match: re.Match[str]) -> str:
+    yaql = match[1] is not None
+    source = match[1] if yaql else match[2]
     source = re.sub(rf"\b(ctx|task|item)\(\s*(['\"])({_NAME})\2\s*\)", r"\1(\3)", source)
     texts: list[str] = []
 
@@ -89,9 +89,9 @@ def _mapped(found: re.Match[str]) -> str:
         bare = re.sub(r"(?<![=!<>])=(?![=>])", "==", bare)
     calls = set(re.findall(rf"(?<!\| )\b({_NAME})\(", bare)) - _KNOWN_CALLS - {"and", "or", "not", "in"}
     if "$" in bare or "=>" in bare or (yaql and "{" in bare) or calls:
-        raise NotMapped(found[0])
+        raise NotMapped(match[0])
     if re.search(r"\btasks\.\w+(?!\w|\.(result|status|error)\b)", bare):
-        raise NotMapped(found[0])
+        raise NotMapped(match[0])
     if re.search(r"\bst2kv\b|\bconfig_context\b|\bst2\(\)", bare):
-        raise NotMapped(found[0])
+        raise NotMapped(match[0])
     return re.sub(r"\x00(\d+)\x00", lambda mark: texts[int(mark[1])], bare)

@@ -15,15 +15,15 @@ NOTHING = object()
 def pairs(source: Marked, key: str) -> Iterator[tuple[str, Any, int]]:
     """Yield name, value and line of pairs that are written as a list of names and small mappings, as a mapping, or as
     `a=1 b=2`."""
-    given = source.get(key) or []
-    if isinstance(given, str):
-        given = [{name: value.strip("\"'")} for name, value in INLINE.findall(given)]
-    for one in given if isinstance(given, list) else [given]:
-        if isinstance(one, str):
-            yield one, NOTHING, source.line(key)
+    entries = source.get(key) or []
+    if isinstance(entries, str):
+        entries = [{name: value.strip("\"'")} for name, value in INLINE.findall(entries)]
+    for entry in entries if isinstance(entries, list) else [entries]:
+        if isinstance(entry, str):
+            yield entry, NOTHING, source.line(key)
         else:
-            lines = one.lines if isinstance(one, Marked) else {}
-            yield from ((name, value, lines.get(name, source.line(key))) for name, value in one.items())
+            lines = entry.lines if isinstance(entry, Marked) else {}
+            yield from ((name, value, lines.get(name, source.line(key))) for name, value in entry.items())
 
 
 def steps_of(task: Any) -> list[Marked]:
@@ -31,13 +31,13 @@ def steps_of(task: Any) -> list[Marked]:
 
 
 def names_of(do: Any) -> list[str]:
-    return [one.strip() for one in do.split(",")] if isinstance(do, str) else list(do or [])
+    return [name.strip() for name in do.split(",")] if isinstance(do, str) else list(do or [])
 
 
-def reached(start: str, after: dict[str, set[str]]) -> set[str]:
-    found, waiting = {start}, [start]
+def reached(start: str, successors: dict[str, set[str]]) -> set[str]:
+    names, waiting = {start}, [start]
     while waiting:
-        new = after.get(waiting.pop(), set()) - found
-        found |= new
+        new = successors.get(waiting.pop(), set()) - names
+        names |= new
         waiting += new
-    return found
+    return names

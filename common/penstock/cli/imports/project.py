@@ -54,7 +54,9 @@ class Project:
             if getattr(self, section):
                 _write(folder / f"{section}.yaml", getattr(self, section))
         if self.functions:
-            text = "\n\n".join([_MODULE.rstrip(), *(one.strip() for one in self.functions.values())])
+            text = "\n\n".join(
+                [_MODULE.rstrip(), *(function.strip() for function in self.functions.values())]
+            )
             (folder / f"{self.module}.py").write_text(text + "\n")
         (folder / "IMPORT.md").write_text(report.page(source))
         (folder / "README.md").write_text(
@@ -68,8 +70,8 @@ class Project:
 
 def stub(name: str, was: str) -> str:
     """A function to be written."""
-    said = f"to do: what {was} did"
-    return f"def {name}_(**parameters):\n    raise NonRetryable({said!r})\n"
+    message = f"to do: what {was} did"
+    return f"def {name}_(**parameters):\n    raise NonRetryable({message!r})\n"
 
 
 def _python_name(name: str, source: str) -> str:
@@ -83,5 +85,5 @@ def _write(file: Path, content: Any) -> None:
 def _plain(value: Any) -> Any:
     """Without the classes that remember lines."""
     if isinstance(value, dict):
-        return {str(name): _plain(one) for name, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, list) else value
+        return {str(name): _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value

@@ -24,8 +24,8 @@ class Report:
     mapped: Counter[str] = field(default_factory=Counter)
     gaps: list[Gap] = field(default_factory=list)
 
-    def gap(self, file: str, line: int, what: str, by_hand: str) -> None:
-        self.gaps.append(Gap(file, line, what, by_hand))
+    def gap(self, file: str, line: int, subject: str, by_hand: str) -> None:
+        self.gaps.append(Gap(file, line, subject, by_hand))
 
     def page(self, source: str) -> str:
         """Return the report as Markdown."""
@@ -34,7 +34,7 @@ class Report:
         lines += ["", f"{len(self.gaps)} gaps are left to close by hand.", ""]
         if self.gaps:
             lines += ["| where | what | by hand |", "|---|---|---|"]
-        for one in sorted(self.gaps, key=lambda gap: (gap.file, gap.line)):
-            cells = (f"{one.file}:{one.line}", one.what, one.by_hand)
+        for entry in sorted(self.gaps, key=lambda gap: (gap.file, gap.line)):
+            cells = (f"{entry.file}:{entry.line}", entry.what, entry.by_hand)
             lines.append(f"| {' | '.join(text.replace('|', chr(92) + '|') for text in cells)} |")
         return "\n".join(lines) + "\n"

@@ -47,28 +47,32 @@ class StackStormPack:
         for file, source in self._files("triggers"):
             name_left(self.report, file, source, known_keys.TRIGGER, f"trigger {source.get('name')}")
             self._trigger(source)
-        for kind, (what, by_hand) in _ELSEWHERE.items():
+        for kind, (label, by_hand) in _ELSEWHERE.items():
             for file, source in self._files(kind):
                 self.report.found[kind] += 1
-                self.report.gap(file, 1, f"{what}: {source.get('class_name') or source.get('name')}", by_hand)
-                for made in source.get("trigger_types") or []:
-                    self._trigger(made)
+                self.report.gap(
+                    file, 1, f"{label}: {source.get('class_name') or source.get('name')}", by_hand
+                )
+                for trigger in source.get("trigger_types") or []:
+                    self._trigger(trigger)
         for file, source in self._files("actions"):
             self._action(file, source)
         for file, source in self._orquesta:
             self._workflow(file, source)
         for file, source in self._files("rules"):
             self._rule(file, source)
-        for one in (*self.project.rules.values(), *self.project.schedules.values()):
-            self._take(one["action"], one.get("params") or {})
-        for task in (task for one in self.project.workflows.values() for task in one["tasks"].values()):
-            if isinstance(given := task.get("input"), dict) and "action" in task:
-                self._take(task["action"], given)
+        for definition in (*self.project.rules.values(), *self.project.schedules.values()):
+            self._take(definition["action"], definition.get("params") or {})
+        for task in (
+            task for definition in self.project.workflows.values() for task in definition["tasks"].values()
+        ):
+            if isinstance(inputs := task.get("input"), dict) and "action" in task:
+                self._take(task["action"], inputs)
         return self.project
 
-    def _take(self, ref: str, given: dict[str, Any]) -> None:
+    def _take(self, ref: str, params: dict[str, Any]) -> None:
         """Take over the parameters of the runner beside those that the action declares."""
-        for name in self._of_runners.get(ref, frozenset()) & given.keys():
+        for name in self._of_runners.get(ref, frozenset()) & params.keys():
             self.project.actions[ref.rpartition(".")[2]]["parameters"].setdefault(name, {})
 
     def _files(self, kind: str) -> Iterator[tuple[str, Marked]]:
@@ -79,8 +83,8 @@ class StackStormPack:
         self.report.found["triggers"] += 1
         self.report.mapped["triggers"] += 1
         schema = source.get("payload_schema")
-        made = {"schema": _whole(schema)} if _is_schema(schema) else {}
-        self.project.triggers[_name(str(source.get("name")))] = _described(source) | made
+        trigger = {"schema": _whole(schema)} if _is_schema(schema) else {}
+        self.project.triggers[_name(str(source.get("name")))] = _described(source) | trigger
 
     def _action(self, file: str, source: Marked) -> None:
         runner, name = source.get("runner_type"), _name(str(source.get("name")))
@@ -124,24 +128,24 @@ class StackStormPack:
         return self.project.function(name, stub(name, f"{runner} {entry}".strip()))
 
     def _parameters(self, file: str, source: Marked) -> dict[str, Any]:
-        made = {}
-        for name, given in (source.get("parameters") or {}).items():
-            given = given if isinstance(given, Marked) else Marked()
-            kept = {key: _whole(given[key]) for key in given if key in _KEPT and given[key] is not None}
+        parameters = {}
+        for name, spec in (source.get("parameters") or {}).items():
+            spec = spec if isinstance(spec, Marked) else Marked()
+            mapped = {key: _whole(spec[key]) for key in spec if key in _KEPT and spec[key] is not None}
             if name != "cmd":  # which is part of the command
-                name_left(self.report, file, given, known_keys.PARAMETER, f"parameter {name}")
-            if "default" in kept and "{{" in str(kept["default"]):
-                line = getattr(given, "lines", {}).get("default", 1)
+                name_left(self.report, file, spec, known_keys.PARAMETER, f"parameter {name}")
+            if "default" in mapped and "{{" in str(mapped["default"]):
+                line = getattr(spec, "lines", {}).get("default", 1)
                 self.report.gap(
                     file,
                     line,
-                    f"the default {kept.pop('default')} of {name}",
+                    f"the default {mapped.pop('default')} of {name}",
                     "Read it in the action: a setting, or a secret.",
                 )
-            if "enum" in kept and "default" in kept and kept["default"] not in kept["enum"]:
-                kept.pop("default")
-            made[name] = kept
-        return made
+            if "enum" in mapped and "default" in mapped and mapped["default"] not in mapped["enum"]:
+                mapped.pop("default")
+            parameters[name] = mapped
+        return parameters
 
     def _workflow(self, file: str, source: Marked) -> None:
         name = _name(str(source.get("name")))
@@ -151,12 +155,14 @@ class StackStormPack:
                 file, source.line("entry_point"), f"{entry} is not there", "Find the workflow's file."
             )
             return
-        before = len(self.report.gaps)
-        workflows = {f"{self.project.name}.{_name(str(one.get('name')))}" for _, one in self._orquesta}
+        gap_count = len(self.report.gaps)
+        workflows = {
+            f"{self.project.name}.{_name(str(workflow.get('name')))}" for _, workflow in self._orquesta
+        }
         orquesta = Orquesta(entry, self.report, lambda ref, line: self._ref(ref, entry, line), workflows)
-        made = orquesta.workflow(read(self._folder / entry))
+        body = orquesta.workflow(read(self._folder / entry))
         described = self._parameters(file, source)
-        for parameter, about in (made.get("parameters") or {}).items():
+        for parameter, about in (body.get("parameters") or {}).items():
             about |= described.get(parameter, {}) | about
             if about.get("required") and (
                 "default" in about or not described.get(parameter, {}).get("required")
@@ -164,8 +170,8 @@ class StackStormPack:
                 about.pop("required")  # the caller may omit it: the action has a default, or it is optional
                 about.setdefault("default", None)
                 about.pop("type", None) if about["default"] is None else None
-        self.project.workflows[name] = _described(source) | made
-        if len(self.report.gaps) == before:
+        self.project.workflows[name] = _described(source) | body
+        if len(self.report.gaps) == gap_count:
             self.report.mapped["workflows"] += 1
 
     def _ref(self, ref: str, file: str, line: int) -> str:
@@ -185,7 +191,7 @@ class StackStormPack:
 
     def _rule(self, file: str, source: Marked) -> None:
         self.report.found["rules"] += 1
-        before = len(self.report.gaps)
+        gap_count = len(self.report.gaps)
         name, trigger, act = (
             _name(str(source.get("name"))),
             source.get("trigger") or {},
@@ -206,11 +212,11 @@ class StackStormPack:
             }
             if source.get("enabled") is False:
                 self.project.rules[name]["enabled"] = False
-        if len(self.report.gaps) == before:
+        if len(self.report.gaps) == gap_count:
             self.report.mapped["rules"] += 1
 
     def _schedule(self, file: str, source: Marked, name: str, kind: str, action: str) -> None:
-        before = len(self.report.gaps)
+        gap_count = len(self.report.gaps)
         try:
             when = stackstorm_rules.timer(kind, source["trigger"].get("parameters") or Marked())
         except NotMapped:
@@ -222,63 +228,67 @@ class StackStormPack:
             **when,
             **self._given(file, source.get("action") or Marked(), sees=False),
         }
-        if source.get("enabled") is False or len(self.report.gaps) > before:
+        if source.get("enabled") is False or len(self.report.gaps) > gap_count:
             self.project.schedules[name]["enabled"] = False
 
     def _event(self, kind: str, file: str, source: Marked) -> str:
         pack, _, name = kind.rpartition(".")
-        known = _name(name) if pack == self._theirs else _name(kind)
-        if known not in self.project.triggers:
+        trigger_name = _name(name) if pack == self._theirs else _name(kind)
+        if trigger_name not in self.project.triggers:
             by_hand = (
                 "Make it with `penstock webhooks set`; the body is the payload itself, not `payload.body`."
                 if kind == "core.st2.webhook"
-                else f"Have whoever knows of it publish {self.project.name}.{known}."
+                else f"Have whoever knows of it publish {self.project.name}.{trigger_name}."
             )
             self.report.gap(
                 file, source.line("trigger"), f"the trigger {kind} is in no file of the pack", by_hand
             )
-            self.project.triggers[known] = {}
-        return f"{self.project.name}.{known}"
+            self.project.triggers[trigger_name] = {}
+        return f"{self.project.name}.{trigger_name}"
 
     def _criteria(self, file: str, source: Marked) -> dict[str, Any]:
-        conditions, made = [], {}
+        conditions, fields = [], {}
         criteria = source.get("criteria") or Marked()
-        for path, given in criteria.items():
+        for path, criterion in criteria.items():
             try:
-                conditions.append(stackstorm_rules.criterion(path, given))
+                conditions.append(stackstorm_rules.criterion(path, criterion))
             except NotMapped:
-                said = f"the criterion {path}: {dict(given) if isinstance(given, dict) else given}"
-                self.report.gap(
-                    file, criteria.line(path), said, "Add it to `when`; the rule is disabled until then."
+                text = (
+                    f"the criterion {path}: {dict(criterion) if isinstance(criterion, dict) else criterion}"
                 )
-                made["enabled"] = False
-        return ({"when": " and ".join(f"({one})" for one in conditions)} if conditions else {}) | made
+                self.report.gap(
+                    file, criteria.line(path), text, "Add it to `when`; the rule is disabled until then."
+                )
+                fields["enabled"] = False
+        return (
+            {"when": " and ".join(f"({condition})" for condition in conditions)} if conditions else {}
+        ) | fields
 
     def _given(self, file: str, act: Marked, sees: bool = True) -> dict[str, Any]:
-        made = {}
+        params = {}
         parameters = act.get("parameters") or Marked()
         for name, value in parameters.items():
             try:
                 if not sees and "{{" in str(value):
                     raise NotMapped(value)
-                made[name] = stackstorm_rules.parameters(value)
+                params[name] = stackstorm_rules.parameters(value)
             except NotMapped:
-                made[name] = "{{ payload.to_do }}" if sees else "to do"  # the rule fails, and says so
+                params[name] = "{{ payload.to_do }}" if sees else "to do"  # the rule fails, and says so
                 self.report.gap(
                     file, parameters.line(name), f"the parameter {name}: {value}", "Write it as a template."
                 )
-        return {"params": made} if made else {}
+        return {"params": params} if params else {}
 
 
 def _name(theirs: str) -> str:
     """A name as it can be here."""
-    made = re.sub(r"\W+", "_", theirs.strip()).strip("_").lower()
-    return made if made[:1].isalpha() else f"x_{made}"
+    name = re.sub(r"\W+", "_", theirs.strip()).strip("_").lower()
+    return name if name[:1].isalpha() else f"x_{name}"
 
 
 def _described(source: Marked) -> dict[str, str]:
-    said = source.get("description")
-    return {"description": str(said)} if said else {}
+    description = source.get("description")
+    return {"description": str(description)} if description else {}
 
 
 def _is_schema(schema: Any) -> bool:
@@ -289,8 +299,8 @@ def _whole(schema: Any) -> Any:
     """A part of a schema without the `required: true` of its fields, which theirs may have and JSON Schema has not."""
     if isinstance(schema, dict):
         return {
-            name: _whole(one)
-            for name, one in schema.items()
-            if name != "required" or not isinstance(one, bool)
+            name: _whole(part)
+            for name, part in schema.items()
+            if name != "required" or not isinstance(part, bool)
         }
     return schema

@@ -39,10 +39,10 @@ _UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400, "weeks": 60
 _CRON = ("minute", "hour", "day", "month", "day_of_week")
 
 
-def criterion(path: str, given: Any) -> str:
+def criterion(path: str, spec: Any) -> str:
     """One of `criteria`, as a condition. Raises NotMapped."""
-    form = _COMPARING.get(str(given.get("type"))) if isinstance(given, dict) else None
-    pattern = given.get("pattern") if isinstance(given, dict) else None
+    form = _COMPARING.get(str(spec.get("type"))) if isinstance(spec, dict) else None
+    pattern = spec.get("pattern") if isinstance(spec, dict) else None
     if form is None or (isinstance(pattern, str) and "{{" in pattern):
         raise NotMapped(path)
     try:
@@ -54,21 +54,23 @@ def criterion(path: str, given: Any) -> str:
 
 
 def _path(path: str) -> str:
-    first, *rest = path.split(".")
+    first, *parts = path.split(".")
     if first != "trigger":
         raise NotMapped(path)
-    return "payload" + "".join(f".{one}" if one.isidentifier() else f"[{json.dumps(one)}]" for one in rest)
+    return "payload" + "".join(
+        f".{part}" if part.isidentifier() else f"[{json.dumps(part)}]" for part in parts
+    )
 
 
 def parameters(value: Any) -> Any:
     """Parameters of a rule's action. Raises NotMapped."""
     if isinstance(value, dict):
-        return {name: parameters(one) for name, one in value.items()}
+        return {name: parameters(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [parameters(one) for one in value]
+        return [parameters(item) for item in value]
     if not isinstance(value, str) or "{{" not in value:
         return value
-    ours = re.sub(r"\{\{.*?\}\}", lambda found: _TRIGGER.sub("payload", found[0]), value)
+    ours = re.sub(r"\{\{.*?\}\}", lambda match: _TRIGGER.sub("payload", match[0]), value)
     if "st2kv" in ours or "config_context" in ours or "{%" in ours:
         raise NotMapped(value)
     try:
@@ -78,24 +80,24 @@ def parameters(value: Any) -> Any:
     return ours
 
 
-def timer(kind: str, given: Marked) -> dict[str, Any]:
+def timer(kind: str, spec: Marked) -> dict[str, Any]:
     """Return the times of a schedule, for a trigger of StackStorm's timers. Raises NotMapped."""
-    if kind == "core.st2.IntervalTimer" and given.get("unit") in _UNITS:
-        return {"every": given["delta"] * _UNITS[given["unit"]]}
-    if kind == "core.st2.DateTimer" and isinstance(given.get("date"), str):
-        return {"at": given["date"]} | ({"timezone": given["timezone"]} if "timezone" in given else {})
-    if kind == "core.st2.CronTimer" and not given.keys() & {"year", "week"}:
+    if kind == "core.st2.IntervalTimer" and spec.get("unit") in _UNITS:
+        return {"every": spec["delta"] * _UNITS[spec["unit"]]}
+    if kind == "core.st2.DateTimer" and isinstance(spec.get("date"), str):
+        return {"at": spec["date"]} | ({"timezone": spec["timezone"]} if "timezone" in spec else {})
+    if kind == "core.st2.CronTimer" and not spec.keys() & {"year", "week"}:
         # A field that is not given is any where a larger one is given, and the least where only smaller ones could be.
-        named = [field for field in _CRON if field in given]
+        named = [field for field in _CRON if field in spec]
         least = _CRON.index(named[0]) if named else 0
-        fields = [given.get(field, "*" if place >= least else "0") for place, field in enumerate(_CRON)]
-        if str(given.get("second", 0)) not in ("0", "*/60"):
-            fields.insert(0, given["second"])
+        fields = [spec.get(field, "*" if place >= least else "0") for place, field in enumerate(_CRON)]
+        if str(spec.get("second", 0)) not in ("0", "*/60"):
+            fields.insert(0, spec["second"])
         weekday = fields[-1]
         if isinstance(weekday, int):  # theirs begin with Monday
             fields[-1] = (weekday + 1) % 7
         elif any(mark.isdigit() for mark in str(weekday)):
             raise NotMapped(kind)
-        made: dict[str, Any] = {"cron": " ".join(map(str, fields))}
-        return made | ({"timezone": given["timezone"]} if "timezone" in given else {})
+        schedule: dict[str, Any] = {"cron": " ".join(map(str, fields))}
+        return schedule | ({"timezone": spec["timezone"]} if "timezone" in spec else {})
     raise NotMapped(kind)

@@ -53,15 +53,17 @@ _OMITTED: Any = ...  # of a parameter that is not given, the action has the defa
 def module_of(definitions: Sequence[Mapping[str, Any]]) -> str:
     """The module of these definitions of actions and workflows, as `penstock actions --json` has them: `ref`, `enabled` and
     the `definition` itself. What is retired is left out. The same definitions give the same text."""
-    current = sorted((one for one in definitions if one["enabled"]), key=lambda one: str(one["ref"]))
+    current = sorted(
+        (entry for entry in definitions if entry["enabled"]), key=lambda entry: str(entry["ref"])
+    )
     names = Names(IMPORTED)
     typed = TypedDicts(names)
     functions: list[str] = []
     packs: list[str] = []
-    for pack, members in groupby(current, key=lambda one: str(one["ref"]).partition(".")[0]):
+    for pack, members in groupby(current, key=lambda entry: str(entry["ref"]).partition(".")[0]):
         members_of_pack = []
-        for one in members:
-            ref, definition = str(one["ref"]), one["definition"]
+        for entry in members:
+            ref, definition = str(entry["ref"]), entry["definition"]
             function = names.take("_" + ref.replace(".", "__"))
             functions.append(_function(function, *_signature(typed, ref, definition)))
             members_of_pack.append(_member(ref, function, definition))
@@ -74,8 +76,8 @@ def module_of(definitions: Sequence[Mapping[str, Any]]) -> str:
 def digest_of(module: str) -> str | None:
     """Return the digest of the definitions from which a module was generated, whatever its formatting is now; None
     where it has none."""
-    found = DIGEST.search(module)
-    return found[1] if found else None
+    match = DIGEST.search(module)
+    return match[1] if match else None
 
 
 def _signature(typed: TypedDicts, ref: str, definition: Mapping[str, Any]) -> tuple[list[str], str]:
@@ -91,14 +93,14 @@ def _parameters(typed: TypedDicts, schema: Mapping[str, Any], name: str) -> Iter
     types = typed.schema(schema, name)
     declared: Mapping[str, Any] = schema.get("properties") or {}
     required = schema.get("required", ())
-    others = schema.get("additionalProperties", "unevaluatedProperties" not in schema)
+    additional = schema.get("additionalProperties", "unevaluatedProperties" not in schema)
     for field in sorted(declared, key=lambda field: (field not in required, field)):
         kind = types.of(declared[field], camel(field))
         if is_field(field):
             yield f"{field}: {text_of(kind)}{_default(declared[field], kind, field in required)}"
         else:
-            others = True
-    if others is not False or any(word in schema for word in COMPOSING):
+            additional = True
+    if additional is not False or any(word in schema for word in COMPOSING):
         yield "**others: Any"
 
 
@@ -114,15 +116,17 @@ def _function(name: str, parameters: list[str], result: str) -> str:
         parameters = ["*", *parameters]
     line = f"def {name}({', '.join(parameters)}) -> {result}:"
     if len(line) > WIDEST:
-        line = "\n".join([f"def {name}(", *(f"    {one}," for one in parameters), f") -> {result}:"])
+        line = "\n".join(
+            [f"def {name}(", *(f"    {parameter}," for parameter in parameters), f") -> {result}:"]
+        )
     return f"{line}\n    raise NotImplementedError"
 
 
 def _member(ref: str, function: str, definition: Mapping[str, Any]) -> str:
     name = ref.partition(".")[2]
     member = f"    {name}{'_' * iskeyword(name)}: Final = ActionRef({literal(ref)}, like={function})"
-    said = str(definition.get("description") or "").strip().splitlines()
-    return member + (f'\n    """{literal(said[0])[1:-1]}"""' if said else "")
+    lines = str(definition.get("description") or "").strip().splitlines()
+    return member + (f'\n    """{literal(lines[0])[1:-1]}"""' if lines else "")
 
 
 def _plain(pack: str) -> str:

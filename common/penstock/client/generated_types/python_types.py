@@ -28,8 +28,8 @@ def text_of(parts: Parts) -> str:
     if "Any" in parts:
         return "Any"
     literals = [part[len("Literal[") : -1] for part in parts if part.startswith("Literal[")]
-    rest = [part for part in parts if not part.startswith("Literal[")]
-    return " | ".join([*([f"Literal[{', '.join(literals)}]"] if literals else []), *rest])
+    other_parts = [part for part in parts if not part.startswith("Literal[")]
+    return " | ".join([*([f"Literal[{', '.join(literals)}]"] if literals else []), *other_parts])
 
 
 def fits(value: Any, parts: Parts) -> bool:
@@ -58,12 +58,12 @@ def hides_a_type(name: str) -> bool:
 class Names:
     """Names of one module, each given once."""
 
-    def __init__(self, taken: Iterable[str]) -> None:
-        self._taken = set(taken)
+    def __init__(self, reserved: Iterable[str]) -> None:
+        self._taken = set(reserved)
 
-    def take(self, wanted: str) -> str:
+    def take(self, base: str) -> str:
         """This name, or one with a number behind it."""
-        numbered = chain([wanted], (f"{wanted}{n}" for n in count(2)))
+        numbered = chain([base], (f"{base}{n}" for n in count(2)))
         name = next(name for name in numbered if name not in self._taken)
         self._taken.add(name)
         return name
@@ -80,16 +80,16 @@ class TypedDicts:
         """Return the types of one schema. The names of its TypedDicts begin with `prefix`."""
         return SchemaTypes(self, root, prefix)
 
-    def reserve(self, wanted: str) -> str:
-        return self._names.take(wanted)
+    def reserve(self, base: str) -> str:
+        return self._names.take(base)
 
     def add(self, name: str, fields: Sequence[tuple[str, str, bool]]) -> None:
         """One with these fields: name, type, whether it is required."""
-        said = [(field, kind if needed else f"NotRequired[{kind}]") for field, kind, needed in fields]
-        if all(is_field(field) and not hides_a_type(field) for field, _ in said):
-            lines = [f"class {name}(TypedDict):", *(f"    {field}: {kind}" for field, kind in said)]
+        typed_fields = [(field, kind if needed else f"NotRequired[{kind}]") for field, kind, needed in fields]
+        if all(is_field(field) and not hides_a_type(field) for field, _ in typed_fields):
+            lines = [f"class {name}(TypedDict):", *(f"    {field}: {kind}" for field, kind in typed_fields)]
         else:  # names that Python has no syntax for
-            entries = (f"    {literal(field)}: {literal(kind)}," for field, kind in said)
+            entries = (f"    {literal(field)}: {literal(kind)}," for field, kind in typed_fields)
             lines = [f"{name} = TypedDict({literal(name)}, {{", *entries, "})"]
         self.blocks.append("\n".join(lines))
 
@@ -152,8 +152,8 @@ class SchemaTypes:
     def _add(self, typed: str, schema: Mapping[str, Any], name: str) -> None:
         required = schema.get("required", ())
         fields = [
-            (field, text_of(self.of(one, name + camel(field))), field in required)
-            for field, one in sorted(schema["properties"].items())
+            (field, text_of(self.of(subschema, name + camel(field))), field in required)
+            for field, subschema in sorted(schema["properties"].items())
         ]
         self._dicts.add(typed, fields)
 

@@ -30,8 +30,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _several(given: object) -> object:
-    return given if isinstance(given, list | tuple) else [given]
+def _several(value: object) -> object:
+    return value if isinstance(value, list | tuple) else [value]
 
 
 Refs = Annotated[Items[Ref], BeforeValidator(_several)]
@@ -55,19 +55,19 @@ class ActionOptions(Policies):
     """For its task executor: the command, the URL, the image, a memory limit."""
 
     @classmethod
-    def fold(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def fold(cls, values: dict[str, Any]) -> dict[str, Any]:
         for short, long, name in (
             ("timeout", "timeouts", "attempt"),
             ("on_worker_loss", "recovery", "on_worker_loss"),
             ("max_recoveries", "recovery", "max_recoveries"),
         ):
-            if short not in given:
+            if short not in values:
                 continue
-            whole = given.get(long, {})
+            whole = values.get(long, {})
             if not isinstance(whole, Mapping) or name in whole:
                 raise Wrong(f"{short} and {long} both given", f"Write it inside {long} alone.")
-            given[long] = {**whole, name: given.pop(short)}
-        return given
+            values[long] = {**whole, name: values.pop(short)}
+        return values
 
     @classmethod
     def names(cls) -> list[str]:
@@ -75,13 +75,13 @@ class ActionOptions(Policies):
 
     @field_validator("labels")
     @classmethod
-    def _are_labels(cls, given: dict[str, str]) -> dict[str, str]:
+    def _are_labels(cls, labels: dict[str, str]) -> dict[str, str]:
         try:
-            for name, value in given.items():
+            for name, value in labels.items():
                 labels_.check_label(name, value)
         except ValueError as error:
             raise Wrong(str(error), "Write labels={'gpu': 'a100'}.") from None
-        return given
+        return labels
 
     @field_validator("route")
     @classmethod
@@ -158,10 +158,10 @@ class Action(ActionRef[P, R]):
         folder, wherever that is on this machine. The stored command names it relative to the folder."""
         if self.folder is None or self.executor != "command":
             return self.choices.options
-        program, *rest = self.choices.options["command"]
+        program, *arguments = self.choices.options["command"]
         if "/" in program:
             program = str(self.folder / program)
-        return {"cwd": str(self.folder), **self.choices.options, "command": [program, *rest]}
+        return {"cwd": str(self.folder), **self.choices.options, "command": [program, *arguments]}
 
     @property
     def policies(self) -> Policies:
@@ -182,24 +182,24 @@ class Action(ActionRef[P, R]):
     def with_options(self, *, ref: str | None = None, **changes: Any) -> Action[P, R]:
         """Return a copy with some options changed, as `@action` takes them. Give it a `ref` of its own if both are to be
         applied. Raises DefinitionError."""
-        given: dict[str, Any] = {name: getattr(self.choices, name) for name in self.choices.model_fields_set}
+        values: dict[str, Any] = {name: getattr(self.choices, name) for name in self.choices.model_fields_set}
         for name in changes.keys() & {"timeout", "on_worker_loss", "max_recoveries"}:
             whole = "timeouts" if name == "timeout" else "recovery"
-            given[whole] = getattr(self.choices, whole).written()
-            given[whole].pop("attempt" if name == "timeout" else name, None)
-        choices = read_options(ActionOptions, {**given, **changes}, self.source, f"action {self.ref}")
+            values[whole] = getattr(self.choices, whole).written()
+            values[whole].pop("attempt" if name == "timeout" else name, None)
+        choices = read_options(ActionOptions, {**values, **changes}, self.source, f"action {self.ref}")
         return self._varied(ref=ref or self.ref, choices=choices)
 
     def with_schemas(self, *, parameters: Any = None, result: Any = None) -> Action[P, R]:
         """Return a copy with these schemas instead of those of the annotations. Raises DefinitionError."""
         changes: dict[str, Any] = {}
-        for name, given, make in (
+        for name, schema, make in (
             ("parameters", parameters, parameters_schema),
             ("result", result, payload_schema),
         ):
-            if given is not None:
+            if schema is not None:
                 try:
-                    changes[f"{name}_schema"] = make(given)
+                    changes[f"{name}_schema"] = make(schema)
                 except Wrong as error:
                     raise self.source.at((name,)).wrong(
                         f"action {self.ref}: {name} {error}", error.hint

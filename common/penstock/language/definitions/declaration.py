@@ -38,14 +38,14 @@ class Declaration(Options):
     _source: Source = PrivateAttr(default=Source("?", 0))
 
     @classmethod
-    def fold(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def fold(cls, values: dict[str, Any]) -> dict[str, Any]:
         pack = None
         for name in cls.shorten:
-            value = given.get(name)
+            value = values.get(name)
             if isinstance(value, str) and "." not in value:
                 pack = pack or pack_of(caller().f_globals)
-                given[name] = qualified(value, pack.name if pack else None)
-        return given
+                values[name] = qualified(value, pack.name if pack else None)
+        return values
 
     def written_in(self, frame: FrameType) -> None:
         self._source = of_frame(frame)
@@ -75,8 +75,8 @@ class Declaration(Options):
 D = TypeVar("D", bound=Declaration)
 
 
-def declare(kind: type[D], given: dict[str, Any], source: Source) -> D:
+def declare(kind: type[D], values: dict[str, Any], source: Source) -> D:
     """A declaration that was read from a file. Raises DefinitionError that names its lines."""
-    made = read_options(kind, given, source, f"{kind.kind} {given.get('ref', '')}".strip())
-    made._source = source
-    return made
+    declaration = read_options(kind, values, source, f"{kind.kind} {values.get('ref', '')}".strip())
+    declaration._source = source
+    return declaration

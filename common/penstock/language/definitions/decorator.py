@@ -79,19 +79,19 @@ def action(
     names = {} if frame.f_code.co_name == "<module>" else dict(frame.f_locals)
 
     def declare(function: Callable[..., Any]) -> Action[..., Any]:
-        given = {name: value for name, value in options.items() if value is not None}
-        made = of_function(
-            function, given, ref=ref, pack=pack, description=description, names=names, source=of_frame(frame)
+        values = {name: value for name, value in options.items() if value is not None}
+        declared = of_function(
+            function, values, ref=ref, pack=pack, description=description, names=names, source=of_frame(frame)
         )
-        remember(made, frame)
-        return made
+        remember(declared, frame)
+        return declared
 
     return declare if function is None else declare(function)
 
 
 def of_function(
     function: Callable[..., Any],
-    given: Mapping[str, Any],
+    options: Mapping[str, Any],
     *,
     ref: str | None = None,
     pack: str | Pack | None = None,
@@ -118,18 +118,18 @@ def of_function(
             f"{plain.__name__} takes {first!r}, as a method does",
             f"An action is a function: take {first!r} away. What it would tell of the run is in current().",
         )
-    found = pack.name if isinstance(pack, Pack) else pack
-    if found is None and "." not in (ref or ""):
+    pack_name = pack.name if isinstance(pack, Pack) else pack
+    if pack_name is None and "." not in (ref or ""):
         module_pack = pack_of(plain.__globals__)
         if module_pack is None:
             raise source.wrong(
                 f"action {ref or plain.__name__} belongs to no pack",
                 "Put pack = Pack('shop') at the top of the module, or write @action(pack='shop').",
             )
-        found = module_pack.name
-    whole = qualified(ref or plain.__name__, found)
-    given = qualified_callbacks(given, found or whole.partition(".")[0])
-    choices = read_options(ActionOptions, given, source, f"action {whole}")
+        pack_name = module_pack.name
+    whole = qualified(ref or plain.__name__, pack_name)
+    options = qualified_callbacks(options, pack_name or whole.partition(".")[0])
+    choices = read_options(ActionOptions, options, source, f"action {whole}")
     executor = choices.executor or "thread"
     try:
         checked_options(executor, choices.options)
@@ -156,11 +156,11 @@ def of_function(
     )
 
 
-def qualified_callbacks(given: Mapping[str, Any], pack: str) -> dict[str, Any]:
+def qualified_callbacks(options: Mapping[str, Any], pack: str) -> dict[str, Any]:
     """With the pack in front of callbacks that were written without it."""
-    out = dict(given)
+    out = dict(options)
     for name in ("on_success", "on_failure"):
         if name in out:
             several = out[name] if isinstance(out[name], list | tuple) else [out[name]]
-            out[name] = [qualified(one, pack) if isinstance(one, str) else one for one in several]
+            out[name] = [qualified(ref, pack) if isinstance(ref, str) else ref for ref in several]
     return out

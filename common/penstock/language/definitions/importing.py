@@ -86,7 +86,7 @@ def _apart(path: Path, name: str) -> ModuleType:
     return module
 
 
-def explained(what: str, error: BaseException) -> PenstockError:
+def explained(module: str, error: BaseException) -> PenstockError:
     """Return the error of a failed import, in words and with a place."""
     if isinstance(error, PenstockError):
         return error
@@ -96,19 +96,19 @@ def explained(what: str, error: BaseException) -> PenstockError:
             f"it is not Python: {error.msg}{line}",
             "Correct the line, or the one before it: a bracket or quote may be open.",
         )
-    if isinstance(error, ModuleNotFoundError) and error.name and f"{what}.".startswith(f"{error.name}."):
+    if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
         return DefinitionError(
             f"there is no module {error.name!r}",
             hint="Name a module that Python finds from here, or a file or folder, such as ./shop.py.",
         )
     hint = "The module runs when it is loaded, and must be importable by itself."
     if isinstance(error, ImportError) and (name := _NO_NAME.match(str(error))) and name[2] in sys.modules:
-        there = sys.modules[name[2]]
-        hint = did_you_mean(name[1], getattr(there, "__all__", dir(there)))
+        loaded = sys.modules[name[2]]
+        hint = did_you_mean(name[1], getattr(loaded, "__all__", dir(loaded)))
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_theirs(frame.filename)]
     place = f"{shown(frames[-1].filename)}:{frames[-1].lineno}: " if frames else ""
     return DefinitionError(
-        f"{place}importing {what} failed: {type(error).__name__}: {error}",
+        f"{place}importing {module} failed: {type(error).__name__}: {error}",
         hint=hint,
     )
 

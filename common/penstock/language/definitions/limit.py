@@ -21,12 +21,12 @@ _PERIODS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 EVERYTHING = "*"
 
 
-def _paths(given: object) -> object:
-    several = list(given) if isinstance(given, list | tuple) else [given]
-    for one in several:
-        if not isinstance(one, str) or not _PATH.fullmatch(one):
+def _paths(value: object) -> object:
+    several = list(value) if isinstance(value, list | tuple) else [value]
+    for path in several:
+        if not isinstance(path, str) or not _PATH.fullmatch(path):
             hint = "Write the path of a parameter, such as 'customer' or 'order.customer.id'."
-            raise Wrong(f"is not a path of a parameter: {one!r}", hint)
+            raise Wrong(f"is not a path of a parameter: {path!r}", hint)
     if len(set(several)) < len(several):
         raise Wrong("names a parameter twice", None)
     return tuple(several)
@@ -42,17 +42,17 @@ class Rate(Options):
     seconds: Annotated[float, Field(gt=0, le=86_400)]
 
 
-def _rate(given: object) -> object:
-    if not isinstance(given, str):
-        return given
-    found = _RATE.fullmatch(given)
-    if found is None or int(found[1]) < 1 or (found[2] and int(found[2]) < 1):
-        raise Wrong(f"is not a rate: {given!r}", "Write '100/min', '5/s', '1000/hour', '3/10s'.")
-    return {"count": int(found[1]), "seconds": int(found[2] or 1) * _PERIODS[found[3][0]]}
+def _rate(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    match = _RATE.fullmatch(value)
+    if match is None or int(match[1]) < 1 or (match[2] and int(match[2]) < 1):
+        raise Wrong(f"is not a rate: {value!r}", "Write '100/min', '5/s', '1000/hour', '3/10s'.")
+    return {"count": int(match[1]), "seconds": int(match[2] or 1) * _PERIODS[match[3][0]]}
 
 
-def _scope(given: object) -> object:
-    scope = getattr(given, "name", None) if type(given).__name__ == "Pack" else ref_of(given)
+def _scope(value: object) -> object:
+    scope = getattr(value, "name", None) if type(value).__name__ == "Pack" else ref_of(value)
     if scope in ("global", EVERYTHING):
         return EVERYTHING
     if not (is_name(scope) or is_ref(scope)):
@@ -120,10 +120,10 @@ class Limit(Declaration):
         return [*super().names(), "burst"]
 
     @classmethod
-    def fold(cls, given: dict[str, Any]) -> dict[str, Any]:
-        burst = given.pop("burst", None)
+    def fold(cls, values: dict[str, Any]) -> dict[str, Any]:
+        burst = values.pop("burst", None)
         if burst is not None:
-            rate = _rate(given.get("rate"))
+            rate = _rate(values.get("rate"))
             if isinstance(rate, Rate):
                 rate = rate.model_dump()
             if (
@@ -136,8 +136,8 @@ class Limit(Declaration):
                     "burst is a whole number of starts, and goes with a rate", "rate='100/min', burst=10"
                 )
             # A window as long as the burst takes to refill: what may start at once, and still the same rate.
-            given["rate"] = {"count": burst, "seconds": rate["seconds"] * burst / rate["count"]}
-        return super().fold(given) if given.get("ref") else given
+            values["rate"] = {"count": burst, "seconds": rate["seconds"] * burst / rate["count"]}
+        return super().fold(values) if values.get("ref") else values
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
@@ -161,11 +161,11 @@ class Limit(Declaration):
                 "Leave both out, or declare the limit outside of the action.",
             )
         by = f"by_{'_'.join(self.by)}" if self.by else "all"
-        made = self.model_copy(
+        limit = self.model_copy(
             update={"ref": f"{action}.{re.sub('[^a-z0-9]+', '_', by.lower())}", "scope": action}
         )
-        made._source = self._source if self._source.line else source
-        return made
+        limit._source = self._source if self._source.line else source
+        return limit
 
     def parts(self) -> Iterator[Limit]:
         """Itself, unless it is there to be used in actions."""

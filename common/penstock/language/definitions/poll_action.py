@@ -48,10 +48,10 @@ def _called(function: Callable[..., Any]) -> Callable[..., Any]:
     return call if inspect.iscoroutinefunction(function) else call_plain
 
 
-def _answer(found: object, state: dict[str, Any]) -> dict[str, Any]:
+def _answer(events: object, state: dict[str, Any]) -> dict[str, Any]:
     """Raises TypeError for what is no list of events."""
-    if found is None:
+    if events is None:
         return {"events": [], "state": state}
-    if not isinstance(found, Iterable) or isinstance(found, str | bytes | Mapping):
-        raise TypeError(f"a poll trigger returns the events it found as a list, not {type(found).__name__}")
-    return {"events": list(found), "state": state}
+    if not isinstance(events, Iterable) or isinstance(events, str | bytes | Mapping):
+        raise TypeError(f"a poll trigger returns the events it found as a list, not {type(events).__name__}")
+    return {"events": list(events), "state": state}

@@ -109,16 +109,16 @@ ENTRY = {"command": "command", "http": "url", "kubernetes": "image"}
 """The option that says what to run, for those that run no Python function."""
 
 
-def checked_options(executor: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def checked_options(executor: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of an executor as they are stored. Raises ValidationError."""
     kind = OPTIONS.get(executor)
-    return dict(given) if kind is None else kind.model_validate(dict(given)).written()
+    return dict(options) if kind is None else kind.model_validate(dict(options)).written()
 
 
 def program_action(
     ref: str,
     executor: str,
-    given: Mapping[str, Any],
+    values: Mapping[str, Any],
     source: Source,
     *,
     pack: str | None = None,
@@ -126,36 +126,36 @@ def program_action(
 ) -> Action[..., Any]:
     """Return an action of a command, a URL, an image, or what a foreign executor runs. `values` holds the
     options of the action, `parameters`, `result` and `description`. Raises DefinitionError."""
-    given = dict(given)
+    values = dict(values)
     whole = qualified(ref, pack)
-    what = f"action {whole}"
+    label = f"action {whole}"
     schemas: dict[str, Any] = {}
     for name, make in (("parameters", parameters_schema), ("result", payload_schema)):
-        schemas[name] = _schema(make, given.pop(name, None), name, what, source)
-    description = "" if given.get("description") is None else given["description"]
-    given.pop("description", None)
+        schemas[name] = _schema(make, values.pop(name, None), name, label, source)
+    description = "" if values.get("description") is None else values["description"]
+    values.pop("description", None)
     if not isinstance(description, str):
-        raise refusal(what, [Problem(("description",), "should be text", "Put it in quotes.")], source)
+        raise refusal(label, [Problem(("description",), "should be text", "Put it in quotes.")], source)
 
-    options = given.pop("options", {})
+    options = values.pop("options", {})
     if not isinstance(options, Mapping):
         raise refusal(
-            what,
+            label,
             [Problem(("options",), "should be a mapping", "Write options={'env': {'LANG': 'C'}}.")],
             source,
         )
     entry = ENTRY.get(executor)
-    if entry in given:
-        options = {entry: given.pop(entry), **options}
+    if entry in values:
+        options = {entry: values.pop(entry), **options}
     try:
-        given["options"] = checked_options(executor, options)
+        values["options"] = checked_options(executor, options)
     except ValidationError as error:
-        found = [
+        faults = [
             Problem(p.at if p.at[:1] == (entry,) else ("options", *p.at), p.message, p.hint)
             for p in problems(error)
         ]
-        raise refusal(what, found, source) from None
-    choices = read_options(ActionOptions, {**given, "executor": executor}, source, what)
+        raise refusal(label, faults, source) from None
+    choices = read_options(ActionOptions, {**values, "executor": executor}, source, label)
     schema = Schema(schemas["parameters"])
 
     def bind(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,11 +174,11 @@ def program_action(
     )
 
 
-def _schema(make: Callable[[Any], Any], given: Any, name: str, what: str, source: Source) -> Any:
+def _schema(make: Callable[[Any], Any], declared: Any, name: str, label: str, source: Source) -> Any:
     try:
-        return make(given)
+        return make(declared)
     except Wrong as error:
-        raise refusal(what, [Problem((name,), str(error), error.hint)], source) from None
+        raise refusal(label, [Problem((name,), str(error), error.hint)], source) from None
 
 
 def command_action(
@@ -205,10 +205,10 @@ def kubernetes_action(
     return _declared(ref, "kubernetes", {"image": image, **options}, pack)
 
 
-def _declared(ref: str, executor: str, given: dict[str, Any], pack: str | Pack | None) -> Action[..., Any]:
+def _declared(ref: str, executor: str, values: dict[str, Any], pack: str | Pack | None) -> Action[..., Any]:
     frame = caller()
-    found = pack or pack_of(frame.f_globals)
-    name = found.name if isinstance(found, Pack) else found
-    made = program_action(ref, executor, given, of_frame(frame), pack=name)
-    remember(made, frame)
-    return made
+    owner = pack or pack_of(frame.f_globals)
+    name = owner.name if isinstance(owner, Pack) else owner
+    declared = program_action(ref, executor, values, of_frame(frame), pack=name)
+    remember(declared, frame)
+    return declared

@@ -36,8 +36,8 @@ class Route(Declaration):
         ) -> None: ...
 
     @classmethod
-    def fold(cls, given: dict[str, Any]) -> dict[str, Any]:
-        return given if "ref" in given else {**given, "ref": given.get("pattern", "")}
+    def fold(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return values if "ref" in values else {**values, "ref": values.get("pattern", "")}
 
     @model_validator(mode="after")
     def _well_formed(self) -> Self:

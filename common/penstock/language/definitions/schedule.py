@@ -29,11 +29,11 @@ Overlap = Literal["allow", "skip", "queue", "replace"]
 """What happens when a fire is due while the one before it still runs."""
 
 
-def _instant(given: object) -> str:
+def _instant(value: object) -> str:
     """A datetime, or ISO text of one, as ISO text: in UTC if it has a zone."""
     hint = "Write '2030-01-31T09:00:00+01:00', or a datetime."
     try:
-        when = datetime.fromisoformat(given) if isinstance(given, str) else given
+        when = datetime.fromisoformat(value) if isinstance(value, str) else value
     except ValueError as error:
         raise Wrong(f"is not an instant: {error}", hint) from None
     if not isinstance(when, datetime):
@@ -41,8 +41,8 @@ def _instant(given: object) -> str:
     return (when.astimezone(UTC) if when.tzinfo else when).isoformat()
 
 
-def _aware_instant(given: object) -> str:
-    text = _instant(given)
+def _aware_instant(value: object) -> str:
+    text = _instant(value)
     if not text.endswith("+00:00"):
         raise Wrong(
             "is an instant without a zone", "Write '2030-01-31T09:00:00+01:00', or an aware datetime."
@@ -50,40 +50,40 @@ def _aware_instant(given: object) -> str:
     return text
 
 
-def _zone(given: object) -> str:
+def _zone(value: object) -> str:
     try:
-        return find_zone(str(given)).key
+        return find_zone(str(value)).key
     except DefinitionError as error:
         raise Wrong(error.message, error.hint) from None
 
 
-def _cron(given: object) -> str:
+def _cron(value: object) -> str:
     """The expression, written the one way: words replaced, single spaces, capitals."""
-    if not isinstance(given, str):
+    if not isinstance(value, str):
         raise Wrong("is not a cron expression: it must be text", "Write '0 2 * * *', in quotes.")
-    text = given.strip().lower()
+    text = value.strip().lower()
     if text.startswith("@") and text not in WORDS:
-        raise Wrong(f"there is no {given!r}", did_you_mean(text, [*WORDS, "@every 90s"]))
+        raise Wrong(f"there is no {value!r}", did_you_mean(text, [*WORDS, "@every 90s"]))
     try:
-        expression = " ".join(parse_fields(WORDS.get(text, given)))
+        expression = " ".join(parse_fields(WORDS.get(text, value)))
         return Spec.parse(expression).text
     except DefinitionError as error:
         raise Wrong(error.message, error.hint) from None
 
 
-def _context(given: object) -> object:
+def _context(value: object) -> object:
     """Check the context of a schedule: JSON, small, and without the reserved names that every run has."""
-    if not isinstance(given, dict):
-        return given
-    if taken := [name for name in given if name in RESERVED]:
-        raise Wrong(f"{taken[0]} is for Penstock to say: {RESERVED[taken[0]]}", "Choose another name.")
+    if not isinstance(value, dict):
+        return value
+    if reserved := [name for name in value if name in RESERVED]:
+        raise Wrong(f"{reserved[0]} is for Penstock to say: {RESERVED[reserved[0]]}", "Choose another name.")
     try:
-        size = len(orjson.dumps(given))
+        size = len(orjson.dumps(value))
     except TypeError as error:
         raise Wrong(f"is not JSON: {error}", None) from None
     if size > MOST_CONTEXT:
         raise Wrong(f"has {size:,} bytes, more than {MOST_CONTEXT:,}", "Give the run a link to it.")
-    return given
+    return value
 
 
 Instant = Annotated[str, BeforeValidator(_aware_instant)]
@@ -184,12 +184,12 @@ class Schedule(Declaration):
         ) -> None: ...
 
     @classmethod
-    def fold(cls, given: dict[str, Any]) -> dict[str, Any]:
-        cron = given.get("cron")
+    def fold(cls, values: dict[str, Any]) -> dict[str, Any]:
+        cron = values.get("cron")
         if isinstance(cron, str) and cron.startswith("@every "):
-            given["every"] = positive_seconds(cron.removeprefix("@every "))
-            del given["cron"]
-        return super().fold(given)
+            values["every"] = positive_seconds(cron.removeprefix("@every "))
+            del values["cron"]
+        return super().fold(values)
 
     @property
     def expression(self) -> str:
@@ -200,7 +200,7 @@ class Schedule(Declaration):
 
     @model_validator(mode="after")
     def _relations(self) -> Self:
-        if sum(one is not None for one in (self.cron, self.every, self.at, self.rrule)) != 1:
+        if sum(timing is not None for timing in (self.cron, self.every, self.at, self.rrule)) != 1:
             raise Wrong("must say when exactly once", "Give one of cron, every, at and rrule.")
         if self.starts_at and self.ends_at and self.starts_at >= self.ends_at:
             raise Wrong("ends before it starts", None)
@@ -226,8 +226,8 @@ def schedule(cron: str | None = None, /, *, ref: str | None = None, **options: A
                 "@schedule is for actions and workflows", "Put it above @action or @workflow, not below."
             )
         own = getattr(action, "ref", "")
-        given = {"ref": ref or own, "action": own, **({"cron": cron} if cron else {}), **options}
-        schedules.append(declare(Schedule, given, source))
+        values = {"ref": ref or own, "action": own, **({"cron": cron} if cron else {}), **options}
+        schedules.append(declare(Schedule, values, source))
         return action
 
     return attach

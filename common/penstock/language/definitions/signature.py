@@ -121,8 +121,12 @@ def _returned(hint: Any) -> Any:
     if isinstance(hint, type) and issubclass(hint, Steering):
         return Any
     if get_origin(hint) in (Union, UnionType):
-        kept = [one for one in get_args(hint) if not (isinstance(one, type) and issubclass(one, Steering))]
-        return Union[tuple(kept)] if kept else Any  # noqa: UP007 (a union of what is only known now)
+        members = [
+            member
+            for member in get_args(hint)
+            if not (isinstance(member, type) and issubclass(member, Steering))
+        ]
+        return Union[tuple(members)] if members else Any  # noqa: UP007 (a union of what is only known now)
     return Any if get_origin(hint) is Annotated and not get_args(hint) else hint
 
 
@@ -137,27 +141,27 @@ def _show_default(schema: dict[str, Any], default: Any) -> None:
 
 def _binder(adapter: TypeAdapter[Any], schema: Mapping[str, Any], ref: str) -> Bind:
     validate = adapter.validator.validate_python
-    known = sorted(schema.get("properties", ()))
+    names = sorted(schema.get("properties", ()))
 
     def bind(params: Mapping[str, Any]) -> dict[str, Any]:
         try:
             bound: dict[str, Any] = validate(params)
         except ValidationError as error:
-            raise _misfit(error, schema, ref, known) from None
+            raise _misfit(error, schema, ref, names) from None
         return bound
 
     return bind
 
 
-def _misfit(error: ValidationError, schema: Mapping[str, Any], ref: str, known: list[str]) -> InvalidInput:
-    said: list[str] = []
-    hint = f"{ref} takes: {', '.join(known)}." if known else f"{ref} takes no parameters."
+def _misfit(error: ValidationError, schema: Mapping[str, Any], ref: str, names: list[str]) -> InvalidInput:
+    messages: list[str] = []
+    hint = f"{ref} takes: {', '.join(names)}." if names else f"{ref} takes no parameters."
     for detail, problem in zip(error.errors(include_url=False), problems(error), strict=True):
         if detail["type"] == "extra_forbidden":
-            said.append(f"parameters: unknown {problem.at[0]!r}")
-            hint = did_you_mean(str(problem.at[0]), known) if known else hint
+            messages.append(f"parameters: unknown {problem.at[0]!r}")
+            hint = did_you_mean(str(problem.at[0]), names) if names else hint
         elif detail["type"] != "missing" and is_secret_at(problem.at, schema):
-            said.append(f"parameters.{problem.at[0]}: does not fit (it is secret, so no more is said)")
+            messages.append(f"parameters.{problem.at[0]}: does not fit (it is secret, so no more is said)")
         else:
-            said.append(f"parameters.{problem}")
-    return InvalidInput("; ".join(said), hint=hint)
+            messages.append(f"parameters.{problem}")
+    return InvalidInput("; ".join(messages), hint=hint)

@@ -81,23 +81,23 @@ def trigger(
     frame = caller()
 
     def declare_poll(function: Callable[..., Any]) -> Trigger:
-        given: dict[str, Any] = {
+        values: dict[str, Any] = {
             "ref": ref,
             "schema": schema,
             "poll": {"every": every, "timeout": timeout},
             "description": description,
         }
-        given = {name: value for name, value in given.items() if value is not None}
-        made = poll_trigger(function, given, pack)
-        remember(made, frame)
-        return made
+        values = {name: value for name, value in values.items() if value is not None}
+        declared = poll_trigger(function, values, pack)
+        remember(declared, frame)
+        return declared
 
     return declare_poll
 
 
 def poll_trigger(
     function: Callable[..., Any],
-    given: Mapping[str, Any],
+    values: Mapping[str, Any],
     pack: str | None = None,
     source: Source | None = None,
 ) -> Trigger:
@@ -111,18 +111,20 @@ def poll_trigger(
             f"trigger {plain.__name__} takes parameters that nobody gives it",
             "A poll trigger takes nothing, or one parameter called state.",
         )
-    found = pack_of(plain.__globals__)
-    pack = pack or (found.name if found else None)
-    made = declare(
+    module_pack = pack_of(plain.__globals__)
+    pack = pack or (module_pack.name if module_pack else None)
+    declared = declare(
         Trigger,
         {
             "description": inspect.getdoc(function) or "",
-            **given,
-            "ref": qualified(str(given.get("ref") or plain.__name__), pack),
+            **values,
+            "ref": qualified(str(values.get("ref") or plain.__name__), pack),
         },
         source,
     )
-    made._function = function
-    assert made.poll is not None
-    made._poll_action = poll_action(made.ref, function, made.poll.timeout, source, made.description)
-    return made
+    declared._function = function
+    assert declared.poll is not None
+    declared._poll_action = poll_action(
+        declared.ref, function, declared.poll.timeout, source, declared.description
+    )
+    return declared

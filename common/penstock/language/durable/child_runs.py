@@ -52,8 +52,8 @@ async def _start(core: Core, start: ChildStart) -> Child:
 
 async def _refused(core: Core, record: Record, error: PenstockError, call: Call) -> None:
     record.status = FAILED
-    told = {"type": type(error).__name__, "message": error.message, "hint": error.hint}
-    record.error = orjson.dumps(told).decode()
+    description = {"type": type(error).__name__, "message": error.message, "hint": error.hint}
+    record.error = orjson.dumps(description).decode()
     record.told = core.deliveries.reserve(call)
     record = await core.written(record)
     core.deliveries.settle(call, core.answer_of(record))

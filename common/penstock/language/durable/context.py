@@ -106,12 +106,12 @@ class DurableContext(ContextMark):
         )
 
     def run(
-        self, action: Any, parameters: Mapping[str, Any] | None = None, /, *, name: str | None = None, **more: Any
+        self, action: Any, parameters: Mapping[str, Any] | None = None, /, *, name: str | None = None, **extra: Any
     ) -> Coroutine[Any, Any, Any]:  # fmt: skip
         """Run an action or a workflow (itself, or its ref) as an execution of its own, with its limits and retries, and await its
         result. Parameters as a mapping, by name, or both. Raises StepFailed when it ends otherwise."""
         ref = target_of(action)
-        return self._child(records.RUN, name or ref.rpartition(".")[2], ref, {**(parameters or {}), **more})
+        return self._child(records.RUN, name or ref.rpartition(".")[2], ref, {**(parameters or {}), **extra})
 
     def map(
         self, action: Any, items: Iterable[Mapping[str, Any]], *, concurrency: int | None = None, name: str | None = None
@@ -119,7 +119,7 @@ class DurableContext(ContextMark):
         """Run an action for each of these parameters, at most `concurrency` at a time, and await the list of their results. One
         child, which fans out. Raises StepFailed when one of them fails."""
         ref = target_of(action)
-        given = [dict(item) for item in items]
+        entries = [dict(item) for item in items]
         if concurrency is not None and (
             isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1
         ):
@@ -127,7 +127,7 @@ class DurableContext(ContextMark):
                 f"concurrency is a number of children at a time, at least 1, not {concurrency!r}",
                 hint="Leave it out to run all of them at once.",
             )
-        body = {"items": given, "concurrency": concurrency or max(1, len(given))}
+        body = {"items": entries, "concurrency": concurrency or max(1, len(entries))}
         return self._child(records.MAP, name or ref.rpartition(".")[2], ref, body)
 
     def ask(

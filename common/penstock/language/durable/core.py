@@ -80,10 +80,10 @@ class Core:
         self.waiting.end(Stopped(error))
         return AttemptOver()
 
-    def refuse_inside_step(self, what: str) -> None:
+    def refuse_inside_step(self, operation: str) -> None:
         if (step := IN_STEP.get()) is not None:
             raise DefinitionError(
-                f"{what} is asked for inside of the step {step}, which is recorded as a whole",
+                f"{operation} is asked for inside of the step {step}, which is recorded as a whole",
                 hint="Ask for it in the durable function itself, or call the function without ctx.step.",
             )
 
@@ -161,12 +161,12 @@ class Core:
         signals, children = self.deliveries.signals.awaited(), self.deliveries.open_children()
         if not signals and not children:
             return
-        sent, ended = await self.ours(self.backend.look(signals, list(children)))
+        sent, ends = await self.ours(self.backend.look(signals, list(children)))
         if self.deliveries.signals.arrive(sent):
             self.deliveries.wake()
-        self.waiting.resolve_children(dict(ended))
+        self.waiting.resolve_children(dict(ends))
         settling = [
-            call.task for id, call in children.items() if id in ended and call.task and not call.task.done()
+            call.task for id, call in children.items() if id in ends and call.task and not call.task.done()
         ]
         if settling:
             await asyncio.wait(settling)
@@ -197,19 +197,19 @@ def value_of(record: Record) -> Any:
 
 def refusal(record: Record) -> PenstockError:
     """The error with which a child could not be started."""
-    told = orjson.loads(record.error or "null") or {}
-    kind = next((one for one in REFUSALS if one.__name__ == told.get("type")), None)
+    stored = orjson.loads(record.error or "null") or {}
+    kind = next((error_class for error_class in REFUSALS if error_class.__name__ == stored.get("type")), None)
     if kind is None:
         return failure(record, "failed", record.error)
-    error = kind(told.get("message") or "", hint=told.get("hint"))
+    error = kind(stored.get("message") or "", hint=stored.get("hint"))
     error.__dict__["step"] = record.key
     return error
 
 
 def failure(record: Record, status: str, error: str | None, *, late: bool = False) -> StepFailed:
     """The exception of a step that ended like this. `late`: it waited for something that did not come."""
-    told = orjson.loads(error or "null") or {}
-    why = ": ".join(part for part in (told.get("type"), told.get("message")) if part)
+    stored = orjson.loads(error or "null") or {}
+    why = ": ".join(part for part in (stored.get("type"), stored.get("message")) if part)
     how = status if status in ("failed", "cancelled") else f"ended as {status}"
     kind = StepTimedOut if late else StepFailed
     return kind(
@@ -217,8 +217,8 @@ def failure(record: Record, status: str, error: str | None, *, late: bool = Fals
         name=record.key.name,
         ordinal=record.key.ordinal,
         status=status,
-        type=told.get("type") or "",
-        final=bool(told.get("final")),
+        type=stored.get("type") or "",
+        final=bool(stored.get("final")),
     )
 
 

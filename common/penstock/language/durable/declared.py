@@ -29,8 +29,10 @@ def code_digest(function: Callable[..., Any]) -> str:
     except (OSError, TypeError, SyntaxError):  # made at run time: there is no text of it
         code = inspect.unwrap(function).__code__
         return hashlib.sha256(code.co_code + repr(code.co_consts).encode()).hexdigest()[:16]
-    [made] = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)][:1]
-    made.decorator_list = []
-    if ast.get_docstring(made) is not None:
-        made.body = made.body[1:] or [ast.Pass()]
-    return hashlib.sha256(ast.dump(made).encode()).hexdigest()[:16]
+    [definition] = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)][
+        :1
+    ]
+    definition.decorator_list = []
+    if ast.get_docstring(definition) is not None:
+        definition.body = definition.body[1:] or [ast.Pass()]
+    return hashlib.sha256(ast.dump(definition).encode()).hexdigest()[:16]

@@ -56,21 +56,21 @@ class Journal:
         branch = branch_here()
         branch.asked += 1
         place = (branch.path, branch.asked)
-        there = self._at.get(place)
+        at_place = self._at.get(place)
         if (
-            there is not None
-            and there.key in self._tentative
-            and not self._fits(there, kind, branch.path + name)
+            at_place is not None
+            and at_place.key in self._tentative
+            and not self._fits(at_place, kind, branch.path + name)
         ):
             self._set_aside(place)
-            there = None
+            at_place = None
         branch.names[name] += 1
         while (key := Key(branch.path + name, branch.names[name])) in self._gone:
             branch.names[name] += 1
         self._unasked.pop(place, None)
         recorded = self._history.records.get(key)
-        if there is not None and there.key != key:
-            raise _mismatch(f"{kind} {key}", branch.asked, there)
+        if at_place is not None and at_place.key != key:
+            raise _mismatch(f"{kind} {key}", branch.asked, at_place)
         other_place = recorded is not None and recorded.position not in (0, branch.asked)
         if recorded is not None and (other_place or recorded.kind not in (kind, GIVEN)):
             raise _mismatch(f"{kind} {key}", branch.asked, recorded)
@@ -88,8 +88,8 @@ class Journal:
     def peek(self, kind: str, name: str) -> bool:
         """Return whether the record at the next place of the calling branch is of this kind and name."""
         branch = branch_here()
-        there = self._at.get((branch.path, branch.asked + 1))
-        return there is not None and there.kind == kind and there.key.name == branch.path + name
+        at_place = self._at.get((branch.path, branch.asked + 1))
+        return at_place is not None and at_place.kind == kind and at_place.key.name == branch.path + name
 
     def forget_unasked(self) -> None:
         """All that is recorded was told: what went on after a failure and was not asked for again by now never will be."""
@@ -98,16 +98,16 @@ class Journal:
 
     def check_end(self) -> None:
         """The function has ended. Raises ReplayMismatch if something is recorded that it did not ask for."""
-        left = self.unasked()
-        if left is not None:
+        record = self.unasked()
+        if record is not None:
             raise ReplayMismatch(
-                f"the function has ended, and its run has recorded {left.kind} {left.key} at position "
-                f"{left.position}, which it did not ask for",
+                f"the function has ended, and its run has recorded {record.kind} {record.key} at position "
+                f"{record.position}, which it did not ask for",
                 hint=CHANGED,
             )
 
-    def _fits(self, there: Record, kind: str, name: str) -> bool:
-        return (there.kind, there.key.name, there.asked_after) == (kind, name, self.told)
+    def _fits(self, record: Record, kind: str, name: str) -> bool:
+        return (record.kind, record.key.name, record.asked_after) == (kind, name, self.told)
 
     def _set_aside(self, place: tuple[str, int]) -> None:
         """Supersede the record at this place, and those after it in its branch."""
@@ -133,9 +133,9 @@ def path_of(name: str) -> str:
     return name[: name.rfind("/") + 1]
 
 
-def _mismatch(asked: str, position: int, recorded: Record) -> ReplayMismatch:
+def _mismatch(call: str, position: int, recorded: Record) -> ReplayMismatch:
     return ReplayMismatch(
-        f"at position {position} the function asks for {asked}, and its run has recorded {recorded.kind} {recorded.key} "
+        f"at position {position} the function asks for {call}, and its run has recorded {recorded.kind} {recorded.key} "
         f"at position {recorded.position}",
         hint=CHANGED,
     )

@@ -46,9 +46,9 @@ async def replay(
     task = asyncio.create_task(attempt.run(arguments))
     quiet = 0
     while quiet < TURNS and not task.done():
-        before = len(reader.asked)
+        asked_count = len(reader.asked)
         await asyncio.sleep(0)
-        quiet = quiet + 1 if len(reader.asked) == before else 0
+        quiet = quiet + 1 if len(reader.asked) == asked_count else 0
     outcome = task.result() if task.done() else None
     task.cancel()
     await asyncio.wait({task})
@@ -62,8 +62,8 @@ def _found(attempt: Attempt, reader: _Reader, outcome: Outcome | None) -> Replay
     unasked = None if attempt.journal is None else attempt.journal.unasked()
     goes_on = f"it goes on with {', '.join(reader.asked)}" if reader.asked else "it waits"
     if unasked is not None:
-        what = f"{unasked.kind} {unasked.key}, which is recorded at position {unasked.position}"
-        return Replayed(False, f"{goes_on}, and has not come to {what}")
+        description = f"{unasked.kind} {unasked.key}, which is recorded at position {unasked.position}"
+        return Replayed(False, f"{goes_on}, and has not come to {description}")
     if outcome is not None and outcome.kind == "completed":
         return Replayed(True, "it ends with its result")
     return Replayed(True, goes_on)

@@ -23,13 +23,13 @@ def forget_failure(history: History) -> tuple[set[Key], list[Record]]:
     if failure is None:
         return set(), []
     causes = [record for record in history.records.values() if _is_cause(record, history)]
-    told = [record.told for record in causes if record.told is not None and record.told <= failure.told]
+    numbers = [record.told for record in causes if record.told is not None and record.told <= failure.told]
     for record in causes:
         record.status, record.result, record.error, record.told = STARTED, None, None, None
         record.tries, record.took = 0, 0.0
-    if not told:
+    if not numbers:
         return set(), causes
-    first = min(told)
+    first = min(numbers)
     taken_back = [r for r in history.records.values() if r.status == CANCELLED and (r.told or 0) >= first]
     for record in taken_back:
         record.status, record.told = STARTED, None

@@ -151,9 +151,9 @@ class RunLoop(asyncio.AbstractEventLoop):
         self.call_later(when, callback)
 
 
-def _refuse(what: str, instead: str) -> NoReturn:
+def _refuse(function: str, instead: str) -> NoReturn:
     raise DefinitionError(
-        f"{what} cannot be used in a durable function outside of its steps: it would give something else in the next attempt",
+        f"{function} cannot be used in a durable function outside of its steps: it would give something else in the next attempt",
         hint=f"Use {instead}.",
     )
 

@@ -28,10 +28,10 @@ class SignalLines:
 
     def arrive(self, records: Iterable[Record]) -> bool:
         """These signals were sent. Return whether one of them is news."""
-        known = len(self._rows)
+        row_count = len(self._rows)
         for record in records:
             self._rows.setdefault(record.key, record)
-        return len(self._rows) > known
+        return len(self._rows) > row_count
 
     def join(self, name: str, call: Call) -> None:
         line = self._lines.setdefault(name, [])
@@ -51,8 +51,10 @@ class SignalLines:
 
     def recorded(self) -> tuple[int, str] | None:
         """The smallest recorded number of a signal that can be told now, and its name."""
-        told = ((row.told, name) for name in self._lines if (row := self.next(name)) and row.told is not None)
-        return min(told, default=None)
+        numbered = (
+            (row.told, name) for name in self._lines if (row := self.next(name)) and row.told is not None
+        )
+        return min(numbered, default=None)
 
     def earliest(self) -> tuple[datetime, str] | None:
         """The earliest signal that can be told now and was not told before, and its name."""

@@ -59,16 +59,16 @@ async def _called(call: Callable[[], Any]) -> Any:
 
 
 def error_json(error: TaskError) -> str:
-    told: dict[str, Any] = {"type": error.type, "message": error.message, "traceback": error.traceback}
+    fields: dict[str, Any] = {"type": error.type, "message": error.message, "traceback": error.traceback}
     if error.retryable is False:
-        told["final"] = True
-    return orjson.dumps(told).decode()
+        fields["final"] = True
+    return orjson.dumps(fields).decode()
 
 
 def delay_of(policy: RetryPolicy, error: TaskError, tries: int) -> float | None:
     """Seconds to the next try; None if there is none."""
-    wanted = error.is_retried(policy.allows)
-    if not wanted or tries >= policy.max_attempts:
+    retried = error.is_retried(policy.allows)
+    if not retried or tries >= policy.max_attempts:
         return None
     return (
         error.retry_after

@@ -117,8 +117,8 @@ class Waiting:
 
     async def for_child(self, child: UUID, *, slow: bool) -> Child:
         """The end of a child. `slow`: a human or the world outside is to answer, so nothing is gained by staying."""
-        ended: Child = await self._wait(_Wait(self._future(), child=child, slow=slow))
-        return ended
+        end: Child = await self._wait(_Wait(self._future(), child=child, slow=slow))
+        return end
 
     async def until(self, instant: datetime) -> None:
         assert self._core is not None, "an attempt that is not over"
@@ -159,11 +159,11 @@ class Waiting:
             if not wait.future.done():
                 wait.future.set_result(answer)
 
-    def resolve_children(self, ended: dict[UUID, Child]) -> None:
+    def resolve_children(self, ends: dict[UUID, Child]) -> None:
         """These children have ended."""
         for wait in list(self._waits):
-            if wait.child is not None and wait.child in ended:
-                self._resolve(wait, ended[wait.child])
+            if wait.child is not None and wait.child in ends:
+                self._resolve(wait, ends[wait.child])
 
     def changed(self) -> None:
         """The watcher looks again."""
@@ -203,8 +203,8 @@ class Waiting:
                 idle_since = None
             elif idle_since is None:
                 idle_since = loop.time()
-            left = self._patience(core, idle_since)
-            if left <= 0:
+            remaining = self._patience(core, idle_since)
+            if remaining <= 0:
                 if core.deliveries.has_cancels:
                     await self.busy(core.deliveries.carry_out_cancels())
                     continue
@@ -217,13 +217,13 @@ class Waiting:
                 looked = loop.time()
                 await self.busy(core.look())
                 continue
-            if await self._came(core, left):
+            if await self._came(core, remaining):
                 idle_since = None
 
     def _is_idle(self, core: Attempted) -> bool:
         """Return whether the attempt only waits. A wait that is over is under way, although its task has not run yet."""
-        over = any(wait.future.done() for wait in self._waits)
-        return not self._active and not over and core.deliveries.idle
+        resolved = any(wait.future.done() for wait in self._waits)
+        return not self._active and not resolved and core.deliveries.idle
 
     def suspend(self, awaited: Awaited) -> None:
         """Suspend the run. A run that awaits nothing would never go on: it fails."""
@@ -238,8 +238,8 @@ class Waiting:
             return LOOK
         if not core.backend.may_stay() or not self._may_come_soon(core):
             return 0.0
-        left = self._warm - (asyncio.get_running_loop().time() - idle_since)
-        return min(LOOK, left)
+        remaining = self._warm - (asyncio.get_running_loop().time() - idle_since)
+        return min(LOOK, remaining)
 
     def _may_come_soon(self, core: Attempted) -> bool:
         soon = core.clock() + timedelta(seconds=self._warm)
@@ -266,9 +266,9 @@ class Waiting:
             else:
                 await asyncio.sleep(seconds)
             return False
-        ended = await core.backend.ended(children, seconds)
-        self.resolve_children(dict(ended))
-        return bool(ended)
+        ends = await core.backend.ended(children, seconds)
+        self.resolve_children(dict(ends))
+        return bool(ends)
 
     def _resolve_due(self, core: Attempted) -> bool:
         now, due = core.clock(), False

@@ -57,12 +57,12 @@ async def _until_deadline(core: Core, deadline: Record, name: str, span: timedel
         deadline.key, deadline.position, SLEEP, FAILED, deadline.result, NOT_SENT, asked_after=deadline.asked_after, told=number,
         unless=key
     )  # fmt: skip
-    kept = await core.written(passed)
-    if kept.key == passed.key:
-        call.record = kept
-        core.deliveries.settle(call, _late(kept), core.clock())
+    written = await core.written(passed)
+    if written.key == passed.key:
+        call.record = written
+        core.deliveries.settle(call, _late(written), core.clock())
     else:
-        core.deliveries.signals.arrive([kept])
+        core.deliveries.signals.arrive([written])
         core.deliveries.serve(call)
 
 

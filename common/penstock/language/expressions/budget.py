@@ -67,28 +67,28 @@ def spend(steps: int) -> None:
 
 def spend_on(*values: Any) -> None:
     """Pay for walking through all of each value. Raises Refused, and MissingName for an undefined part."""
-    left = _meter.left - len(values)
+    budget = _meter.left - len(values)
     stack = list(values)
-    while stack and left >= 0:
+    while stack and budget >= 0:
         value = stack.pop()
         kind = type(value)
         if kind in _PLAIN:
             continue
         if kind is dict or isinstance(value, Mapping):
-            left -= 2 * len(value)
-            if left >= 0:  # what is too much is not even put on the stack
+            budget -= 2 * len(value)
+            if budget >= 0:  # what is too much is not even put on the stack
                 stack.extend(value.keys())
                 stack.extend(value.values())
         elif isinstance(value, (list, tuple, Set)):
-            left -= len(value)
-            if left >= 0:
+            budget -= len(value)
+            if budget >= 0:
                 stack.extend(value)
         elif isinstance(value, (str, bytes)):
-            left -= len(value) >> 6
+            budget -= len(value) >> 6
         elif isinstance(value, Undefined):
             bool(value)  # raises, with its own explanation
-    _meter.left = left
-    if left < 0:
+    _meter.left = budget
+    if budget < 0:
         raise _too_many_steps()
 
 

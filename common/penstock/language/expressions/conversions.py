@@ -41,10 +41,10 @@ to_float = _number(float, "float")
 
 def to_bool(value: Any) -> bool:
     """`"false" | bool` is false: for true, yes, 1, false, no and 0, in any case."""
-    known = value if isinstance(value, bool) else _BOOLS.get(str(value).lower())
-    if known is None:
+    boolean = value if isinstance(value, bool) else _BOOLS.get(str(value).lower())
+    if boolean is None:
         raise Refused(f"this {type(value).__name__} cannot be read as bool", "Compare it instead, with `==`.")
-    return known
+    return boolean
 
 
 def rounded(value: Any, digits: int = 0, method: Any = "common") -> float:

@@ -51,8 +51,8 @@ class PositionedLexer(Lexer):
         except TemplateSyntaxError as error:
             while offset < len(source) and source[offset].isspace():
                 offset += 1
-            what = re.sub(r" at \d+$", "", error.message or "")
-            raise TemplateSyntaxError(what, Position.at(source, offset)) from None
+            message = re.sub(r" at \d+$", "", error.message or "")
+            raise TemplateSyntaxError(message, Position.at(source, offset)) from None
 
 
 class ValueCodeGenerator(NativeCodeGenerator):

@@ -40,8 +40,8 @@ def equality(source: str, root: str) -> Equality | None:
     for part in _conjuncts(whole.nodes[0]):
         if isinstance(part, nodes.Compare) and len(part.ops) == 1 and part.ops[0].op == "eq":
             sides = (part.expr, part.ops[0].expr)
-            for one, other in (sides, sides[::-1]):
-                path = _path(one, root)
+            for side, other in (sides, sides[::-1]):
+                path = _path(side, root)
                 if path and not _mentions(other, root):
                     tree = nodes.Template([nodes.Output([other], lineno=1)], lineno=1)
                     return Equality(path, _compile(source, tree)[0])

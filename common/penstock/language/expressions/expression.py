@@ -144,8 +144,8 @@ def _parse(source: str, parse: Callable[[str], nodes.Template]) -> nodes.Templat
         line, column = int(error.lineno or 1), getattr(error.lineno, "column", 1)
         hint = getattr(error, "hint", None) or _habit(source, line, column) or _EXAMPLE
         where = f"line {line}, column {column}"
-        what = str(error.message).rstrip(".")
-        raise ExpressionError(f"{_shown(source)}, {where}: {what}.", hint=hint) from None
+        message = str(error.message).rstrip(".")
+        raise ExpressionError(f"{_shown(source)}, {where}: {message}.", hint=hint) from None
     except (RecursionError, ValueError) as error:
         why = "it nests too deeply" if isinstance(error, RecursionError) else "a number in it is too long"
         raise ExpressionError(f"{_shown(source)}: {why}.", hint="Split it into several values.") from None
@@ -194,25 +194,25 @@ def _explain(error: Exception, source: str, namespace: Mapping[str, Any]) -> NoR
     """Raise the ExpressionError for what went wrong. It must not show values: some are secret."""
     hint = None
     if isinstance(error, MissingName):
-        what, hint = error.explain(source, namespace, GLOBALS)
+        message, hint = error.explain(source, namespace, GLOBALS)
     elif isinstance(error, Refused):
-        what, hint = str(error), error.hint
+        message, hint = str(error), error.hint
     elif isinstance(error, PenstockError):  # from a function of the namespace
-        what, hint = error.message, error.hint
+        message, hint = error.message, error.hint
     elif isinstance(error, (TypeError, ZeroDivisionError, OverflowError, SecurityError, TemplateError)):
-        what = str(error)  # these name types and filters, not values
+        message = str(error)  # these name types and filters, not values
     elif isinstance(error, RecursionError):
-        what = "a value in it nests too deeply"
+        message = "a value in it nests too deeply"
     else:
-        what = f"it failed with {type(error).__name__}"
-    raise ExpressionError(f"{_shown(source)}: {what.rstrip('.')}.", hint=hint) from None
+        message = f"it failed with {type(error).__name__}"
+    raise ExpressionError(f"{_shown(source)}: {message.rstrip('.')}.", hint=hint) from None
 
 
 def _habit(source: str, line: int, column: int) -> str | None:
     """Return a hint at the spelling of an operator that other languages write differently at this place."""
-    rest = "".join(source.split("\n")[line - 1 : line])[max(0, column - 2) :]
+    tail = "".join(source.split("\n")[line - 1 : line])[max(0, column - 2) :]
     for symbol, hint in _HABITS.items():
-        if symbol in rest[: len(symbol) + 1]:
+        if symbol in tail[: len(symbol) + 1]:
             return hint
     return None
 

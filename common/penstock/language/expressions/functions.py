@@ -37,13 +37,15 @@ def _paid(function: Callable[..., Any], cost: str) -> Callable[..., Any]:
 
     @wraps(function)
     def paid(*args: Any, **kwargs: Any) -> Any:
-        given = [*args[first:], *kwargs.values()]
+        arguments = [*args[first:], *kwargs.values()]
         if cost in (DEEP, DEEP_ITEMS):
-            spend_on(*given)
-        _defined(given)
-        if cost in (ITEMS, DEEP_ITEMS) and given and isinstance(given[0], Sized):
-            paths = sum(len(name) for name in given[1:] if isinstance(name, str))  # as `attribute="a.b.c"`
-            spend(1 + len(given[0]) * (1 + (paths >> 2)))
+            spend_on(*arguments)
+        _defined(arguments)
+        if cost in (ITEMS, DEEP_ITEMS) and arguments and isinstance(arguments[0], Sized):
+            paths = sum(
+                len(name) for name in arguments[1:] if isinstance(name, str)
+            )  # as `attribute="a.b.c"`
+            spend(1 + len(arguments[0]) * (1 + (paths >> 2)))
         result = function(*args, **kwargs)
         if isinstance(result, Iterator):
             return list(result)
@@ -107,10 +109,10 @@ def flatten(values: Any) -> list[Any]:
     return flat
 
 
-def combine(first: Any, *others: Any) -> dict[Any, Any]:
+def combine(first: Any, *mappings: Any) -> dict[Any, Any]:
     """`a | combine(b)`: the entries of both; those of the later one win."""
     combined: dict[Any, Any] = {}
-    for mapping in (first, *others):
+    for mapping in (first, *mappings):
         spend(1 + len(mapping))
         combined.update(mapping)
     return combined

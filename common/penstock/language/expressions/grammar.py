@@ -41,9 +41,9 @@ def check(tree: nodes.Template) -> None:
         if depth > MAX_DEPTH:
             raise NotAllowed("it nests too deeply", node, "Split it into several values.")
         if type(node) not in ALLOWED:
-            what = type(node).__name__.lower()
+            kind = type(node).__name__.lower()
             raise NotAllowed(
-                f"`{what}` is not part of expressions", node, "Of the blocks, use if, for and set."
+                f"`{kind}` is not part of expressions", node, "Of the blocks, use if, for and set."
             )
         _check_node(node)
         stack.extend((child, depth + 1) for child in node.iter_child_nodes())
@@ -71,12 +71,12 @@ def _check_node(node: nodes.Node) -> None:
         raise NotAllowed("arguments cannot be spread with `*` here", node)
 
 
-def _check_known(kind: str, name: str, known: dict[str, Any], node: nodes.Node) -> None:
-    if name not in known:
-        near = get_close_matches(name, known, n=1)
+def _check_known(kind: str, name: str, names: dict[str, Any], node: nodes.Node) -> None:
+    if name not in names:
+        near = get_close_matches(name, names, n=1)
         meant = f"Did you mean `{near[0]}`? " if near else ""
-        there = ", ".join(sorted(name for name in known if name.isalpha()))
-        raise NotAllowed(f"there is no {kind} `{name}`", node, f"{meant}There is: {there}.")
+        listed = ", ".join(sorted(name for name in names if name.isalpha()))
+        raise NotAllowed(f"there is no {kind} `{name}`", node, f"{meant}There is: {listed}.")
 
 
 class Guards(NodeTransformer):

@@ -61,12 +61,12 @@ class Missing(StrictUndefined):
         super().__init__(hint, obj, name, partial(MissingName, self))  # type: ignore[arg-type]
 
 
-def _suggest(name: object, there: list[Any], also: Iterable[str] = ()) -> str:
-    names = [key for key in there if isinstance(key, str)]
+def _suggest(name: object, keys: list[Any], also: Iterable[str] = ()) -> str:
+    names = [key for key in keys if isinstance(key, str)]
     near = get_close_matches(str(name), [*names, *also], n=1)
-    shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    listed = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
     meant = f"Did you mean `{near[0]}`? " if near else ""
-    return f"{meant}There is: {shown or 'nothing'}."
+    return f"{meant}There is: {listed or 'nothing'}."
 
 
 def _kind(value: object) -> str:

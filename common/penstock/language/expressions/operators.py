@@ -17,46 +17,46 @@ from penstock.language.expressions.lookup import as_key
 from penstock.language.expressions.text import concatenate
 
 
-def add(left: Any, right: Any) -> Any:
-    if isinstance(left, str) and isinstance(right, str):
-        spend(fits(len(left) + len(right)) >> 6)
-    elif isinstance(left, str) or isinstance(right, str):
+def add(first: Any, second: Any) -> Any:
+    if isinstance(first, str) and isinstance(second, str):
+        spend(fits(len(first) + len(second)) >> 6)
+    elif isinstance(first, str) or isinstance(second, str):
         hint = "Join texts with `~`, which turns both sides into text; or convert with `| int`."
         raise Refused("`+` does not join text and another kind of value", hint)
-    elif isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
-        spend(len(left) + len(right))
-        return [*left, *right]
-    return left + right
+    elif isinstance(first, (list, tuple)) and isinstance(second, (list, tuple)):
+        spend(len(first) + len(second))
+        return [*first, *second]
+    return first + second
 
 
-def multiply(left: Any, right: Any) -> Any:
-    for one, other in ((left, right), (right, left)):
-        if isinstance(one, str) and isinstance(other, int):
-            spend(fits(len(one) * max(0, other)) >> 6)
-        elif isinstance(one, (list, tuple)) and isinstance(other, int):
-            spend(len(one) * max(0, other))
-        elif isinstance(one, bytes):
+def multiply(first: Any, second: Any) -> Any:
+    for value, other in ((first, second), (second, first)):
+        if isinstance(value, str) and isinstance(other, int):
+            spend(fits(len(value) * max(0, other)) >> 6)
+        elif isinstance(value, (list, tuple)) and isinstance(other, int):
+            spend(len(value) * max(0, other))
+        elif isinstance(value, bytes):
             raise Refused("bytes cannot be multiplied")
-    if isinstance(left, int) and isinstance(right, int):
-        _fits_bits(left.bit_length() + right.bit_length())
-    return left * right
+    if isinstance(first, int) and isinstance(second, int):
+        _fits_bits(first.bit_length() + second.bit_length())
+    return first * second
 
 
-def power(left: Any, right: Any) -> Any:
-    if not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
+def power(base: Any, exponent: Any) -> Any:
+    if not isinstance(base, (int, float)) or not isinstance(exponent, (int, float)):
         raise Refused("`**` takes numbers")
-    if isinstance(left, int) and isinstance(right, int) and right > 0:
-        _fits_bits(left.bit_length() * right)
-    result = left**right
+    if isinstance(base, int) and isinstance(exponent, int) and exponent > 0:
+        _fits_bits(base.bit_length() * exponent)
+    result = base**exponent
     if isinstance(result, complex):
         raise Refused("it takes a root of a negative number")
     return result
 
 
-def remainder(left: Any, right: Any) -> Any:
-    if isinstance(left, (str, bytes)):
+def remainder(value: Any, divisor: Any) -> Any:
+    if isinstance(value, (str, bytes)):
         raise Refused("`%` does not format text here", "Join texts with `~`, or write them around `{{ }}`.")
-    return left % right
+    return value % divisor
 
 
 BINARY: dict[str, Callable[[Any, Any], Any]] = {
@@ -81,9 +81,9 @@ def contains(container: Any, value: Any) -> bool:
 
 
 def _paid(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], bool]:
-    def paid(left: Any, right: Any) -> bool:
-        spend_on(left, right)
-        return bool(compare(left, right))
+    def paid(first: Any, second: Any) -> bool:
+        spend_on(first, second)
+        return bool(compare(first, second))
 
     return paid
 
@@ -95,18 +95,18 @@ COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "gteq": _paid(operator.ge),
     "lt": _paid(operator.lt),
     "lteq": _paid(operator.le),
-    "in": lambda left, right: contains(right, left),
-    "notin": lambda left, right: not contains(right, left),
+    "in": lambda first, second: contains(second, first),
+    "notin": lambda first, second: not contains(second, first),
 }
 """By Jinja's name of the operator."""
 
 
-def compare(left: Any, *rest: Any) -> bool:
+def compare(value: Any, *pairs: Any) -> bool:
     """`compare(1, "lt", x, "lt", 9)` is `1 < x < 9`."""
-    for name, right in zip(rest[::2], rest[1::2], strict=True):
-        if not COMPARISONS[name](left, right):
+    for name, operand in zip(pairs[::2], pairs[1::2], strict=True):
+        if not COMPARISONS[name](value, operand):
             return False
-        left = right
+        value = operand
     return True
 
 

@@ -31,12 +31,12 @@ class SecretText(str):
 
     @classmethod
     def of(cls, parts: Iterable[str]) -> SecretText:
-        kept = tuple(parts)
-        made = cls(
-            "".join(f"{{{{ {ROOT}.{p} }}}}" if isinstance(p, SecretName) else str.__str__(p) for p in kept)
+        pieces = tuple(parts)
+        text = cls(
+            "".join(f"{{{{ {ROOT}.{p} }}}}" if isinstance(p, SecretName) else str.__str__(p) for p in pieces)
         )
-        made.parts = kept
-        return made
+        text.parts = pieces
+        return text
 
     @classmethod
     def joined(cls, texts: Iterable[str]) -> SecretText:

@@ -127,15 +127,15 @@ def _mapping(template: Mapping[Any, Any], path: tuple[str, ...]) -> Render | Non
         return lambda namespace: {key: part(namespace) for key, part in parts}
 
     def render(namespace: Mapping[str, Any]) -> dict[Any, Any]:
-        made: dict[Any, Any] = {}
+        rendered: dict[Any, Any] = {}
         for key, part in parts:
             name_of = keys[key]
             name = name_of(namespace) if name_of else key
             if name_of and not isinstance(name, str):
                 raise _placed(ExpressionError(f"`{key}` gives a {type(name).__name__}, not a name."), path)
-            if name in made:
+            if name in rendered:
                 raise _placed(ExpressionError(f"Two keys of the template are {name!r}."), path)
-            made[name] = part(namespace)
-        return made
+            rendered[name] = part(namespace)
+        return rendered
 
     return render

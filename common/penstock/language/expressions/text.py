@@ -27,10 +27,10 @@ def concatenate(parts: Iterable[Any]) -> str:
     texts: list[str] = []
     length = 0
     for part in parts:
-        made = as_text(part)
-        spend(1 + (len(made) >> 6))
-        length = fits(length + len(made))
-        texts.append(made)
+        piece = as_text(part)
+        spend(1 + (len(piece) >> 6))
+        length = fits(length + len(piece))
+        texts.append(piece)
     if any(type(text) is SecretText for text in texts):
         return SecretText.joined(texts)
     return "".join(texts)
@@ -53,6 +53,6 @@ def replace(value: Any, old: str, new: str, count: int = -1) -> str:
     """`value | replace(old, new)`"""
     whole = as_text(value)
     spend_on(whole, old, new)
-    found = whole.count(old) if count < 0 else min(count, whole.count(old))
-    spend(fits(len(whole) + found * max(0, len(new) - len(old))) >> 6)
+    occurrences = whole.count(old) if count < 0 else min(count, whole.count(old))
+    spend(fits(len(whole) + occurrences * max(0, len(new) - len(old))) >> 6)
     return whole.replace(old, new, count)

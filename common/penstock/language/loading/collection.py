@@ -35,31 +35,33 @@ class Definitions:
 
     def _add(self, item: Any) -> None:
         key = (kind_of(item), item.ref)
-        before = self._items.get(key)
+        existing = self._items.get(key)
         # An action or workflow makes the limits that it is written with each time it is asked for its parts.
-        if before is item or (isinstance(item, Limit) and item == before):
+        if existing is item or (isinstance(item, Limit) and item == existing):
             return
         if (
             isinstance(item, Limit)
-            and before is not None
-            and before.scope == item.scope == item.ref.rpartition(".")[0]
+            and existing is not None
+            and existing.scope == item.scope == item.ref.rpartition(".")[0]
         ):
             raise item.source.wrong(
                 f"action {item.scope} has two limits by the same parameters",
                 "Write them as one: Limit(5, by='customer', rate='100/min').",
             )
-        if key[0] in _RUNNABLE and before is None:
-            before = next((one for kind in _RUNNABLE if (one := self._items.get((kind, item.ref)))), None)
-        if before is not None:
+        if key[0] in _RUNNABLE and existing is None:
+            existing = next(
+                (candidate for kind in _RUNNABLE if (candidate := self._items.get((kind, item.ref)))), None
+            )
+        if existing is not None:
             raise source_of(item).wrong(
-                f"{key[0]} {key[1]} was declared before{_as_another(before, key[0])}, at {source_of(before)}",
+                f"{key[0]} {key[1]} was declared before{_as_another(existing, key[0])}, at {source_of(existing)}",
                 "Give one of them another ref, or remove it.",
             )
         self._items[key] = item
 
     def of(self, kind: str) -> dict[str, Any]:
         """Return the definitions of a kind by ref, in the order in which they were declared."""
-        return {ref: item for (found, ref), item in self._items.items() if found == kind}
+        return {ref: item for (item_kind, ref), item in self._items.items() if item_kind == kind}
 
     @property
     def actions(self) -> dict[str, Action[..., Any]]:
@@ -101,11 +103,11 @@ class Definitions:
         """The refs of the actions, workflows and triggers that these name."""
         return referred(self)
 
-    def check(self, known: KnownRefs | None = None) -> None:
+    def check(self, known_refs: KnownRefs | None = None) -> None:
         """Raise DefinitionError that names every wrong reference. A definition may refer to triggers and actions that
         are here or among `known_refs`, with parameters that they take. Its expressions may use names that will
         exist."""
-        check_references(list(self), known or {})
+        check_references(list(self), known_refs or {})
 
     def __add__(self, other: Definitions) -> Definitions:
         return Definitions([*self, *other], [*self.packs.values(), *other.packs.values()])
@@ -126,8 +128,12 @@ def kind_of(item: Any) -> str:
     return kind
 
 
-def _as_another(before: Any, kind: str) -> str:
-    return "" if kind_of(before) == kind else f" as a{'n' * (kind_of(before) == 'action')} {kind_of(before)}"
+def _as_another(existing: Any, kind: str) -> str:
+    return (
+        ""
+        if kind_of(existing) == kind
+        else f" as a{'n' * (kind_of(existing) == 'action')} {kind_of(existing)}"
+    )
 
 
 def source_of(item: Any) -> Source:

@@ -126,7 +126,9 @@ def _run(tree: ast.Module, module: ModuleType, path: Path, faults: list[Fault]) 
         if not unusable.isdisjoint(used):
             unusable |= _defined(node)
             continue
-        unit = ast.Module(body=[*(one for one in futures if one is not node), node], type_ignores=[])
+        unit = ast.Module(
+            body=[*(statement for statement in futures if statement is not node), node], type_ignores=[]
+        )
         try:
             exec(compile(unit, str(path.resolve()), "exec"), vars(module))
         except (Exception, SystemExit) as error:
@@ -148,12 +150,12 @@ def _defined(node: ast.stmt) -> set[str]:
 def _faults(error: PenstockError) -> list[Fault]:
     """A fault for each line of an error."""
     lines = error.message.splitlines()
-    found = []
+    faults = []
     for text in lines:
         placed = PLACED.fullmatch(text)
         hint = error.hint if len(lines) == 1 else None
         if placed:
-            found.append(Fault(placed["message"], placed["file"], int(placed["line"]), hint))
+            faults.append(Fault(placed["message"], placed["file"], int(placed["line"]), hint))
         else:
-            found.append(Fault(text, hint=hint))
-    return found
+            faults.append(Fault(text, hint=hint))
+    return faults

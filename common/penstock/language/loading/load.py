@@ -46,10 +46,10 @@ def load(source: str | Path | ModuleType) -> Definitions:
 
 def load_all(sources: str) -> Definitions:
     """The definitions of several sources, separated by commas; of none for an empty text. Raises DefinitionError."""
-    found = Definitions()
+    definitions = Definitions()
     for source in filter(None, map(str.strip, sources.split(","))):
-        found += load(source)
-    return found
+        definitions += load(source)
+    return definitions
 
 
 def _looks_like_path(source: str) -> bool:
@@ -58,7 +58,7 @@ def _looks_like_path(source: str) -> bool:
 
 def _neighbours(path: Path) -> str:
     try:
-        return did_you_mean(path.name, sorted(one.name for one in path.parent.iterdir()))
+        return did_you_mean(path.name, sorted(neighbour.name for neighbour in path.parent.iterdir()))
     except OSError:
         return f"Nor is there a folder {shown(path.parent)}."
 
@@ -82,8 +82,8 @@ def _of_path(path: Path) -> Found:
         for inside in sorted(path.iterdir()):
             if may_define(inside):
                 with problem():
-                    more, more_packs = _of_path(inside)
-                    items += more
+                    inner_items, more_packs = _of_path(inside)
+                    items += inner_items
                     packs += more_packs
     return items, packs
 
@@ -98,16 +98,16 @@ def _of_module(module: ModuleType) -> Found:
     modules = [module]
     if hasattr(module, "__path__"):
         inside = pkgutil.walk_packages(module.__path__, f"{module.__name__}.", onerror=_reraise)
-        modules += [imported(one.name) for one in inside if not one.name.endswith(".__main__")]
+        modules += [imported(member.name) for member in inside if not member.name.endswith(".__main__")]
     items: list[Any] = []
-    seen: set[int] = set()
+    ids: set[int] = set()
     packs: dict[str, Pack] = {}
-    for one in modules:
-        for thing in _declared(vars(one)):
+    for member in modules:
+        for thing in _declared(vars(member)):
             if isinstance(thing, Pack):
                 packs[thing.name] = thing
-            elif id(thing) not in seen:
-                seen.add(id(thing))
+            elif id(thing) not in ids:
+                ids.add(id(thing))
                 items.append(thing)
     # In the order of the places where they were written, which is what the order of routes goes by.
     return sorted(items, key=_order(modules)), list(packs.values())
@@ -133,9 +133,9 @@ def _declared(names: Mapping[str, Any]) -> Iterator[Any]:
     for name, value in list(names.items()):
         if name == UNBOUND or not name.startswith("__"):
             several = value.values() if isinstance(value, dict) else value
-            for one in several if isinstance(value, dict | list | tuple) else (value,):
-                if isinstance(one, Pack) or _is_definition(one):
-                    yield one
+            for item in several if isinstance(value, dict | list | tuple) else (value,):
+                if isinstance(item, Pack) or _is_definition(item):
+                    yield item
 
 
 def _is_definition(value: Any) -> bool:

@@ -25,21 +25,27 @@ NAMED = 4
 class _ReferenceTargets:
     """The possible targets of references, by ref."""
 
-    def __init__(self, definitions: Sequence[Any], known: KnownRefs) -> None:
+    def __init__(self, definitions: Sequence[Any], known_refs: KnownRefs) -> None:
         from penstock.language.workflows.known_definition import KnownDefinition  # it imports definitions
 
         def known_of(kind: str, schemas: Iterable[tuple[str, Any]]) -> dict[str, KnownDefinition]:
-            here = {ref: KnownDefinition(kind, schema) for ref, schema in known.get(kind, {}).items()}
-            return here | {ref: KnownDefinition(kind, schema) for ref, schema in schemas}
+            elsewhere = {
+                ref: KnownDefinition(kind, schema) for ref, schema in known_refs.get(kind, {}).items()
+            }
+            return elsewhere | {ref: KnownDefinition(kind, schema) for ref, schema in schemas}
 
         of = {
-            kind: [one for one in definitions if one.kind == kind]
+            kind: [definition for definition in definitions if definition.kind == kind]
             for kind in ("action", "workflow", "trigger")
         }
-        self.workflows = known_of("workflow", ((one.ref, one.parameters) for one in of["workflow"]))
-        self.triggers = known_of("trigger", ((one.ref, one.payload_schema) for one in of["trigger"]))
+        self.workflows = known_of(
+            "workflow", ((definition.ref, definition.parameters) for definition in of["workflow"])
+        )
+        self.triggers = known_of(
+            "trigger", ((definition.ref, definition.payload_schema) for definition in of["trigger"])
+        )
         self.runnable = self.workflows | known_of(
-            "action", ((one.ref, one.parameters_schema) for one in of["action"])
+            "action", ((definition.ref, definition.parameters_schema) for definition in of["action"])
         )
 
 
@@ -60,9 +66,9 @@ def referred(definitions: Iterable[Any]) -> set[str]:
     return refs
 
 
-def check_references(definitions: Sequence[Any], known: KnownRefs) -> None:
+def check_references(definitions: Sequence[Any], known_refs: KnownRefs) -> None:
     """Raises one DefinitionError for everything that is found; what is wrong at several places is one line."""
-    targets = _ReferenceTargets(definitions, known)
+    targets = _ReferenceTargets(definitions, known_refs)
     places: dict[str, list[str]] = {}
     first: dict[str, tuple[str, str | None]] = {}
     for item in definitions:
@@ -110,10 +116,10 @@ def _of_rule(rule: Rule, targets: _ReferenceTargets) -> Iterator[Problem]:
     yield from _of_call(rule, targets)
     trigger = targets.triggers.get(rule.trigger)
     payload = names_of(trigger.schema) if trigger else None
-    there = {"event": {**dict.fromkeys(EVENT), "payload": payload}, "payload": payload}
+    available = {"event": {**dict.fromkeys(EVENT), "payload": payload}, "payload": payload}
     if rule.when is not None:
-        yield from _undefined(("when",), condition(rule.when).names, there)
-    yield from _undefined(("params",), names_used(rule.params), there | {"secrets": None})
+        yield from _undefined(("when",), condition(rule.when).names, available)
+    yield from _undefined(("params",), names_used(rule.params), available | {"secrets": None})
 
 
 def _of_schedule(schedule: Schedule, targets: _ReferenceTargets) -> Iterator[Problem]:
@@ -122,17 +128,17 @@ def _of_schedule(schedule: Schedule, targets: _ReferenceTargets) -> Iterator[Pro
         hint = "Set it on the tasks of the workflow."
         yield Problem(("retry",), "retry: a workflow is not tried again as a whole", hint)
     context = dict.fromkeys([*schedule.context, *RESERVED])
-    there = {**context, "context": context, "secrets": None}
-    yield from _undefined(("params",), names_used(schedule.params), there)
+    available = {**context, "context": context, "secrets": None}
+    yield from _undefined(("params",), names_used(schedule.params), available)
 
 
 def _of_limit(limit: Limit, targets: _ReferenceTargets) -> Iterator[Problem]:
     """A parameter that is never there would have everything counted as one."""
     covered = targets.runnable.get(str(limit.scope))
-    there = names_of(covered.schema) if covered else None
+    available = names_of(covered.schema) if covered else None
     for field in ("by", "fair"):
         paths = frozenset(("parameters", *path.split(".")) for path in getattr(limit, field))
-        yield from _undefined((field,), NamesUsed(paths), {"parameters": there})
+        yield from _undefined((field,), NamesUsed(paths), {"parameters": available})
 
 
 def _of_call(item: Rule | Schedule, targets: _ReferenceTargets) -> Iterator[Problem]:
@@ -142,11 +148,11 @@ def _of_call(item: Rule | Schedule, targets: _ReferenceTargets) -> Iterator[Prob
             yield Problem(("params", *problem.at), problem.message, problem.hint)
 
 
-def _unknown(at: Location, what: str, ref: str, there: Mapping[str, Any]) -> Iterator[Problem]:
-    if ref not in there:
-        yield Problem(at, f"{what} {ref!r}", did_you_mean(ref, there))
+def _unknown(at: Location, fault: str, ref: str, available: Mapping[str, Any]) -> Iterator[Problem]:
+    if ref not in available:
+        yield Problem(at, f"{fault} {ref!r}", did_you_mean(ref, available))
 
 
-def _undefined(at: Location, used: NamesUsed, there: Names) -> Iterator[Problem]:
-    for problem in unknown_names(used, there):
+def _undefined(at: Location, used: NamesUsed, available: Names) -> Iterator[Problem]:
+    for problem in unknown_names(used, available):
         yield Problem(at, problem.message, problem.hint)

@@ -27,8 +27,8 @@ def folders_of(sources: Sequence[str]) -> list[Path]:
 def reload_all(sources: Sequence[str], folders: Sequence[Path]) -> Definitions:
     """The definitions of these sources as their files are now. Everything that was imported from these folders is imported
     anew; what runs goes on with what it has. Raises DefinitionError; then the modules of before are in place again."""
-    before = _imported_from(folders)
-    for name in before:
+    old_modules = _imported_from(folders)
+    for name in old_modules:
         del sys.modules[name]
     importlib.invalidate_caches()
     try:
@@ -36,7 +36,7 @@ def reload_all(sources: Sequence[str], folders: Sequence[Path]) -> Definitions:
     except BaseException:
         for name in _imported_from(folders):
             del sys.modules[name]
-        sys.modules.update(before)
+        sys.modules.update(old_modules)
         raise
 
 

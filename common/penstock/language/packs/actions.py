@@ -19,17 +19,19 @@ PYTHON = "python"
 _EXECUTORS = {**{entry: executor for executor, entry in ENTRY.items()}, "function": PYTHON}
 
 
-def action_of(ref: str, given: dict[str, Any], pack: Pack, folder: Path, source: Source) -> Action[..., Any]:
+def action_of(
+    ref: str, options: dict[str, Any], pack: Pack, folder: Path, source: Source
+) -> Action[..., Any]:
     """Raises DefinitionError."""
-    known = [*ActionOptions.names(), *_EXECUTORS, "description", "parameters", "result"]
-    for name in given:
-        if name not in known:
+    names = [*ActionOptions.names(), *_EXECUTORS, "description", "parameters", "result"]
+    for name in options:
+        if name not in names:
             raise source.at((name,)).wrong(
-                f"action {ref}: unknown option {name!r}", did_you_mean(name, known)
+                f"action {ref}: unknown option {name!r}", did_you_mean(name, names)
             )
-    given = qualified_callbacks(given, pack.name)
-    entries = [name for name in _EXECUTORS if name in given]
-    executor = given.pop("executor", None)
+    options = qualified_callbacks(options, pack.name)
+    entries = [name for name in _EXECUTORS if name in options]
+    executor = options.pop("executor", None)
     if executor is None and entries:
         executor = _EXECUTORS[entries[0]]
     if executor is not None and not isinstance(executor, str):
@@ -50,51 +52,51 @@ def action_of(ref: str, given: dict[str, Any], pack: Pack, folder: Path, source:
             f"action {ref}: the executor {executor} does not run a {entry}",
             f"Write executor: {_EXECUTORS[entry]}.",
         )
-    if "function" in given or executor == PYTHON:
-        return _of_function(ref, given, executor, folder, source)
+    if "function" in options or executor == PYTHON:
+        return _of_function(ref, options, executor, folder, source)
     if executor == "command":
-        _check_program(given, folder, source)
-    return program_action(ref, executor, given, source, folder=folder)
+        _check_program(options, folder, source)
+    return program_action(ref, executor, options, source, folder=folder)
 
 
 def _of_function(
-    ref: str, given: dict[str, Any], executor: str, folder: Path, source: Source
+    ref: str, options: dict[str, Any], executor: str, folder: Path, source: Source
 ) -> Action[..., Any]:
-    function = function_of(given.pop("function", None), folder, source.at(("function",)))
-    described = {name: given.pop(name, None) for name in ("description", "parameters", "result")}
+    function = function_of(options.pop("function", None), folder, source.at(("function",)))
+    described = {name: options.pop(name, None) for name in ("description", "parameters", "result")}
     if executor != PYTHON:
-        given["executor"] = executor
-    made = of_function(
-        function, given, ref=ref, description=described["description"], source=source, in_yaml=True
+        options["executor"] = executor
+    action = of_function(
+        function, options, ref=ref, description=described["description"], source=source, in_yaml=True
     )
-    written = made.with_schemas(parameters=described["parameters"], result=described["result"])
-    _check_names(made, written.parameters_schema, source)
+    written = action.with_schemas(parameters=described["parameters"], result=described["result"])
+    _check_names(action, written.parameters_schema, source)
     return written
 
 
-def _check_names(made: Action[..., Any], declared: Mapping[str, Any], source: Source) -> None:
+def _check_names(action: Action[..., Any], declared: Mapping[str, Any], source: Source) -> None:
     """Parameters that YAML declares must be those of the function, or else every run would fail."""
-    function_takes, closed = made.parameters_schema, "additionalProperties" in made.parameters_schema
+    function_takes, closed = action.parameters_schema, "additionalProperties" in action.parameters_schema
     extra = set(declared.get("properties", {})) - set(function_takes.get("properties", {}))
     lacking = set(function_takes.get("required", ())) - set(declared.get("required", ()))
     at = source.at(("parameters",))
     if extra and closed:
         raise at.wrong(
-            f"action {made.ref}: its function takes no {', '.join(sorted(extra))}",
+            f"action {action.ref}: its function takes no {', '.join(sorted(extra))}",
             did_you_mean(min(extra), function_takes.get("properties", {})),
         )
     if lacking:
         raise at.wrong(
-            f"action {made.ref}: its function needs {', '.join(sorted(lacking))}",
+            f"action {action.ref}: its function needs {', '.join(sorted(lacking))}",
             "Declare it, with required: true.",
         )
 
 
-def _check_program(given: dict[str, Any], folder: Path, source: Source) -> None:
-    command = given.get("command")
+def _check_program(values: dict[str, Any], folder: Path, source: Source) -> None:
+    command = values.get("command")
     if isinstance(command, list) and command and isinstance(command[0], str):
         program_of(command[0], folder, source.at(("command", 0)))
-    options = given.get("options")
+    options = values.get("options")
     if isinstance(options, dict) and "cwd" in options:
         raise source.at(("options", "cwd")).wrong(
             "the command of a pack runs in the pack's folder", "Leave cwd out, and let the command change it."

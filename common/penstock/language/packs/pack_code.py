@@ -27,12 +27,12 @@ def function_of(entry: Any, folder: Path, source: Source) -> Callable[..., Any]:
     file = folder.joinpath(*steps)
     file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
     inside(file, folder, source)
-    found: Any = vars(imported_file(file, root=folder.parent)).get(name)
-    if isinstance(found, Action):
-        found = found.function
-    if not inspect.isfunction(inspect.unwrap(found)) if callable(found) else True:
+    member: Any = vars(imported_file(file, root=folder.parent)).get(name)
+    if isinstance(member, Action):
+        member = member.function
+    if not inspect.isfunction(inspect.unwrap(member)) if callable(member) else True:
         raise source.wrong(f"{entry} is not a function", _functions(file, folder))
-    function: Callable[..., Any] = found
+    function: Callable[..., Any] = member
     return function
 
 

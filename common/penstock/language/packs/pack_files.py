@@ -48,10 +48,10 @@ def inside(path: Path, folder: Path, source: Source) -> Path:
     return real
 
 
-def mapping(value: Any, what: str, source: Source) -> dict[str, Any]:
+def mapping(value: Any, label: str, source: Source) -> dict[str, Any]:
     """`value`, if it is a mapping; nothing at all counts as an empty one. Raises DefinitionError."""
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise source.wrong(f"{what} is not a mapping", "Write key: value lines.")
+        raise source.wrong(f"{label} is not a mapping", "Write key: value lines.")
     return value

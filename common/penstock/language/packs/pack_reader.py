@@ -39,7 +39,7 @@ def read_folder(folder: Path) -> Found:
     files = [path for path in _yaml_files(folder) if path != heads[0]]
     if len(files) > FILES_CAP:
         raise Source(str(heads[0]), 1).wrong(f"the pack has more than {FILES_CAP:,} files", "Split the pack.")
-    made: list[Any] = []
+    definitions: list[Any] = []
     with all_at_once() as problem:
         for path in files:
             with problem():
@@ -49,8 +49,8 @@ def read_folder(folder: Path) -> Found:
                 else:
                     entries.append(Entry(path.parent.name, path.stem, value, source))
         with problem():
-            made = build(pack, folder, entries)
-    return made, [pack]
+            definitions = build(pack, folder, entries)
+    return definitions, [pack]
 
 
 def _yaml_files(folder: Path) -> Iterator[Path]:
@@ -82,30 +82,30 @@ def _refuse_near_miss(path: Path) -> None:
 
 
 def _pack_file(value: Any, source: Source) -> tuple[Pack, list[Entry]]:
-    given = mapping(value, "a pack", source)
+    content = mapping(value, "a pack", source)
     with all_at_once() as problem:
-        for key in given:
+        for key in content:
             with problem():
                 if key not in (*HEADER, *SECTIONS):
                     hint = did_you_mean(key, [*HEADER, *SECTIONS])
                     raise source.at((key,)).wrong(f"a pack has no section {key!r}", hint)
-    name = given.get("name")
+    name = content.get("name")
     if not is_name(name):
         wrong = "the pack has no name" if name is None else f"{name!r} is not a pack's name"
         hint = f"Write name: shop, of small letters, digits and _, at most {LONGEST}, a letter first."
         raise source.at(("name",)).wrong(wrong, hint)
-    texts = {key: given[key] for key in ("version", "description") if given.get(key) is not None}
+    texts = {key: content[key] for key in ("version", "description") if content.get(key) is not None}
     for key, text in texts.items():
         if not isinstance(text, str):
             raise source.at((key,)).wrong(f"{key} is not text", f'Put it in quotes: {key}: "{text}".')
-    sections = [name for name in SECTIONS if name in given]
-    entries = [one for name in sections for one in _section(name, given[name], source.at((name,)))]
+    sections = [name for name in SECTIONS if name in content]
+    entries = [entry for name in sections for entry in _section(name, content[name], source.at((name,)))]
     return Pack(name, **texts), entries
 
 
 def _section(section: str, value: Any, source: Source) -> list[Entry]:
     """The entries of a section: by name, or for routes a list, as their order matters."""
     if isinstance(value, list) and section == "routes":
-        return [Entry(section, "", one, source.at((n,))) for n, one in enumerate(value)]
+        return [Entry(section, "", item, source.at((n,))) for n, item in enumerate(value)]
     named = mapping(value, f"the section {section}", source)
-    return [Entry(section, name, one, source.at((name,))) for name, one in named.items()]
+    return [Entry(section, name, item, source.at((name,))) for name, item in named.items()]

@@ -37,23 +37,23 @@ Make = Callable[[Entry, Pack, Path], Any]
 
 def build(pack: Pack, folder: Path, entries: Sequence[Entry]) -> list[Any]:
     """Raises DefinitionError that names every line that is wrong."""
-    made: list[Any] = []
+    definitions: list[Any] = []
     with all_at_once() as problem:
         for entry in entries:
             with problem():
-                made.append(SECTIONS[entry.section](entry, pack, folder))
-    return made
+                definitions.append(SECTIONS[entry.section](entry, pack, folder))
+    return definitions
 
 
 def _given(entry: Entry, pack: Pack, kind: type[Declaration]) -> dict[str, Any]:
     """Return the entry as written, with the name in it and the pack in front of every name that lacks one."""
-    given = dict(mapping(entry.value, entry.name, entry.source))
-    given.setdefault("ref", entry.name)
+    values = dict(mapping(entry.value, entry.name, entry.source))
+    values.setdefault("ref", entry.name)
     for name in kind.shorten:
-        if isinstance(given.get(name), str):
-            given[name] = qualified(given[name], pack.name)
-    _refuse_foreign(given["ref"], pack, entry.source)
-    return given
+        if isinstance(values.get(name), str):
+            values[name] = qualified(values[name], pack.name)
+    _refuse_foreign(values["ref"], pack, entry.source)
+    return values
 
 
 def _refuse_foreign(ref: Any, pack: Pack, source: Source) -> None:
@@ -62,21 +62,21 @@ def _refuse_foreign(ref: Any, pack: Pack, source: Source) -> None:
 
 
 def _action(entry: Entry, pack: Pack, folder: Path) -> Any:
-    given = dict(mapping(entry.value, entry.name, entry.source))
-    ref = given.pop("ref", entry.name)
+    values = dict(mapping(entry.value, entry.name, entry.source))
+    ref = values.pop("ref", entry.name)
     if isinstance(ref, str):
         _refuse_foreign(qualified(ref, pack.name), pack, entry.source)
-    return action_of(qualified(str(ref), pack.name), given, pack, folder, entry.source)
+    return action_of(qualified(str(ref), pack.name), values, pack, folder, entry.source)
 
 
 def _trigger(entry: Entry, pack: Pack, folder: Path) -> Any:
-    given = _given(entry, pack, Trigger)
-    poll = given.get("poll")
+    values = _given(entry, pack, Trigger)
+    poll = values.get("poll")
     if poll is None:
-        return declare(Trigger, given, entry.source)
+        return declare(Trigger, values, entry.source)
     poll = dict(mapping(poll, "poll", entry.source.at(("poll",))))
     function = function_of(poll.pop("function", None), folder, entry.source.at(("poll", "function")))
-    return poll_trigger(function, {**given, "poll": poll}, pack.name, entry.source)
+    return poll_trigger(function, {**values, "poll": poll}, pack.name, entry.source)
 
 
 def _rule(entry: Entry, pack: Pack, folder: Path) -> Any:
@@ -84,12 +84,12 @@ def _rule(entry: Entry, pack: Pack, folder: Path) -> Any:
 
 
 def _limit(entry: Entry, pack: Pack, folder: Path) -> Any:
-    given = _given(entry, pack, Limit)
-    scope = given.get("scope", pack.name)
+    values = _given(entry, pack, Limit)
+    scope = values.get("scope", pack.name)
     # `scope: charge` could be a pack or an action: the pack's own name means the pack, any other its action.
     own = isinstance(scope, str) and scope not in (pack.name, "*", "global")
-    given["scope"] = qualified(scope, pack.name) if own else scope
-    return declare(Limit, given, entry.source)
+    values["scope"] = qualified(scope, pack.name) if own else scope
+    return declare(Limit, values, entry.source)
 
 
 def _route(entry: Entry, pack: Pack, folder: Path) -> Any:
@@ -107,10 +107,10 @@ def _schedule(entry: Entry, pack: Pack, folder: Path) -> Any:
 
 
 def _workflow(entry: Entry, pack: Pack, folder: Path) -> Any:
-    given = dict(mapping(entry.value, entry.name, entry.source))
-    given["workflow"] = qualified(str(given.get("workflow", entry.name)), pack.name)
-    _refuse_foreign(given["workflow"], pack, entry.source)
-    return from_value(given, entry.source)
+    values = dict(mapping(entry.value, entry.name, entry.source))
+    values["workflow"] = qualified(str(values.get("workflow", entry.name)), pack.name)
+    _refuse_foreign(values["workflow"], pack, entry.source)
+    return from_value(values, entry.source)
 
 
 SECTIONS: dict[str, Make] = {

@@ -17,16 +17,16 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def parse_at(text: str, zone: ZoneInfo) -> Callable[[datetime], Iterator[Due]]:
     """`at 2030-01-31T09:00`, in the zone unless it says an offset. Raises DefinitionError."""
-    given = text.split(maxsplit=1)[1].strip()
+    instant_text = text.split(maxsplit=1)[1].strip()
     try:
-        at = datetime.fromisoformat(given)
+        at = datetime.fromisoformat(instant_text)
     except ValueError as error:
         hint = "Write 'at 2030-01-31T09:00', or with an offset, 'at 2030-01-31T09:00:00+01:00'."
         raise DefinitionError(
-            f"Schedule {text!r}: {given!r} is not an instant: {error}.", hint=hint
+            f"Schedule {text!r}: {instant_text!r} is not an instant: {error}.", hint=hint
         ) from None
     due = Due(at.astimezone(UTC)) if at.tzinfo else Due(first_instant(at, zone), at)
-    return lambda after: iter([due] if due.instant > after else [])
+    return lambda since: iter([due] if due.instant > since else [])
 
 
 def parse_every(text: str, anchor: datetime) -> Callable[[datetime], Iterator[Due]]:
@@ -40,8 +40,8 @@ def parse_every(text: str, anchor: datetime) -> Callable[[datetime], Iterator[Du
             f"Schedule {text!r}: the period is shorter than a second.", hint="Write @every 1s."
         )
 
-    def walk(after: datetime) -> Iterator[Due]:
-        turn = max(0, (after - anchor) // period + 1)
+    def walk(since: datetime) -> Iterator[Due]:
+        turn = max(0, (since - anchor) // period + 1)
         while True:
             yield Due(anchor + turn * period)
             turn += 1

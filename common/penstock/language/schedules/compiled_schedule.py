@@ -43,12 +43,12 @@ class CompiledSchedule:
         """Plan the fires that are due after `since` until `now`. The ordinary case, one fire and in time, is planned
         from remembered instants: many schedules fire at the same ones."""
         policy = self.policy
-        due, after = _next_two(self.spec, policy.starts_at, policy.ends_at, since)
+        due, following = _next_two(self.spec, policy.starts_at, policy.ends_at, since)
         if due is None or due > now:
             return FirePlan((), (), False, due)
-        if (after is None or after > now) and (now - due).total_seconds() <= policy.grace:
+        if (following is None or following > now) and (now - due).total_seconds() <= policy.grace:
             start = due + jitter_of(policy, self.ref, due) if policy.jitter else due
-            return FirePlan((PlannedFire(due, start, False),), (), False, after)
+            return FirePlan((PlannedFire(due, start, False),), (), False, following)
         return plan(self.spec, policy, schedule_id=self.ref, since=since, now=now)
 
     def local(self, instant: datetime) -> str:
@@ -91,9 +91,9 @@ def expression_of(body: Mapping[str, Any]) -> str:
     return str(body.get("cron") or body.get("rrule") or f"at {body['at']}")
 
 
-def same_times(one: CompiledSchedule, other: CompiledSchedule) -> bool:
+def same_times(schedule: CompiledSchedule, other: CompiledSchedule) -> bool:
     """Return true if both are due at the same instants."""
-    return (one.spec, one.policy.starts_at, one.policy.ends_at) == (
+    return (schedule.spec, schedule.policy.starts_at, schedule.policy.ends_at) == (
         other.spec,
         other.policy.starts_at,
         other.policy.ends_at,
@@ -125,5 +125,5 @@ def _local(instant: datetime, zone: ZoneInfo) -> str:
     return instant.astimezone(zone).isoformat()
 
 
-def _instant(given: Any) -> datetime | None:
-    return datetime.fromisoformat(given) if given else None
+def _instant(text: Any) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None

@@ -35,36 +35,36 @@ def parse_cron(text: str, zone: ZoneInfo) -> Callable[[datetime], Iterator[Due]]
         raise DefinitionError(f"Schedule {text!r} never fires: no date fits it.")
     interval = any(field.startswith("*") for field in fields[:-3])  # seconds if given, minutes, hours
     walk = _interval if interval else _fixed
-    return lambda after: walk(expression, zone, after)
+    return lambda since: walk(expression, zone, since)
 
 
-def _times(expression: str, after: datetime) -> Iterator[datetime]:
+def _times(expression: str, since: datetime) -> Iterator[datetime]:
     """Return the times after `since` that fit, on a clock that never changes. Ends if there is none in 50 years."""
-    return CronSim(expression, after)
+    return CronSim(expression, since)
 
 
-def _fixed(expression: str, zone: ZoneInfo, after: datetime) -> Iterator[Due]:
+def _fixed(expression: str, zone: ZoneInfo, since: datetime) -> Iterator[Due]:
     """Each time once: at the end of the gap if it falls into one, the first time if it comes twice.
 
     Several times in one gap are one fire, as a schedule has one fire an instant.
     """
-    for time in _times(expression, wall(after, zone)):
+    for time in _times(expression, wall(since, zone)):
         instant = first_instant(time, zone)
-        if instant > after:
-            after = instant
+        if instant > since:
+            since = instant
             yield Due(instant, time)
 
 
-def _interval(expression: str, zone: ZoneInfo, after: datetime) -> Iterator[Due]:
+def _interval(expression: str, zone: ZoneInfo, since: datetime) -> Iterator[Due]:
     """Each instant at which the wall clock shows a time that fits.
 
     Between two changes of the clocks, the wall runs along with UTC. So: go through the times that fit until the
     clocks change, then start again from what the wall shows then.
     """
-    shown, searched = wall(after, zone), after
+    wall_time, searched = wall(since, zone), since
     while True:
         offset, change = offset_at(searched, zone), None
-        for time in _times(expression, shown):
+        for time in _times(expression, wall_time):
             instant = (time - offset).replace(tzinfo=UTC)
             change = next_change(searched, instant, zone)
             if change is not None:
@@ -73,4 +73,7 @@ def _interval(expression: str, zone: ZoneInfo, after: datetime) -> Iterator[Due]
             yield Due(instant)
         if change is None:
             return
-        shown, searched = wall(change, zone) - _SECOND, change  # so that the instant of the change counts too
+        wall_time, searched = (
+            wall(change, zone) - _SECOND,
+            change,
+        )  # so that the instant of the change counts too

@@ -43,7 +43,7 @@ class _Wrong(Exception):
 
 def parse_fields(text: str) -> list[str]:
     """The five or six fields, in capitals. Raises DefinitionError that names field, position and reason."""
-    parts = [(found.group().upper(), found.start()) for found in re.finditer(r"\S+", text)]
+    parts = [(match.group().upper(), match.start()) for match in re.finditer(r"\S+", text)]
     if len(parts) not in (5, 6):
         raise DefinitionError(
             f"Schedule {text!r} has {len(parts)} fields, not five or six.",

@@ -83,10 +83,10 @@ def plan(spec: Spec, policy: FirePolicy, *, schedule_id: object, since: datetime
     begin = max(since, policy.starts_at - _TICK) if policy.starts_at else since
     end = min(now, policy.ends_at) if policy.ends_at else now
     too_late = min(end, now - timedelta(seconds=policy.grace) - _TICK)
-    wanted = 0 if policy.missed == "skip" else 1 if policy.catch_up == "one" else policy.at_most
+    limit = 0 if policy.missed == "skip" else 1 if policy.catch_up == "one" else policy.at_most
 
-    missed = spec.latest(begin, too_late, wanted + MAX_SKIPPED + 1)
-    made_up = missed[len(missed) - min(wanted, len(missed)) :]
+    missed = spec.latest(begin, too_late, limit + MAX_SKIPPED + 1)
+    made_up = missed[len(missed) - min(limit, len(missed)) :]
     skipped = missed[: len(missed) - len(made_up)]
     in_time = spec.between(max(begin, too_late), end, MAX_FIRES + 1)
 

@@ -39,14 +39,14 @@ _MOST_A_DAY = 96
 def parse_rrule(text: str, zone: ZoneInfo) -> Callable[[datetime], Iterator[Due]]:
     """Return a function that yields the due instants after an instant, in order. Raises DefinitionError that names
     the part and the reason."""
-    found = _FORM.fullmatch(text.strip())
-    if found is None:
+    match = _FORM.fullmatch(text.strip())
+    if match is None:
         hint = "Write DTSTART:20300107T090000 RRULE:FREQ=WEEKLY;BYDAY=MO."
         raise _wrong(text, "it is not a start and a rule", hint)
-    if found["zone"] not in (None, zone.key):
-        raise _wrong(text, f"TZID is {found['zone']}, the schedule's zone is {zone.key}", "Leave TZID out.")
-    start = _local(text, "DTSTART", found["start"], zone).replace(microsecond=0)
-    parts = _parts(text, found["rule"].upper())
+    if match["zone"] not in (None, zone.key):
+        raise _wrong(text, f"TZID is {match['zone']}, the schedule's zone is {zone.key}", "Leave TZID out.")
+    start = _local(text, "DTSTART", match["start"], zone).replace(microsecond=0)
+    parts = _parts(text, match["rule"].upper())
     count = _whole(text, "COUNT", parts.pop("COUNT")) if "COUNT" in parts else None
     _whole(text, "INTERVAL", parts.get("INTERVAL", "1"))
     end = start.replace(year=min(9999, start.year + _YEARS), day=min(28, start.day))
@@ -63,11 +63,11 @@ def parse_rrule(text: str, zone: ZoneInfo) -> Callable[[datetime], Iterator[Due]
     except (ValueError, TypeError, KeyError) as error:
         raise _wrong(text, str(error)) from None
 
-    def walk(after: datetime) -> Iterator[Due]:
-        shown = wall(after, zone)
+    def walk(since: datetime) -> Iterator[Due]:
+        wall_time = wall(since, zone)
         for time in islice(rule, count):
-            if time > shown and (instant := first_instant(time, zone)) > after:
-                after = instant
+            if time > wall_time and (instant := first_instant(time, zone)) > since:
+                since = instant
                 yield Due(instant, time)
 
     return walk
@@ -84,16 +84,16 @@ def _year_by_year(parts: Mapping[str, str], start: datetime) -> dict[str, str]:
     """A yearly rule that fits on all the days on which this one does, and on more where INTERVAL or BYSETPOS leave some
     out. What a rule does not say of the day comes from DTSTART, but according to its own frequency."""
     frequency = parts["FREQ"]
-    said = dict(parts)
+    fields = dict(parts)
     if frequency != "YEARLY" and not any(name in parts for name in _DAYS):
-        said |= {
+        fields |= {
             "DAILY": {"BYDAY": ",".join(_WEEKDAYS)},
             "WEEKLY": {"BYDAY": _WEEKDAYS[start.weekday()]},
             "MONTHLY": {"BYMONTHDAY": str(start.day)},
         }[frequency]
     if frequency == "MONTHLY":  # its second Friday is that of each month
-        said.setdefault("BYMONTH", ",".join(map(str, range(1, 13))))
-    return {**said, "FREQ": "YEARLY", "INTERVAL": "1", "BYSETPOS": ""}
+        fields.setdefault("BYMONTH", ",".join(map(str, range(1, 13))))
+    return {**fields, "FREQ": "YEARLY", "INTERVAL": "1", "BYSETPOS": ""}
 
 
 def _parts(text: str, rule: str) -> dict[str, str]:

@@ -47,14 +47,14 @@ class Spec:
         that says what is wrong where, also for what never fires (`30 2 30 2 *`).
         """
         text = text.strip()
-        found = find_zone(zone)
+        zone_info = find_zone(zone)
         word = text.split()[0].lower() if text else ""
         if word == "@every" and text != word:
             walk = parse_every(text, anchor)
         elif word in ("at", "@at") and text != word:
-            walk = parse_at(text, found)
+            walk = parse_at(text, zone_info)
         elif word.startswith(("dtstart", "rrule", "freq=")):
-            walk = parse_rrule(text, found)
+            walk = parse_rrule(text, zone_info)
         elif word.startswith("@") and word not in WORDS:
             hint = (
                 "What is to run at the start of a process belongs there."
@@ -63,26 +63,26 @@ class Spec:
             )
             raise DefinitionError(f"Schedule {text!r}: there is no {text!r}.", hint=hint)
         else:
-            walk = parse_cron(text, found)
+            walk = parse_cron(text, zone_info)
         return cls(text, zone, anchor, walk)
 
     def after(self, instant: datetime) -> datetime | None:
         """The first fire after `instant` (an aware datetime); None if there will be none."""
         return next(self._instants(instant), None)
 
-    def between(self, after: datetime, until: datetime, cap: int | None) -> list[datetime]:
+    def between(self, since: datetime, until: datetime, cap: int | None) -> list[datetime]:
         """Return the fires after `since`, up to and including `until`; the first `cap` of them."""
-        return list(islice(takewhile(lambda instant: instant <= until, self._instants(after)), cap))
+        return list(islice(takewhile(lambda instant: instant <= until, self._instants(since)), cap))
 
-    def latest(self, after: datetime, until: datetime, count: int) -> list[datetime]:
+    def latest(self, since: datetime, until: datetime, count: int) -> list[datetime]:
         """Return the last `count` fires after `since`, up to and including `until`, in order.
 
         Costs what some times `count` fires cost, however long the stretch: it looks at ever longer ends of it.
         """
         length = timedelta(minutes=10)
-        while count > 0 and until > after:
-            whole = until - after <= length
-            fires = self.between(after if whole else until - length, until, None)
+        while count > 0 and until > since:
+            whole = until - since <= length
+            fires = self.between(since if whole else until - length, until, None)
             if whole or len(fires) >= count:
                 return fires[-count:]
             length *= 4
@@ -96,12 +96,12 @@ class Spec:
             for due in islice(self._dues(now), count)
         ]
 
-    def _instants(self, after: datetime) -> Iterator[datetime]:
-        return (due.instant for due in self._dues(after))
+    def _instants(self, since: datetime) -> Iterator[datetime]:
+        return (due.instant for due in self._dues(since))
 
-    def _dues(self, after: datetime) -> Iterator[Due]:
+    def _dues(self, since: datetime) -> Iterator[Due]:
         try:
-            yield from self._walk(_aware(after))
+            yield from self._walk(_aware(since))
         except OverflowError:  # the calendar ends with the year 9999
             return
 

@@ -20,8 +20,8 @@ _SECOND = timedelta(seconds=1)
 def find_zone(name: str) -> ZoneInfo:
     """The IANA zone of that name. Raises DefinitionError, with the name that was probably meant."""
     # Asked of the list, not by opening it: there are files in the database that are no zones, such as leap seconds.
-    known = available_timezones() - _NO_ZONES
-    if name in known:
+    names = available_timezones() - _NO_ZONES
+    if name in names:
         return ZoneInfo(name)
     if offset := _OFFSET.fullmatch(name):
         turned = "-" if offset["sign"] == "+" else "+"
@@ -29,11 +29,11 @@ def find_zone(name: str) -> ZoneInfo:
             f"The zone that is always so far ahead is 'Etc/GMT{turned}{int(offset['hours'])}', sign reversed."
         )
         raise DefinitionError(f"There is no time zone {name!r}.", hint=hint)
-    folded = {zone.casefold(): zone for zone in known}
-    cities = {zone.rsplit("/", 1)[-1].casefold(): zone for zone in sorted(known)}
-    asked = name.casefold().replace(" ", "_")
-    meant = folded.get(asked) or cities.get(asked)
-    if meant is None and (near := get_close_matches(asked, folded, n=1)):
+    folded = {zone.casefold(): zone for zone in names}
+    cities = {zone.rsplit("/", 1)[-1].casefold(): zone for zone in sorted(names)}
+    normalized = name.casefold().replace(" ", "_")
+    meant = folded.get(normalized) or cities.get(normalized)
+    if meant is None and (near := get_close_matches(normalized, folded, n=1)):
         meant = folded[near[0]]
     hint = f"Did you mean {meant!r}?" if meant else "Use an IANA name, such as 'Europe/Berlin' or 'UTC'."
     raise DefinitionError(f"There is no time zone {name!r}.", hint=hint)
@@ -51,53 +51,53 @@ def offset_at(instant: datetime, zone: ZoneInfo) -> timedelta:
     return offset
 
 
-def next_change(after: datetime, until: datetime, zone: ZoneInfo) -> datetime | None:
+def next_change(start: datetime, until: datetime, zone: ZoneInfo) -> datetime | None:
     """The first instant in (after, until], to the second, at which the zone's offset is not what it was before.
 
     It is looked for a day at a time: no zone changes its offset to and fro within a day.
     """
-    before = offset_at(after, zone)
-    while after < until:
-        end = min(after + _DAY, until)
-        if offset_at(end, zone) != before:
-            return _change_within(after, end, zone)
-        after = end
+    old_offset = offset_at(start, zone)
+    while start < until:
+        end = min(start + _DAY, until)
+        if offset_at(end, zone) != old_offset:
+            return _change_within(start, end, zone)
+        start = end
     return None
 
 
 def _change_within(low: datetime, high: datetime, zone: ZoneInfo) -> datetime:
     """The instant in (low, high] from which on the offset is that of `high`."""
-    before = offset_at(low, zone)
+    old_offset = offset_at(low, zone)
     while high - low > _SECOND:
         middle = low + timedelta(seconds=(high - low) // _SECOND // 2)
-        if offset_at(middle, zone) == before:
+        if offset_at(middle, zone) == old_offset:
             low = middle
         else:
             high = middle
     return high
 
 
-def first_instant(shown: datetime, zone: ZoneInfo) -> datetime:
+def first_instant(local_time: datetime, zone: ZoneInfo) -> datetime:
     """Return the first instant at which clocks show `local_time`; where clocks skip it, the instant at which the gap ends."""
-    instant = shown.replace(tzinfo=zone, fold=0).astimezone(UTC)
-    if wall(instant, zone) == shown:
+    instant = local_time.replace(tzinfo=zone, fold=0).astimezone(UTC)
+    if wall(instant, zone) == local_time:
         return instant
     # In a gap, fold=0 reads the time by the clock before the change, so lands after it, and fold=1 before it.
-    return _change_within(shown.replace(tzinfo=zone, fold=1).astimezone(UTC), instant, zone)
+    return _change_within(local_time.replace(tzinfo=zone, fold=1).astimezone(UTC), instant, zone)
 
 
 def note_on(instant: datetime, zone: ZoneInfo, meant: datetime | None) -> str | None:
     """Return a note on an unusual local time of a fire, or None. `meant` is the time that a fixed-time schedule asked
     for."""
-    shown = wall(instant, zone)
-    if meant is not None and meant != shown:
+    local_time = wall(instant, zone)
+    if meant is not None and meant != local_time:
         return f"{meant:%H:%M} is skipped as the clocks go forward; fires when the gap ends"
     first, second = (
-        shown.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1)
+        local_time.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1)
     )  # the same, unless the time comes twice
     if first >= second:
         return None
     if meant is not None:
-        return f"{shown:%H:%M} comes twice as the clocks go back; fires the first time"
+        return f"{local_time:%H:%M} comes twice as the clocks go back; fires the first time"
     which = "first" if instant < second else "second"
-    return f"{shown:%H:%M} comes twice as the clocks go back; this is the {which} time"
+    return f"{local_time:%H:%M} comes twice as the clocks go back; this is the {which} time"

@@ -20,11 +20,11 @@ _CLOSED = ("additionalProperties", "unevaluatedProperties")
 _COMPOSED = ("$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas")
 
 
-def parameters_schema(given: Any) -> dict[str, Any]:
+def parameters_schema(declared: Any) -> dict[str, Any]:
     """The schema of an action's parameters: an object that takes only what is declared, unless it says otherwise.
 
     Raises Wrong."""
-    schema = {"type": "object", **_schema(given)}
+    schema = {"type": "object", **_schema(declared)}
     if schema["type"] != "object":
         raise Wrong("describes something other than an object", "Parameters have names: use type: object.")
     if not any(word in schema for word in _CLOSED):
@@ -34,9 +34,9 @@ def parameters_schema(given: Any) -> dict[str, Any]:
     return _sound(schema)
 
 
-def payload_schema(given: Any) -> dict[str, Any]:
+def payload_schema(declared: Any) -> dict[str, Any]:
     """The schema of a trigger's payload, or of a result; it stays open for what is not declared. Raises Wrong."""
-    return _sound(_schema(given))
+    return _sound(_schema(declared))
 
 
 def _sound(schema: dict[str, Any]) -> dict[str, Any]:
@@ -45,16 +45,16 @@ def _sound(schema: dict[str, Any]) -> dict[str, Any]:
     return normalised
 
 
-def _schema(given: Any) -> dict[str, Any]:
-    if given is None:
+def _schema(declared: Any) -> dict[str, Any]:
+    if declared is None:
         return {}
-    if not isinstance(given, Mapping):
-        if isinstance(given, str | bool | int | float | list):
+    if not isinstance(declared, Mapping):
+        if isinstance(declared, str | bool | int | float | list):
             raise Wrong("is neither a JSON Schema nor a list of names", "Write name: {type: string}.")
-        return schema_of_type(given)
-    if not all(isinstance(name, str) for name in given):
+        return schema_of_type(declared)
+    if not all(isinstance(name, str) for name in declared):
         raise Wrong("has a name that is not text", "Put names such as 1 or true in quotes.")
-    schema = dict(given) if _is_json_schema(given) else _long_form(given)
+    schema = dict(declared) if _is_json_schema(declared) else _long_form(declared)
     for place, part in every(schema):
         for word in part:
             if word not in _WORDS and not word.startswith("x-"):
@@ -64,15 +64,16 @@ def _schema(given: Any) -> dict[str, Any]:
     return schema
 
 
-def _is_json_schema(given: Mapping[str, Any]) -> bool:
+def _is_json_schema(declared: Mapping[str, Any]) -> bool:
     """Parameters called `type` or `allOf` are possible, but their entries are mappings."""
-    if isinstance(given.get("type"), str):
+    if isinstance(declared.get("type"), str):
         return True
-    named = given.get("properties")
-    if isinstance(named, Mapping) and named and all(isinstance(one, Mapping) for one in named.values()):
+    named = declared.get("properties")
+    if isinstance(named, Mapping) and named and all(isinstance(entry, Mapping) for entry in named.values()):
         return True
-    return any(name.startswith("$") for name in given) or any(
-        isinstance(given.get(word), list) for word in ("allOf", "anyOf", "oneOf", "enum", "type", "required")
+    return any(name.startswith("$") for name in declared) or any(
+        isinstance(declared.get(word), list)
+        for word in ("allOf", "anyOf", "oneOf", "enum", "type", "required")
     )
 
 

@@ -14,10 +14,10 @@ SHOWN_NAMES = 10
 """Names that one fault lists."""
 
 
-def fault_text(fault: Fault, what: str) -> tuple[str, str | None]:
+def fault_text(fault: Fault, label: str) -> tuple[str, str | None]:
     """Return the fault in words, and a hint."""
     place = tuple(step if isinstance(step, int) else _cut(step) for step in fault.place)
-    at = f"{what}.{dotted(place)}" if place and isinstance(place[0], str) else f"{what}{dotted(place)}"
+    at = f"{label}.{dotted(place)}" if place and isinstance(place[0], str) else f"{label}{dotted(place)}"
     expected = fault.expected
     match fault.word:
         case "type":

@@ -111,8 +111,8 @@ class Schema:
             f"{name[:LONGEST_WORD]}={_type(part)}" + ("" if name in required else " (optional)")
             for name, part in islice(properties.items(), SHOWN_PARAMETERS)
         ]
-        more = ", ..." if len(properties) > len(names) else ""
-        return f"It takes: {', '.join(names) or 'nothing'}{more}."
+        ellipsis = ", ..." if len(properties) > len(names) else ""
+        return f"It takes: {', '.join(names) or 'nothing'}{ellipsis}."
 
     def mask(self, value: Any) -> Any:
         """Return `value` with `***` in place of what the schema marks as secret. Without marks it is `value` itself."""
@@ -127,16 +127,16 @@ class Schema:
         """Mask by a schema that was not compiled yet."""
         return Schema(schema).mask(value)
 
-    def _refuse(self, value: Any, what: str, budget: Budget) -> None:
+    def _refuse(self, value: Any, label: str, budget: Budget) -> None:
         """Raise what is wrong with a value. A value whose faults all lie in stored results fits, as far as can be told."""
         walk = (
             fault for fault in faults(self._validator, value, budget) if not is_within(value, fault.place)
         )
         try:
-            texts = [fault_text(fault, what) for fault in islice(walk, SHOWN)]
+            texts = [fault_text(fault, label) for fault in islice(walk, SHOWN)]
         except CheckTooCostly:
             raise InvalidInput(
-                f"{what}: does not fit its schema", hint="It is too large to say where: send a smaller one."
+                f"{label}: does not fit its schema", hint="It is too large to say where: send a smaller one."
             ) from None
         if texts:
             hint = next((hint for _, hint in texts if hint), None)
@@ -145,5 +145,5 @@ class Schema:
 
 def _type(part: Mapping[str, Any] | bool) -> str:
     """Return the type of a property: `integer`, `integer or null`, or `any`."""
-    given = part.get("type", "any") if isinstance(part, Mapping) else "any"
-    return given if isinstance(given, str) else " or ".join(given)
+    declared = part.get("type", "any") if isinstance(part, Mapping) else "any"
+    return declared if isinstance(declared, str) else " or ".join(declared)

@@ -55,15 +55,15 @@ def _model(value: object) -> Any:
     raise TypeError(f"{type(value).__qualname__} is not JSON")
 
 
-def _unfit(value: object, what: str, reason: str) -> InvalidInput:
+def _unfit(value: object, label: str, reason: str) -> InvalidInput:
     if "ecursion" in reason:
-        return InvalidInput(f"{what} nests too deep, or contains itself", hint="Flatten it.")
+        return InvalidInput(f"{label} nests too deep, or contains itself", hint="Flatten it.")
     place = _find(value, _not_json)
-    return InvalidInput(f"{_at(what, place or ())} is not JSON: {reason}", hint=_HINT)
+    return InvalidInput(f"{_at(label, place or ())} is not JSON: {reason}", hint=_HINT)
 
 
-def _at(what: str, place: Location) -> str:
-    return f"{what} at {dotted(place)}" if place else what
+def _at(label: str, place: Location) -> str:
+    return f"{label} at {dotted(place)}" if place else label
 
 
 _strictly = json.JSONEncoder(allow_nan=False, check_circular=False).encode

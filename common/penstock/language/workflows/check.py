@@ -20,21 +20,23 @@ from penstock.language.workflows.task import Step
 def check(workflow: Workflow) -> list[Problem]:
     """Return the problems of a workflow by itself; an empty list if it can run. `unknown_refs` checks its references."""
     names = [task.name for task in workflow.tasks]
-    found = [*_names(names)] or [*_edges(workflow, names)] or [*_circle(workflow)]
-    if not found:
+    problems = [*_names(names)] or [*_edges(workflow, names)] or [*_circle(workflow)]
+    if not problems:
         graph = Graph(workflow)
-        found = [*run_condition_problems(graph), *template_problems(graph)]
-    return found
+        problems = [*run_condition_problems(graph), *template_problems(graph)]
+    return problems
 
 
 def require(workflow: Workflow, source: Source) -> Workflow:
     """The workflow, which remembers its source. Raises DefinitionError with all that is wrong with it."""
-    if found := check(workflow):
-        raise refusal(workflow.ref, found, source, [task.name for task in workflow.tasks])
+    if problems := check(workflow):
+        raise refusal(workflow.ref, problems, source, [task.name for task in workflow.tasks])
     return workflow.written_at(source)
 
 
-def refusal(ref: str, found: Sequence[Problem], source: Source, names: Sequence[object]) -> DefinitionError:
+def refusal(
+    ref: str, problems: Sequence[Problem], source: Source, names: Sequence[object]
+) -> DefinitionError:
     """Return one error for all problems of a workflow with tasks of these names. Of several problems
     each line has its own hint."""
 
@@ -44,21 +46,21 @@ def refusal(ref: str, found: Sequence[Problem], source: Source, names: Sequence[
             return str(Problem(("tasks", str(names[at[1]]), *at[2:]), problem.message))
         return str(problem)
 
-    return as_one([source.at(p.at).wrong(f"workflow {ref}: {said(p)}", p.hint) for p in found])
+    return as_one([source.at(p.at).wrong(f"workflow {ref}: {said(p)}", p.hint) for p in problems])
 
 
 def _names(names: list[str]) -> Iterator[Problem]:
     if not names:
         yield Problem(("tasks",), "there are no tasks", "A workflow needs at least one.")
-    seen: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for number, name in enumerate(names):
-        if name in seen:
+        if name in numbers:
             yield Problem(("tasks", number, "name"), f"there are two tasks `{name}`", "Rename one of them.")
         if name == EXIT:
             yield Problem(
                 ("tasks", number, "name"), f"`{EXIT}` is the name of the exit task", "Take another."
             )
-        seen[name] = number
+        numbers[name] = number
 
 
 def steps(workflow: Workflow) -> Iterator[tuple[Location, Step]]:
@@ -71,36 +73,36 @@ def steps(workflow: Workflow) -> Iterator[tuple[Location, Step]]:
 
 def _edges(workflow: Workflow, names: list[str]) -> Iterator[Problem]:
     """Names that are no tasks, tasks that wait for themselves, and edges that were written twice."""
-    there = set(names)
+    task_names = set(names)
     led = {(name, task.name) for task in workflow.tasks for way in task.next for name in way.do}
     for number, task in enumerate(workflow.tasks):
         path: Location = ("tasks", number)
         for n, name in enumerate(task.needs):
-            yield from _known_task((*path, "needs", n), name, names, there)
+            yield from _known_task((*path, "needs", n), name, names, task_names)
             if (task.name, name) in led:
                 hint = f"Keep one of the two: `needs` here, or `next` of `{name}`."
                 yield Problem((*path, "needs", n), f"`next` of `{name}` leads here already", hint)
         for n, way in enumerate(task.next):
             for m, name in enumerate(way.do):
-                yield from _known_task((*path, "next", n, "do", m), name, names, there)
+                yield from _known_task((*path, "next", n, "do", m), name, names, task_names)
         for name in sorted(task_trigger_rules.tasks_named(task.when)):
-            yield from _known_task((*path, "when"), name, names, there)
+            yield from _known_task((*path, "when"), name, names, task_names)
 
 
-def _known_task(path: Location, name: str, names: list[str], there: set[str]) -> Iterator[Problem]:
-    if name not in there:
+def _known_task(path: Location, name: str, names: list[str], task_names: set[str]) -> Iterator[Problem]:
+    if name not in task_names:
         yield Problem(path, f"there is no task `{name}`", did_you_mean(name, names))
 
 
 def _circle(workflow: Workflow) -> Iterator[Problem]:
     tasks = workflow.tasks
-    found = circle(incoming(tasks, {task.name: n for n, task in enumerate(tasks)}))
-    if found:
-        way = [tasks[position].name for position in reversed(found)]
-        start = way.index(tasks[min(found)].name)
+    cycle = circle(incoming(tasks, {task.name: n for n, task in enumerate(tasks)}))
+    if cycle:
+        way = [tasks[position].name for position in reversed(cycle)]
+        start = way.index(tasks[min(cycle)].name)
         way = [*way[start:], *way[:start], way[start]]
         yield Problem(
-            ("tasks", min(found)),
+            ("tasks", min(cycle)),
             f"the tasks go in a circle: {' -> '.join(way)}",
             "A task runs once. For a loop, let a sub-workflow call itself, or use with_items.",
         )
@@ -109,25 +111,27 @@ def _circle(workflow: Workflow) -> Iterator[Problem]:
 _KIND = {"action": "action", "workflow": "workflow", "event": "trigger"}
 
 
-def unknown_refs(workflow: Workflow, known: Mapping[str, KnownDefinition]) -> Iterator[Problem]:
+def unknown_refs(workflow: Workflow, definitions: Mapping[str, KnownDefinition]) -> Iterator[Problem]:
     """Yield problems of the refs in a workflow (`definitions`: the known ones by ref): refs that are unknown, and
     inputs that they do not take."""
-    known = {workflow.ref: KnownDefinition("workflow", workflow.parameters), **known}
+    definitions = {workflow.ref: KnownDefinition("workflow", workflow.parameters), **definitions}
     for path, step in steps(workflow):
         if step.kind not in _KIND:
             continue
         field = "wait_for_event" if step.kind == "event" else step.kind
         ref = step.refers_to or ""
-        yield from _ref((*path, field), ref, _KIND[step.kind], known)
-        if ref in known and isinstance(step.input, dict) and step.kind != "event":
-            for problem in misfits(step.input, ref, known[ref].schema):
+        yield from _ref((*path, field), ref, _KIND[step.kind], definitions)
+        if ref in definitions and isinstance(step.input, dict) and step.kind != "event":
+            for problem in misfits(step.input, ref, definitions[ref].schema):
                 yield Problem((*path, "input", *problem.at), problem.message, problem.hint)
 
 
-def _ref(path: Location, ref: str, kind: str, known: Mapping[str, KnownDefinition]) -> Iterator[Problem]:
-    entry = known.get(ref)
+def _ref(
+    path: Location, ref: str, kind: str, definitions: Mapping[str, KnownDefinition]
+) -> Iterator[Problem]:
+    entry = definitions.get(ref)
     if entry is None:
-        refs = [name for name, other in known.items() if other.kind == kind]
+        refs = [name for name, other in definitions.items() if other.kind == kind]
         yield Problem(path, f"there is no {kind} `{ref}`", did_you_mean(ref, refs))
     elif entry.kind != kind:
         key = "wait_for_event" if entry.kind == "trigger" else entry.kind

@@ -23,10 +23,10 @@ def run_condition_problems(graph: Graph) -> Iterator[Problem]:
         path: Location = ("tasks", declared[node.name])
         task = node.step
         assert isinstance(task, Task)
-        found = [*_join(graph, node, task, path), *_when(graph, node, task, path)]
-        if not found:
-            found = [*_never(graph, node, path)]
-        yield from found
+        problems = [*_join(graph, node, task, path), *_when(graph, node, task, path)]
+        if not problems:
+            problems = [*_never(graph, node, path)]
+        yield from problems
         for number, transition in enumerate(task.next):
             if transition.when is False:
                 yield Problem((*path, "next", number, "when"), "it is never taken", "Remove the transition.")
@@ -36,10 +36,10 @@ def _join(graph: Graph, node: Node, task: Task, path: Location) -> Iterator[Prob
     count = len(node.sources)
     if task.join is None:
         if task.needs and len(node.sources) > len(task.needs) and task.when is None:
-            others = ", ".join(graph[s].name for s in node.sources if graph[s].name not in task.needs)
+            other_sources = ", ".join(graph[s].name for s in node.sources if graph[s].name not in task.needs)
             yield Problem(
                 path,
-                f"it has `needs`, and `next` of {others} leads here too",
+                f"it has `needs`, and `next` of {other_sources} leads here too",
                 "Say whether it waits for all of them or not: add `join: all`, `join: any` or a number.",
             )
     elif not count:
@@ -57,11 +57,11 @@ def _join(graph: Graph, node: Node, task: Task, path: Location) -> Iterator[Prob
 
 def _when(graph: Graph, node: Node, task: Task, path: Location) -> Iterator[Problem]:
     path = (*path, "when")
-    before = {graph[source].name for source in node.sources}
-    for name in sorted(task_trigger_rules.tasks_named(task.when) - before):
+    source_names = {graph[source].name for source in node.sources}
+    for name in sorted(task_trigger_rules.tasks_named(task.when) - source_names):
         hint = f"Add `{name}` to `needs`: a rule speaks of the tasks right before."
         yield Problem(path, f"the rule names `{name}`, which does not lead here", hint)
-    if not before and task.when in ("one_success", "one_failed"):
+    if not source_names and task.when in ("one_success", "one_failed"):
         yield Problem(path, "nothing comes before this task", "Add `needs`, or remove `when`.")
 
 
@@ -81,17 +81,17 @@ def _possible(graph: Graph, node: Node) -> Iterator[SourceOutcomes]:
     """Yield the possible outcomes of the sources: all combinations, or for many sources those of the sources that the
     rule names."""
     tried = [source for source in node.sources if source in node.named]
-    rest = [source for source in node.sources if source not in node.named]
+    unnamed = [source for source in node.sources if source not in node.named]
     if len(node.sources) <= _MOST_SOURCES:
-        tried, rest = list(node.sources), []
+        tried, unnamed = list(node.sources), []
     elif len(tried) > _MOST_SOURCES:
         yield SourceOutcomes(0)  # too many to try: taken as possible
         return
     for ends in product(*(_ends(graph, node, source) for source in tried)):
-        for same in (SUCCESS, FAILURE, SKIP) if rest else (None,):
+        for same in (SUCCESS, FAILURE, SKIP) if unnamed else (None,):
             outcomes = SourceOutcomes(len(node.sources))
             pairs: list[tuple[int, Any]] = list(zip(tried, ends, strict=True))
-            for source in rest:
+            for source in unnamed:
                 can = _ends(graph, node, source)
                 pairs.append((source, same if same in can else can[0]))
             for source, end in pairs:
@@ -103,9 +103,9 @@ def _possible(graph: Graph, node: Node) -> Iterator[SourceOutcomes]:
 def _ends(graph: Graph, node: Node, source: int) -> tuple[str, ...]:
     """Return the possible ends of a source for this task. A transition is taken or not; an operator may skip any
     task."""
-    before = graph[source]
-    if before.routes and node.index in before.routes:
+    source_node = graph[source]
+    if source_node.routes and node.index in source_node.routes:
         return (SUCCESS, SKIP)
-    if before.step.allow_failure or before.step.kind == NOOP:
+    if source_node.step.allow_failure or source_node.step.kind == NOOP:
         return (SUCCESS, SKIP)
-    return (FAILURE, SKIP) if before.step.kind == FAIL else (SUCCESS, FAILURE, SKIP)
+    return (FAILURE, SKIP) if source_node.step.kind == FAIL else (SUCCESS, FAILURE, SKIP)

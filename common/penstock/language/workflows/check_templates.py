@@ -111,9 +111,9 @@ class _Reader:
                 "exists",
                 "not exists",
             ):
-                wanted = context_rules(part).variables or frozenset()
-                there = {*self.parameters, *self.graph.workflow.vars, *self.variables, *RESERVED}
-                if not wanted & there:
+                required = context_rules(part).variables or frozenset()
+                available = {*self.parameters, *self.graph.workflow.vars, *self.variables, *RESERVED}
+                if not required & available:
                     hint = did_you_mean(part.context.split(".")[0], [*self.parameters, *self.variables])
                     yield Problem((*path, "when"), f"the context has no `{part.context}`", hint)
 

@@ -77,7 +77,7 @@ class Context(MutableMapping[str, Any]):
         return {
             name: value
             for name, value in self._values.items()
-            if (before := self._before.get(name, unset)) != value or type(before) is not type(value)
+            if (old := self._before.get(name, unset)) != value or type(old) is not type(value)
         }
 
 
@@ -124,13 +124,13 @@ def context_task(
     def declare(function: Callable[..., Any]) -> ContextTask:
         plain = inspect.unwrap(function)
         at = of_code(plain.__code__)
-        found = pack.name if isinstance(pack, Pack) else pack
-        declared = None if found else pack_of(plain.__globals__)
-        name = qualified(ref or plain.__name__, found or (declared.name if declared else None))
+        pack_name = pack.name if isinstance(pack, Pack) else pack
+        declared = None if pack_name else pack_of(plain.__globals__)
+        name = qualified(ref or plain.__name__, pack_name or (declared.name if declared else None))
         if len(inspect.signature(function).parameters) != 1:
             raise at.wrong(f"task {name} does not take one argument", "Write def name(context): ...")
         of_action = {key: value for key, value in options.items() if key in _OF_ACTION}
-        made = ContextTask(
+        task = ContextTask(
             name,
             choices=read_options(ActionOptions, of_action, at, f"action {name}"),
             parameters_schema=_PARAMETERS,
@@ -140,13 +140,15 @@ def context_task(
             function=_with_context(function),
             description=inspect.getdoc(plain) or "",
         )
-        made.plain = function
+        task.plain = function
         several = [dependencies] if isinstance(dependencies, str | ContextTask) else dependencies
-        made.dependencies = tuple(one if isinstance(one, str) else one.task_name for one in several)
-        made.task_options = {key: value for key, value in options.items() if key not in _OF_ACTION}
+        task.dependencies = tuple(
+            dependency if isinstance(dependency, str) else dependency.task_name for dependency in several
+        )
+        task.task_options = {key: value for key, value in options.items() if key not in _OF_ACTION}
         if trigger_rule is not None:
-            made.task_options = {**made.task_options, "when": rule_of(trigger_rule)}
-        return made
+            task.task_options = {**task.task_options, "when": rule_of(trigger_rule)}
+        return task
 
     return declare
 

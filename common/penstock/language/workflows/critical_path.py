@@ -24,9 +24,9 @@ def critical_path(graph: Graph, spans: Mapping[int, Span], passed: frozenset[int
         if node.index in spans:
             ends[node.index] = spans[node.index].ended
         elif node.index in passed:
-            before = [ends[source] for source in node.sources if source in ends]
-            if before:
-                ends[node.index] = max(before)
+            source_ends = [ends[source] for source in node.sources if source in ends]
+            if source_ends:
+                ends[node.index] = max(source_ends)
     last = max(spans, key=lambda task: (spans[task].ended, task), default=None)
     return [] if last is None else list(reversed([*_back(graph, spans, ends, last)]))
 
@@ -34,11 +34,11 @@ def critical_path(graph: Graph, spans: Mapping[int, Span], passed: frozenset[int
 def _back(graph: Graph, spans: Mapping[int, Span], ends: Mapping[int, datetime], task: int) -> Iterator[int]:
     while True:
         yield task
-        before = [source for source in graph[task].sources if source in ends]
+        candidates = [source for source in graph[task].sources if source in ends]
         if graph.exit is not None and task == graph.exit.index:
-            before = [other for other in ends if other != task]
+            candidates = [other for other in ends if other != task]
         if task in spans:  # with `join`, it did not wait for those that ended later
-            before = [source for source in before if ends[source] <= spans[task].begun]
-        if not before:
+            candidates = [source for source in candidates if ends[source] <= spans[task].begun]
+        if not candidates:
             return
-        task = max(before, key=lambda source: (ends[source], source))
+        task = max(candidates, key=lambda source: (ends[source], source))

@@ -83,11 +83,11 @@ def _all(graph: Graph) -> Iterator[Node]:
 def _label(node: Node, newline: str) -> str:
     step = node.step
     does = step.action or step.workflow or (step.wait_for_event and step.wait_for_event.trigger) or "inquiry"
-    each = " x items" if step.with_items is not None else ""
+    suffix = " x items" if step.with_items is not None else ""
     return (
         node.name
-        if does.rpartition(".")[2] == node.name and not each
-        else f"{node.name}{newline}{does}{each}"
+        if does.rpartition(".")[2] == node.name and not suffix
+        else f"{node.name}{newline}{does}{suffix}"
     )
 
 

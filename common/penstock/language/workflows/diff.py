@@ -35,12 +35,12 @@ class Difference:
 
 def diff(old: Workflow, new: Workflow) -> list[Difference]:
     """Return the differences between `old` and `new`, in the order of the document. Empty: same digest."""
-    found = list(_differences((), _by_name(old), _by_name(new)))
-    before, after = ([task.name for task in workflow.tasks] for workflow in (old, new))
-    both = set(before) & set(after)
-    if [name for name in before if name in both] != [name for name in after if name in both]:
-        found.append(Difference("moved", ("tasks",), before, after))
-    return found
+    differences = list(_differences((), _by_name(old), _by_name(new)))
+    old_names, new_names = ([task.name for task in workflow.tasks] for workflow in (old, new))
+    both = set(old_names) & set(new_names)
+    if [name for name in old_names if name in both] != [name for name in new_names if name in both]:
+        differences.append(Difference("moved", ("tasks",), old_names, new_names))
+    return differences
 
 
 def _by_name(workflow: Workflow) -> dict[str, Any]:

@@ -72,13 +72,13 @@ def each(
     ended (`then="stop"`) or are cancelled (`"cancel"`).
     """
     options: dict[str, Any] = {"with_items": template(items)}
-    given = {"concurrency": concurrency, "batch_size": batch_size}
-    options |= {name: template(value) for name, value in given.items() if value is not None}
+    values = {"concurrency": concurrency, "batch_size": batch_size}
+    options |= {name: template(value) for name, value in values.items() if value is not None}
     if tolerate != 0 or then != "finish":
         options["item_failures"] = {"tolerate": tolerate, "then": then}
     return FanOutItem(options)
 
 
-def options_of(each: FanOutItem) -> dict[str, Any]:
+def options_of(item: FanOutItem) -> dict[str, Any]:
     """The options of a task that stand for it."""
-    return dict(each._options)
+    return dict(item._options)

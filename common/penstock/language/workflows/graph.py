@@ -101,14 +101,14 @@ class Graph:
         for number, transition in enumerate(task.next):
             for name in transition.do:
                 routes.setdefault(self.index[name], []).append(number)
-        rule, wanted, early_failure = task.when, _successes(task, bool(sources)), 0
+        rule, early_success, early_failure = task.when, _successes(task, bool(sources)), 0
         if rule == "one_success":
-            wanted = 1
+            early_success = 1
         elif rule == "one_failed":
-            wanted, early_failure = 0, 1
+            early_success, early_failure = 0, 1
         if rule is None or not task_trigger_rules.about_outcomes(rule):
             # What says nothing of how the needs ended also asks that they ended well.
-            terms = [part for part in (None if wanted else "all_success", rule) if part is not None]
+            terms = [part for part in (None if early_success else "all_success", rule) if part is not None]
             rule = task_trigger_rules.All(all=tuple(terms)) if len(terms) > 1 else terms[0] if terms else None
         handles_any_failure, handled = task_trigger_rules.handled_failures(rule)
         return Node(
@@ -119,7 +119,7 @@ class Graph:
             targets=targets,
             routes={target: tuple(numbers) for target, numbers in routes.items()} or None,
             rule=rule,
-            early_success=wanted,
+            early_success=early_success,
             early_failure=early_failure,
             named=frozenset(self.index[name] for name in task_trigger_rules.tasks_named(rule)),
             handles_any_failure=handles_any_failure,
@@ -132,14 +132,14 @@ class Graph:
 
     def comes_before(self, source: int, target: int) -> bool:
         """Return whether `target` always comes after `source`: an edge or a path of edges leads from one to the other."""
-        seen, stack = {target}, [target]
+        visited, stack = {target}, [target]
         while stack:
-            for before in self.nodes[stack.pop()].sources:
-                if before == source:
+            for predecessor in self.nodes[stack.pop()].sources:
+                if predecessor == source:
                     return True
-                if before > source and before not in seen:
-                    seen.add(before)
-                    stack.append(before)
+                if predecessor > source and predecessor not in visited:
+                    visited.add(predecessor)
+                    stack.append(predecessor)
         return False
 
 
@@ -192,9 +192,9 @@ class Publishers:
                 mask |= self._of.get(name, 0)
         if reader is None:
             return Writers(bool(mask), None)
-        seen = mask & self._before[reader]
+        visible = mask & self._before[reader]
         below = mask & ((1 << bisect_left(self.all, reader)) - 1)
-        return Writers(bool(seen), None if seen == below else tuple(self._listed(seen)))
+        return Writers(bool(visible), None if visible == below else tuple(self._listed(visible)))
 
     def _listed(self, mask: int) -> Iterator[int]:
         while mask:
@@ -236,17 +236,17 @@ def incoming(tasks: Iterable[Task], declared: dict[str, int]) -> list[list[int]]
             for name in transition.do:
                 if name in declared:
                     sources[declared[name]][position] = None
-    return [list(found) for found in sources]
+    return [list(positions) for positions in sources]
 
 
 def topological(sources: list[list[int]]) -> list[int]:
     """Positions in an order in which everything stands after its sources; otherwise the smallest first.
 
     Raises DefinitionError, naming no tasks, if they go in a circle."""
-    waiting = [len(found) for found in sources]
+    waiting = [len(positions) for positions in sources]
     targets: list[list[int]] = [[] for _ in sources]
-    for position, found in enumerate(sources):
-        for source in found:
+    for position, positions in enumerate(sources):
+        for source in positions:
             targets[source].append(position)
     ready = [position for position, count in enumerate(waiting) if not count]
     order: list[int] = []
@@ -268,11 +268,11 @@ def circle(sources: list[list[int]]) -> list[int]:
         path: list[int] = []
         stack = [(start, iter(sources[start]))] if not state[start] else []
         while stack:
-            position, rest = stack[-1]
+            position, pending = stack[-1]
             if state[position] == 0:
                 state[position] = 1
                 path.append(position)
-            for source in rest:
+            for source in pending:
                 if state[source] == 1:
                     return path[path.index(source) :]
                 if state[source] == 0:

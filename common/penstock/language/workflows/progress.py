@@ -92,24 +92,24 @@ def progress(
     by_task: dict[str, list[TaskExecutions]] = {}
     for group in executions:
         by_task.setdefault(group.task, []).append(group)
-    found = [
+    tasks = [
         _task(graph, node, stored.get(node.index), by_task.get(node.name, []), paused) for node in _all(graph)
     ]
-    for task in found:
+    for task in tasks:
         if task.begun is not None and task.name in ran:
             task.ran = ran[task.name]
             task.waited = max(0.0, ((task.ended or now) - task.begun).total_seconds() - task.ran)
     spans = {
         index: Span(task.begun, task.ended or now)
-        for index, task in enumerate(found)
+        for index, task in enumerate(tasks)
         if task.begun is not None
     }
     passed = frozenset(
-        i for i, task in enumerate(found) if task.status in FINAL - {SKIPPED} and i not in spans
+        i for i, task in enumerate(tasks) if task.status in FINAL - {SKIPPED} and i not in spans
     )
     for index in critical_path(graph, spans, passed):
-        found[index].critical = True
-    return found
+        tasks[index].critical = True
+    return tasks
 
 
 def _all(graph: Graph) -> list[Node]:
@@ -119,25 +119,25 @@ def _all(graph: Graph) -> list[Node]:
 def _task(
     graph: Graph, node: Node, stored: StoredTask | None, executions: Sequence[TaskExecutions], paused: bool
 ) -> TaskProgress:
-    found = TaskProgress(node.name, node.does, [graph[source].name for source in node.sources], NOT_STARTED)
+    task = TaskProgress(node.name, node.does, [graph[source].name for source in node.sources], NOT_STARTED)
     status = None if stored is None else stored.status
     if stored is not None:
-        found.items = stored.items
+        task.items = stored.items
     if status in FINAL:
-        found.status = str(status)
+        task.status = str(status)
     elif status == "due":
-        found.status = PAUSED if paused else "due"
+        task.status = PAUSED if paused else "due"
     elif status == "open":
-        found.status = RUNNING
+        task.status = RUNNING
     for group in executions:
-        found.executions[group.status] = found.executions.get(group.status, 0) + group.count
-        found.execution = found.execution or group.first
+        task.executions[group.status] = task.executions.get(group.status, 0) + group.count
+        task.execution = task.execution or group.first
     if executions:
-        found.begun = min(group.begun for group in executions)
+        task.begun = min(group.begun for group in executions)
         if status in FINAL:
-            found.ended = max((group.ended for group in executions if group.ended is not None), default=None)
-        elif found.items is None:
-            found.status = executions[0].status
+            task.ended = max((group.ended for group in executions if group.ended is not None), default=None)
+        elif task.items is None:
+            task.status = executions[0].status
     # What completed in this run has an execution, or the executor itself gave the result.
-    found.kept = bool(status == COMPLETED and not executions and stored and not stored.given)
-    return found
+    task.kept = bool(status == COMPLETED and not executions and stored and not stored.given)
+    return task

@@ -68,14 +68,14 @@ def to_yaml(workflow: Workflow) -> str:
     if body.pop("format") != FORMAT:
         written["format"] = workflow.format
     tasks = body.pop("tasks")
-    after = {key: body.pop(key) for key in ("output", "on_exit") if key in body}
+    tail = {key: body.pop(key) for key in ("output", "on_exit") if key in body}
     written |= body
     written["tasks"] = {task["name"]: _ordered(task, Task) for task in tasks}
-    if "on_exit" in after:
-        after["on_exit"] = _ordered(after["on_exit"], Step)
+    if "on_exit" in tail:
+        tail["on_exit"] = _ordered(tail["on_exit"], Step)
     with needed():
         from penstock.language.workflows import yaml_text
-    return yaml_text.write(written | after)
+    return yaml_text.write(written | tail)
 
 
 _FIRST = ("action", "workflow", "wait_for_event", "inquiry", "input", "needs", "join", "when")
@@ -111,23 +111,23 @@ def _renamed(place: Location, moved: Mapping[Location, Location]) -> Location:
 
 def shape_problems(error: ValidationError, body: Any) -> list[Problem]:
     """Return the errors of pydantic at places of the body. Of the errors of a union's members, one is kept."""
-    found: dict[Location, Problem] = {}
+    by_place: dict[Location, Problem] = {}
     for problem in problems(error):
         place = _existing(problem.at, body)
         if problem.message == "is missing":
             place = (*place, *problem.at[-1:])
-        if place not in found or (found[place].general and not problem.general):
-            found[place] = replace(problem, at=place)
-    return list(found.values())
+        if place not in by_place or (by_place[place].general and not problem.general):
+            by_place[place] = replace(problem, at=place)
+    return list(by_place.values())
 
 
 def _existing(location: Location, body: Any) -> Location:
     """The parts of a pydantic location that are in the body; the names of union members are not."""
     place: list[str | int] = []
-    here: Any = body
+    node: Any = body
     for part in location:
         try:
-            here = here[part]
+            node = node[part]
         except (KeyError, IndexError, TypeError):
             continue
         place.append(part)

@@ -27,30 +27,30 @@ input's `message`."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 
-def _name(given: object) -> object:
-    if not isinstance(given, str) or not _NAME.fullmatch(given):
+def _name(value: object) -> object:
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
         hint = "A name is made of letters, digits and _, so that expressions can say `tasks.<name>`."
-        raise Wrong(f"is not a name: {given!r}", hint)
-    return given
+        raise Wrong(f"is not a name: {value!r}", hint)
+    return value
 
 
-def _expression(given: object) -> object:
-    if isinstance(given, str) and "{{" not in given:
+def _expression(value: object) -> object:
+    if isinstance(value, str) and "{{" not in value:
         raise Wrong("is a text without an expression", "Write an expression in {{ }}.")
-    return given
+    return value
 
 
-def _several(given: object) -> object:
-    return [given] if isinstance(given, str | dict | Options) else given
+def _several(value: object) -> object:
+    return [value] if isinstance(value, str | dict | Options) else value
 
 
-def _route(given: str) -> str:
-    if "{{" not in given:
+def _route(value: str) -> str:
+    if "{{" not in value:
         try:
-            RoutingRule("**", given)
+            RoutingRule("**", value)
         except DefinitionError as error:
             raise Wrong(error.message, error.hint) from None
-    return given
+    return value
 
 
 Name = Annotated[str, BeforeValidator(_name)]
@@ -100,12 +100,12 @@ class Inquiry(Options):
     default: Any = None
 
 
-def _tolerate(given: object) -> object:
-    if isinstance(given, str) and re.fullmatch(r"\d{1,2}%|100%", given):
-        return given
-    if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
-        return given
-    raise Wrong(f"is not a number of items: {given!r}", "Write 3, or '10%'.")
+def _tolerate(value: object) -> object:
+    if isinstance(value, str) and re.fullmatch(r"\d{1,2}%|100%", value):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise Wrong(f"is not a number of items: {value!r}", "Write 3, or '10%'.")
 
 
 class ItemFailures(Options):
@@ -148,13 +148,13 @@ class Step(Options):
     allow_failure: bool = False
 
     @classmethod
-    def fold(cls, given: dict[str, Any]) -> dict[str, Any]:
-        if "timeout" in given:
-            whole = given.get("timeouts", {})
+    def fold(cls, values: dict[str, Any]) -> dict[str, Any]:
+        if "timeout" in values:
+            whole = values.get("timeouts", {})
             if not isinstance(whole, dict) or "attempt" in whole:
                 raise Wrong("has both timeout and timeouts", "Write it inside timeouts alone.")
-            given["timeouts"] = {**whole, "attempt": given.pop("timeout")}
-        return given
+            values["timeouts"] = {**whole, "attempt": values.pop("timeout")}
+        return values
 
     @classmethod
     def names(cls) -> list[str]:
@@ -229,14 +229,14 @@ class Task(Step):
 def policies_of(step: Step) -> dict[str, Any]:
     """Return the policies of a task for retries, timeouts and lost workers. They replace those of its action; times that the
     task does not name stay."""
-    said: dict[str, Any] = {}
+    policies: dict[str, Any] = {}
     for name in ("retry", "recovery"):  # whole: what is a default here may not be what the action says
         if (policy := getattr(step, name)) is not None:
-            said[name] = policy.model_dump(mode="json")
+            policies[name] = policy.model_dump(mode="json")
     if step.timeouts is not None:
         times = step.timeouts.written()
         if step.kind == "workflow" and "attempt" in times:
             # A workflow is attempted once: the time for that is the time for all of it.
             times = {"total": times["attempt"], **{name: t for name, t in times.items() if name != "attempt"}}
-        said["timeouts"] = times
-    return said
+        policies["timeouts"] = times
+    return policies

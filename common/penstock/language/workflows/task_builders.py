@@ -56,8 +56,8 @@ def task(called: Any = None, input: Any = None, /, **options: Any) -> Any:
 def wait_for_event(trigger: Any, *, filter: Any = None, timeout: Any = None, **options: Any) -> TaskHandle:
     """A task that waits for an event of this trigger. Its result is the event."""
     recorder, source = _recorder_and_source("wait_for_event")
-    given = {"trigger": ref_of(trigger), "filter": filter, "timeout": timeout}
-    wait = {name: value for name, value in given.items() if value is not None}
+    fields = {"trigger": ref_of(trigger), "filter": filter, "timeout": timeout}
+    wait = {name: value for name, value in fields.items() if value is not None}
     return recorder.add({"wait_for_event": wait, **options}, source)
 
 
@@ -72,9 +72,15 @@ def inquiry(
 ) -> TaskHandle:
     """A task that asks a human. Its result is the answer."""
     recorder, source = _recorder_and_source("inquiry")
-    given = {"prompt": prompt, "schema": schema, "assignee": assignee, "timeout": timeout, "default": default}
-    asked = {name: value for name, value in given.items() if value is not None}
-    return recorder.add({"inquiry": asked, **options}, source)
+    fields = {
+        "prompt": prompt,
+        "schema": schema,
+        "assignee": assignee,
+        "timeout": timeout,
+        "default": default,
+    }
+    question = {name: value for name, value in fields.items() if value is not None}
+    return recorder.add({"inquiry": question, **options}, source)
 
 
 def noop(input: Mapping[str, Any] | None = None, /, **options: Any) -> TaskHandle:

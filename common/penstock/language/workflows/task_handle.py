@@ -71,9 +71,9 @@ class TaskHandle(ValueReference):
 
 
 def draft_of(task: TaskHandle) -> TaskDraft:
-    found = object.__getattribute__(task, "_draft")
-    assert isinstance(found, TaskDraft)
-    return found
+    draft = object.__getattribute__(task, "_draft")
+    assert isinstance(draft, TaskDraft)
+    return draft
 
 
 class TaskRule(dict[str, Any]):
@@ -140,6 +140,6 @@ def tasks_in_rule(rule: Any) -> set[str]:
     """The tasks that a stored rule names one by one."""
     if not isinstance(rule, Mapping):
         return set()
-    found = {str(rule[end]) for end in (SUCCESS, FAILURE, SKIP) if end in rule}
+    names = {str(rule[end]) for end in (SUCCESS, FAILURE, SKIP) if end in rule}
     parts = [part for key in ("all", "any", "none") if isinstance(rule.get(key), list) for part in rule[key]]
-    return found.union(*map(tasks_in_rule, parts))
+    return names.union(*map(tasks_in_rule, parts))

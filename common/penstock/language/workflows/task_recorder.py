@@ -83,32 +83,32 @@ class TaskRecorder:
 
     def _fan_out(self, options: dict[str, Any], source: Source) -> None:
         """with_items and its options, of the `each(...)` that the input uses."""
-        found: dict[int, FanOutItem] = {id(each): each for each in _fan_out_items(options)}
+        items_by_id: dict[int, FanOutItem] = {id(item): item for item in _fan_out_items(options)}
         formatted = FORMATTED.get()
-        if not found and formatted is not None and _uses_item(options):
-            found = {id(formatted): formatted}
+        if not items_by_id and formatted is not None and _uses_item(options):
+            items_by_id = {id(formatted): formatted}
             FORMATTED.set(None)
-        if len(found) > 1:
+        if len(items_by_id) > 1:
             raise source.wrong(
                 "two each(...) in one task",
                 "A task has one list of items: zip them, each(expr('zip(vars.a, vars.b)')), and use item[0].",
             )
-        for each in found.values():
-            options |= options_of(each)
+        for item in items_by_id.values():
+            options |= options_of(item)
 
     def _free(self, name: str) -> str:
-        taken = {draft.name for draft in self.drafts}
+        names = {draft.name for draft in self.drafts}
         number = 2
         free = name
-        while free in taken:
+        while free in names:
             free, number = f"{name}_{number}", number + 1
         return free
 
 
 def current_recorder() -> TaskRecorder | None:
     """The recorder of the workflow function that is being read, if there is one."""
-    found = CALL_INTERCEPTOR.get()
-    owner = getattr(found, "__self__", None)
+    interceptor = CALL_INTERCEPTOR.get()
+    owner = getattr(interceptor, "__self__", None)
     return owner if isinstance(owner, TaskRecorder) else None
 
 
@@ -211,7 +211,7 @@ def _fan_out_items(value: Any) -> list[FanOutItem]:
     if isinstance(value, Mapping):
         value = list(value.values())
     return (
-        [each for part in value for each in _fan_out_items(part)] if isinstance(value, list | tuple) else []
+        [item for part in value for item in _fan_out_items(part)] if isinstance(value, list | tuple) else []
     )
 
 

@@ -74,10 +74,11 @@ class ContextComparison(Form):
 
     @model_validator(mode="after")
     def _value_where_it_belongs(self) -> ContextComparison:
-        given, wanted = "value" in self.model_fields_set, self.op not in ("exists", "not exists")
-        if given != wanted:
+        has_value, takes_value = "value" in self.model_fields_set, self.op not in ("exists", "not exists")
+        if has_value != takes_value:
             raise Wrong(
-                f"`{self.op}` takes {'a' if wanted else 'no'} value", "{context: path, op: '>', value: 3}"
+                f"`{self.op}` takes {'a' if takes_value else 'no'} value",
+                "{context: path, op: '>', value: 3}",
             )
         if self.op in ("in", "not in") and not isinstance(self.value, list | tuple | str | dict):
             raise Wrong(f"`{self.op}` takes a list, a text or a mapping as its value")
@@ -182,7 +183,7 @@ def handled_failures(rule: Any) -> tuple[bool, frozenset[str]]:
         if positive and isinstance(part, Failed):
             named.add(part.failed)
         inner = positive != isinstance(part, NoneOf)
-        stack += [(each, inner) for each in parts(part)]
+        stack += [(child, inner) for child in parts(part)]
     return anyone, frozenset(named)
 
 
@@ -216,24 +217,24 @@ def holds(rule: Any, outcomes: SourceOutcomes, leaf: Leaf) -> bool | None:
     if isinstance(rule, NoneOf):
         return _all(rule.none, False, outcomes, leaf)
     if isinstance(rule, AnyOf):
-        found = _all(rule.any, False, outcomes, leaf)
-        return None if found is None else not found
+        verdict = _all(rule.any, False, outcomes, leaf)
+        return None if verdict is None else not verdict
     if isinstance(rule, Success | Failed | Skipped):
-        ((wanted, name),) = rule.model_dump().items()
-        return outcomes.named.get(name) == wanted
+        ((outcome, name),) = rule.model_dump().items()
+        return outcomes.named.get(name) == outcome
     if rule in NAMED:
         return _named(rule, outcomes)
     return leaf(rule)
 
 
-def _all(parts: tuple[Any, ...], wanted: bool, outcomes: SourceOutcomes, leaf: Leaf) -> bool | None:
+def _all(parts: tuple[Any, ...], expected: bool, outcomes: SourceOutcomes, leaf: Leaf) -> bool | None:
     unsure = False
     # Outcomes come first: a condition over values must not see the missing result of a source that failed.
     for part in sorted(parts, key=_reads_values):
-        found = holds(part, outcomes, leaf)
-        if found is None:
+        verdict = holds(part, outcomes, leaf)
+        if verdict is None:
             unsure = True
-        elif found != wanted:
+        elif verdict != expected:
             return False
     return None if unsure else True
 

@@ -42,7 +42,7 @@ class Slot:
 
 def slots(step: Step) -> Iterator[Slot]:
     """The slots of a task."""
-    each = SCOPE | OF_ITEM if step.with_items is not None else SCOPE
+    names = SCOPE | OF_ITEM if step.with_items is not None else SCOPE
     end = SCOPE | OF_END
     if isinstance(step, Task) and step.when is not None:
         for path, part in _located(step.when, ("when",)):
@@ -51,14 +51,14 @@ def slots(step: Step) -> Iterator[Slot]:
     yield Slot(("with_items",), "fan", step.with_items)
     yield Slot(("concurrency",), "fan", step.concurrency)
     for field in ("delay", "route"):
-        yield Slot((field,), "start", getattr(step, field), each)
-    yield Slot(("input",), "start", step.input, each | {"secrets"})
+        yield Slot((field,), "start", getattr(step, field), names)
+    yield Slot(("input",), "start", step.input, names | {"secrets"})
     if step.inquiry:
         for field in ("prompt", "assignee", "default"):
-            yield Slot(("inquiry", field), "start", getattr(step.inquiry, field), each)
+            yield Slot(("inquiry", field), "start", getattr(step.inquiry, field), names)
     if step.wait_for_event and step.wait_for_event.filter is not None:
         path = ("wait_for_event", "filter")
-        yield Slot(path, "start", step.wait_for_event.filter, each | OF_EVENT, is_condition=True)
+        yield Slot(path, "start", step.wait_for_event.filter, names | OF_EVENT, is_condition=True)
     yield Slot(("publish",), "settle", step.publish, end)
     for number, transition in enumerate(step.next if isinstance(step, Task) else ()):
         yield Slot(("next", number, "when"), "settle", transition.when, end, is_condition=True)
@@ -128,11 +128,11 @@ def uses(names: NamesUsed) -> Uses:
 
 def context_rules(rule: Any) -> Uses:
     """Return the needs of the comparisons `{context: ...}` of a rule."""
-    found = {
+    paths = {
         part.context
         for _, part in task_trigger_rules.walk(rule)
         if isinstance(part, task_trigger_rules.ContextComparison)
     }
     # A name with dots may be a path or a single key: load the variables of both readings.
-    variables = found | {path.split(".")[0] for path in found}
-    return Uses(variables=frozenset(variables), parameters=bool(found))
+    variables = paths | {path.split(".")[0] for path in paths}
+    return Uses(variables=frozenset(variables), parameters=bool(paths))

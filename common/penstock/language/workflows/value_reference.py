@@ -27,9 +27,9 @@ class ValueReference:
 
     __slots__ = ("_each", "_text")
 
-    def __init__(self, text: str | Callable[[], str], each: Any = None) -> None:
+    def __init__(self, text: str | Callable[[], str], fan_out: Any = None) -> None:
         self._text = text
-        self._each = each
+        self._each = fan_out
         """The `each(...)` that it comes from, if it is an item of one or made of it."""
 
     # Any, as of what an action that is called returns: what stands for a value goes where the value would go.
@@ -62,13 +62,13 @@ class ValueReference:
         return f"<{self}>"
 
     def _derived(self, text: Callable[[], str], other: Any = None) -> ValueReference:
-        each = self._each if self._each is not None else getattr(other, "_each", None)
-        return ValueReference(text, each)
+        fan_out = self._each if self._each is not None else getattr(other, "_each", None)
+        return ValueReference(text, fan_out)
 
     def _operation(self, operator: str, other: Any, swapped: bool = False) -> ValueReference:
         def text() -> str:
-            left, right = (other, self) if swapped else (self, other)
-            return f"({literal(left)} {operator} {literal(right)})"
+            first, second = (other, self) if swapped else (self, other)
+            return f"({literal(first)} {operator} {literal(second)})"
 
         return self._derived(text, other if isinstance(other, ValueReference) else None)
 

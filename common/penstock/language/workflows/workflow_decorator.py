@@ -65,39 +65,39 @@ def workflow(
     if tasks is not None or isinstance(function, str):
         name = ref or (function if isinstance(function, str) else "")
         whole = _qualified(name, pack, frame.f_globals, of_frame(frame))
-        made = _of_context_tasks(whole, tasks or (), options, of_frame(frame))
-        remember(made, frame)
-        return made
+        definition = _of_context_tasks(whole, tasks or (), options, of_frame(frame))
+        remember(definition, frame)
+        return definition
     names = {} if frame.f_code.co_name == "<module>" else dict(frame.f_locals)
 
     def declare(function: Callable[..., Any]) -> Workflow:
         source = of_code(inspect.unwrap(function).__code__)
         whole = _qualified(ref or function.__name__, pack, function.__globals__, source)
-        made = _of_function(function, whole, options, names, source)
-        remember(made, frame)
-        return made
+        definition = _of_function(function, whole, options, names, source)
+        remember(definition, frame)
+        return definition
 
     return declare if function is None else declare(function)
 
 
 def _qualified(name: str, pack: str | Pack | None, module: Mapping[str, Any], source: Source) -> str:
-    found = pack.name if isinstance(pack, Pack) else pack
-    if found is None and "." not in name:
+    pack_name = pack.name if isinstance(pack, Pack) else pack
+    if pack_name is None and "." not in name:
         declared = pack_of(module)
         if declared is None:
             raise source.wrong(
                 f"workflow {name} belongs to no pack",
                 "Put pack = Pack('shop') at the top of the module, or write @workflow(pack='shop').",
             )
-        found = declared.name
-    return qualified(name, found)
+        pack_name = declared.name
+    return qualified(name, pack_name)
 
 
 def _of_function(
     function: Callable[..., Any], ref: str, options: dict[str, Any], names: Mapping[str, Any], source: Source
 ) -> Workflow:
     signature = signature_of(function, ref, source, names)
-    given = {
+    references = {
         name: ValueReference(f"parameters.{name}")
         for name, parameter in inspect.signature(function).parameters.items()
         if parameter.kind is not parameter.VAR_KEYWORD
@@ -105,7 +105,7 @@ def _of_function(
     recorder = TaskRecorder()
     token = CALL_INTERCEPTOR.set(recorder.record_call)
     try:
-        output = function(**given)
+        output = function(**references)
     finally:
         CALL_INTERCEPTOR.reset(token)
     if inspect.iscoroutine(output):
@@ -140,8 +140,8 @@ def _of_context_tasks(
 def _made(ref: str, body: Mapping[str, Any], options: Mapping[str, Any], source: Source) -> Workflow:
     whole = {"format": FORMAT, "ref": ref, **body, **options}
     try:
-        made = Workflow.model_validate(whole)
+        definition = Workflow.model_validate(whole)
     except ValidationError as error:
         names = [task["name"] for task in whole["tasks"]]
         raise refusal(ref, shape_problems(error, whole), source, names) from None
-    return require(made, source)
+    return require(definition, source)

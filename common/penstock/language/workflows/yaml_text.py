@@ -51,7 +51,7 @@ def too_large(file: str) -> DefinitionError:
 def _how_to_mend(error: yaml.MarkedYAMLError) -> str:
     """Return the usual cause of a parser's error, which may be lines further up."""
     began = f"opened on line {error.context_mark.line + 1}" if error.context_mark else "opened above"
-    said = f"{error.context} {error.problem}"
+    complaint = f"{error.context} {error.problem}"
     for words, hint in (
         ("\\t", "Indent with spaces: YAML takes no tab there."),
         ("scanning an alias", "A value that begins with * stands in quotes: '*/5 * * * *'."),
@@ -63,7 +63,7 @@ def _how_to_mend(error: yaml.MarkedYAMLError) -> str:
         ),
         ("expected <block end>", "Indent this line as far as those that it belongs to."),
     ):
-        if words in said:
+        if words in complaint:
             return hint
     return "It is not valid YAML."
 
@@ -111,18 +111,18 @@ class _Reader:
         return self.scalar(node)
 
     def mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for key, item in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 self.fail(key, "a key is a single word or text")
             if key.tag == "tag:yaml.org,2002:merge" or key.value == "<<":
                 self.fail(key, "merge keys (<<) are not supported; repeat the values or use an alias")
-            if key.value in found:
+            if key.value in values:
                 self.fail(key, f"`{key.value}` is given twice")
-            found[key.value] = self.value(item, (*path, key.value))
+            values[key.value] = self.value(item, (*path, key.value))
             # The line of the key is the better place for an error, above all if its value is a block.
             self.marks[(*path, key.value)] = (key.start_mark.line + 1, key.start_mark.column + 1)
-        return found
+        return values
 
     def scalar(self, node: yaml.ScalarNode) -> Any:
         kind, text = node.tag.removeprefix("tag:yaml.org,2002:"), node.value

@@ -11,19 +11,19 @@ __all__ = ["Finding", "examine"]
 
 async def examine(settings: Settings) -> list[Finding]:
     """Look at everything that can be looked at. What cannot be reached is a finding, never an error."""
-    found = [*software.findings()]
+    findings = [*software.findings()]
     database, reached = await postgres.reach(settings)
     served: list[str] = []
-    found.append(reached)
+    findings.append(reached)
     if database is not None:
         session = database.session()
         try:
-            found += await postgres.findings(session)
-            found += await installation.findings(session, settings)
+            findings += await postgres.findings(session)
+            findings += await installation.findings(session, settings)
             if await installation.is_migrated(session):
-                found += await roles.findings(session)
+                findings += await roles.findings(session)
             served = await installation.served_queues(session, settings)
         finally:
             await database.close()
-    found += await standby.findings(settings)
-    return found + await broker.findings(settings, served)
+    findings += await standby.findings(settings)
+    return findings + await broker.findings(settings, served)

@@ -18,13 +18,13 @@ class Finding:
     fix: str | None = None
 
 
-def ok(what: str, says: object) -> Finding:
-    return Finding(what, "ok", str(says))
+def ok(subject: str, says: object) -> Finding:
+    return Finding(subject, "ok", str(says))
 
 
-def warning(what: str, says: object, fix: str) -> Finding:
-    return Finding(what, "warning", str(says), fix)
+def warning(subject: str, says: object, fix: str) -> Finding:
+    return Finding(subject, "warning", str(says), fix)
 
 
-def bad(what: str, says: object, fix: str) -> Finding:
-    return Finding(what, "bad", str(says), fix)
+def bad(subject: str, says: object, fix: str) -> Finding:
+    return Finding(subject, "bad", str(says), fix)

@@ -89,9 +89,9 @@ async def _schema(session: Session) -> Finding:
 async def _partitions(session: Session) -> list[Finding]:
     today = datetime.now(UTC).date()
     tables = await partitions.tables(session)
-    wanted = [f"{table}_{day:%Y%m%d}" for table in tables for day in (today, today + timedelta(days=1))]
-    missing = await partitions.missing(session, wanted)
-    found = [
+    names = [f"{table}_{day:%Y%m%d}" for table in tables for day in (today, today + timedelta(days=1))]
+    missing = await partitions.missing(session, names)
+    findings = [
         bad(
             "partitions",
             f"missing: {', '.join(missing)}",
@@ -101,7 +101,7 @@ async def _partitions(session: Session) -> list[Finding]:
         else ok("partitions", f"those of today and tomorrow are there ({', '.join(tables)})")
     ]
     full = [table for table in tables if table not in ANY_DAY and await partitions.has_strays(session, table)]
-    found.append(
+    findings.append(
         warning(
             "default partitions",
             f"rows of days that had no partition are in {', '.join(f'{table}_default' for table in full)}",
@@ -111,38 +111,38 @@ async def _partitions(session: Session) -> list[Finding]:
         if full
         else ok("default partitions", "empty")
     )
-    return found
+    return findings
 
 
 async def _services(session: Session, settings: Settings) -> list[Finding]:
     alive = await presence.by_kind(session, settings.stale_threshold)
-    found = []
+    findings = []
     for kind, does, start in (
         ("executor", "nothing is scheduled", "penstock executor"),
         ("worker", "nothing is run", "penstock worker --module FILE"),
     ):
         if alive.get(kind):
-            found.append(ok(f"{kind}s", f"{alive[kind]} alive"))
+            findings.append(ok(f"{kind}s", f"{alive[kind]} alive"))
         else:
             fix = f"Start one with `{start}`, or everything with `penstock dev`."
-            found.append(warning(f"{kind}s", f"none is alive: {does}", fix))
-    return found
+            findings.append(warning(f"{kind}s", f"none is alive: {does}", fix))
+    return findings
 
 
 async def _unserved(session: Session, settings: Settings) -> list[Finding]:
-    found = []
+    findings = []
     for row in await presence.unserved(session, settings.stale_threshold):
-        asked = labels.format_labels(orjson.loads(row.labels or "{}"))
-        what = f", carries {asked}" if asked else ""
-        more = f" --labels {asked}" if asked else ""
-        found.append(
+        label_text = labels.format_labels(orjson.loads(row.labels or "{}"))
+        carries = f", carries {label_text}" if label_text else ""
+        option = f" --labels {label_text}" if label_text else ""
+        findings.append(
             bad(
                 row.queue,
-                f"{row.count} executions wait for a worker that has their action{what} and serves this route",
-                f"Start one: `penstock worker --module FILE --routes {row.queue.removeprefix(queues.WORK)}{more}`.",
+                f"{row.count} executions wait for a worker that has their action{carries} and serves this route",
+                f"Start one: `penstock worker --module FILE --routes {row.queue.removeprefix(queues.WORK)}{option}`.",
             )
         )
-    return found
+    return findings
 
 
 async def _routes(session: Session, settings: Settings) -> list[Finding]:
@@ -168,28 +168,28 @@ async def _unlike(session: Session, settings: Settings) -> list[Finding]:
     by_route: dict[str, list[presence.RouteWorkers]] = {}
     for row in await presence.workers_by_route(session, settings.stale_threshold):
         by_route.setdefault(row.route, []).append(row)
-    found = []
+    findings = []
     for route, groups in by_route.items():
         workers = sum(group.count for group in groups)
         have: Counter[str] = Counter()
         for group in groups:
             carried = labels.format_labels(orjson.loads(group.labels))
-            for what in (*group.actions, *([f"the labels {carried}"] if carried else [])):
-                have[what] += group.count
+            for feature in (*group.actions, *([f"the labels {carried}"] if carried else [])):
+                have[feature] += group.count
         differing = [
-            f"{some} of {workers} have {what}" for what, some in sorted(have.items()) if some < workers
+            f"{some} of {workers} have {feature}" for feature, some in sorted(have.items()) if some < workers
         ]
         if differing:
-            more = f", and so on: {len(differing)} differences" if len(differing) > 5 else ""
-            found.append(
+            suffix = f", and so on: {len(differing)} differences" if len(differing) > 5 else ""
+            findings.append(
                 warning(
                     f"workers of {route}",
-                    f"its workers differ: {', '.join(differing[:5])}{more}",
+                    f"its workers differ: {', '.join(differing[:5])}{suffix}",
                     "Work waits for those that have what it asks for. Give each kind of worker a route of its own, or all "
                     "of them the same modules and labels.",
                 )
             )
-    return found
+    return findings
 
 
 async def _outbox(session: Session) -> list[Finding]:
@@ -208,42 +208,48 @@ async def _outbox(session: Session) -> list[Finding]:
 
 
 async def _rules(session: Session) -> Finding:
-    failed = [one for one in await rule_errors.counts(session) if one.enabled]
+    failed = [failure for failure in await rule_errors.counts(session) if failure.enabled]
     if not failed:
         return ok("rules", "none has failed on an event that is kept")
-    named = "; ".join(f"{one.rule} on {one.count} events, the last with {one.error}" for one in failed[:5])
-    more = f"; and {len(failed) - 5} more" if len(failed) > 5 else ""
+    named = "; ".join(
+        f"{failure.rule} on {failure.count} events, the last with {failure.error}" for failure in failed[:5]
+    )
+    suffix = f"; and {len(failed) - 5} more" if len(failed) > 5 else ""
     return warning(
         "rules",
-        f"failed: {named}{more}",
+        f"failed: {named}{suffix}",
         "See them with `penstock rules errors`, mend and apply them, then `penstock rules rerun RULE`.",
     )
 
 
 async def _schedules(session: Session) -> Finding:
-    found = await health.troubles(session)
-    if not found:
+    troubles = await health.troubles(session)
+    if not troubles:
         return ok("schedules", "all are well")
-    named = ", ".join(dict.fromkeys(f"{one.schedule or 'all'} {one.kind}" for one in found[:5]))
-    more = f" and {len(found) - 5} more" if len(found) > 5 else ""
-    return warning("schedules", f"{named}{more}", "`penstock schedule health` says what to do.")
+    named = ", ".join(
+        dict.fromkeys(f"{trouble.schedule or 'all'} {trouble.kind}" for trouble in troubles[:5])
+    )
+    suffix = f" and {len(troubles) - 5} more" if len(troubles) > 5 else ""
+    return warning("schedules", f"{named}{suffix}", "`penstock schedule health` says what to do.")
 
 
 async def _subscriptions(session: Session) -> Finding:
     amiss = []
-    for one in await subscriptions.listed(session):
-        if one.disabled_at is not None:
-            amiss.append(f"{one.name} is disabled: {one.disabled_because}")
-        elif one.failing_since is not None:
-            amiss.append(f"{one.name} fails ({one.error}), {one.waiting} calls wait")
-        elif one.dropped:
-            amiss.append(f"{one.dropped} calls of {one.name} were given up")
+    for subscription in await subscriptions.listed(session):
+        if subscription.disabled_at is not None:
+            amiss.append(f"{subscription.name} is disabled: {subscription.disabled_because}")
+        elif subscription.failing_since is not None:
+            amiss.append(
+                f"{subscription.name} fails ({subscription.error}), {subscription.waiting} calls wait"
+            )
+        elif subscription.dropped:
+            amiss.append(f"{subscription.dropped} calls of {subscription.name} were given up")
     if not amiss:
         return ok("subscriptions", "all that there are can be reached")
-    more = f"; and {len(amiss) - 5} more" if len(amiss) > 5 else ""
+    suffix = f"; and {len(amiss) - 5} more" if len(amiss) > 5 else ""
     return warning(
         "subscriptions",
-        "; ".join(amiss[:5]) + more,
+        "; ".join(amiss[:5]) + suffix,
         "`penstock subscriptions list` shows them. Mend the receiver, then `penstock subscriptions enable NAME`.",
     )
 

@@ -53,13 +53,13 @@ def why_of(row: Execution, because: Reason, says: str, **facts: Any) -> Why:
 
 def span(seconds: float | None) -> str:
     """A length of time as people say it: 0.2 s, 45 s, 5 min, 3 h, 2 d."""
-    left = max(0.0, seconds or 0.0)
-    if left < 10:
-        return f"{left:.1f} s"
-    for unit, size, most in (("s", 1, 100), ("min", 60, 100 * 60), ("h", 3600, 48 * 3600)):
-        if left < most:
-            return f"{left / size:.0f} {unit}"
-    return f"{left / 86400:.0f} d"
+    length = max(0.0, seconds or 0.0)
+    if length < 10:
+        return f"{length:.1f} s"
+    for unit, size, limit in (("s", 1, 100), ("min", 60, 100 * 60), ("h", 3600, 48 * 3600)):
+        if length < limit:
+            return f"{length / size:.0f} {unit}"
+    return f"{length / 86400:.0f} d"
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:

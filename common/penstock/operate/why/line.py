@@ -34,12 +34,12 @@ async def queued(session: Session, row: Execution, settings: Settings) -> Why:
             return why_of(row, "outage", f"{says} {presence.NO_EXECUTOR}", **facts)
         return why_of(row, "regroup", says, **facts)
     if place.gate_kind == "worker":
-        found = await presence.workers(session, row, settings)
-        facts |= {"workers": asdict(found), "route": row.queue}
-        if found.able:
+        workers = await presence.workers(session, row, settings)
+        facts |= {"workers": asdict(workers), "route": row.queue}
+        if workers.able:
             says = "A worker has come, and it is about to be let in."
             return why_of(row, "worker", says, **facts)
-        says = f"{presence.missing(row, found)} It lets others pass meanwhile, and keeps its place."
+        says = f"{presence.missing(row, workers)} It lets others pass meanwhile, and keeps its place."
         return why_of(row, "worker", says, **facts)
     return await _before(session, row, settings, place, limits, facts)
 
@@ -54,10 +54,10 @@ async def _before(
 ) -> Why:
     """It stands before a key that is full, or was a moment ago. Each query sees its own instant: what one has shown may be
     gone for the next."""
-    limit = next((one for one in limits if one.limit_id == place.gate_limit), None)
+    limit = next((entry for entry in limits if entry.limit_id == place.gate_limit), None)
     if limit is None:
         return why_of(row, "regroup", "Its limits have just changed: ask again.", **facts)
-    others = [one.ref for one in limits if one.limit_id != place.gate_limit]
+    other_limits = [entry.ref for entry in limits if entry.limit_id != place.gate_limit]
     holders = await admission_line.holders(session, limit)
     position = 1 + await admission_line.ahead(session, row.id, place)
     seconds = await _guess(session, place, position)
@@ -65,7 +65,7 @@ async def _before(
         "limit": limit.ref,
         "max": limit.max,
         "group": group_of(limit.group_value, limit.by),
-        "also_needs": others or None,
+        "also_needs": other_limits or None,
         "position": position,
         "held": limit.held,
         "holders": [asdict(holder) for holder in holders],
@@ -76,7 +76,7 @@ async def _before(
     if place.fair_group is not None:
         turn += ", where the groups take turns"
     about = "" if seconds is None else f" At the pace so far its turn comes in about {span(seconds)}."
-    also = f" It needs a slot of {' and '.join(others)} as well." if others else ""
+    also = f" It needs a slot of {' and '.join(other_limits)} as well." if other_limits else ""
     if limit.max is not None and limit.held >= limit.max:
         says = f"Waits for {_held(limit, limit.max, whose, turn, holders)}.{about}{also}"
         return why_of(row, "limit", says, **facts)
@@ -96,16 +96,16 @@ async def _before(
     )
 
 
-def _held(limit: KeyLimit, most: int, whose: str, turn: str, holders: list[SlotHolder]) -> str:
+def _held(limit: KeyLimit, maximum: int, whose: str, turn: str, holders: list[SlotHolder]) -> str:
     if not holders:  # they have all ended since the place in line was read
         return f"a slot of {limit.ref}{whose} that has just become free: {turn}; ask again"
     oldest = holders[0]
-    who = f" on {oldest.worker}" if oldest.worker else ""
-    since = f"for {span(oldest.seconds)}{who}"
-    if most == limit.held == 1:
+    holder = f" on {oldest.worker}" if oldest.worker else ""
+    since = f"for {span(oldest.seconds)}{holder}"
+    if maximum == limit.held == 1:
         return f"the slot of {limit.ref}{whose}: {turn}; {oldest.id} ({oldest.action}) holds it, {since}"
     return (
-        f"one of {count(most, 'slot')} of {limit.ref}{whose}: {turn}; {count(limit.held, 'execution')} "
+        f"one of {count(maximum, 'slot')} of {limit.ref}{whose}: {turn}; {count(limit.held, 'execution')} "
         f"{'holds' if limit.held == 1 else 'hold'} a slot, the oldest ({oldest.id}, {oldest.action}) {since}"
     )
 

@@ -15,12 +15,14 @@ from penstock.store.executions import Execution
 async def ended(session: Session, row: Execution, settings: Settings) -> Why:
     assert row.finished_at is not None
     age = await clock.seconds_since(session, row.finished_at)
-    took = (row.finished_at - row.created_at).total_seconds()
+    duration = (row.finished_at - row.created_at).total_seconds()
     error = orjson.loads(row.error) if row.error else None
     why = ""
     if row.status != COMPLETED:
-        told = f"{error.get('type')}: {error.get('message')}" if error else None
-        why = f" ({row.reason or told or 'no reason was given'})"
+        message = f"{error.get('type')}: {error.get('message')}" if error else None
+        why = f" ({row.reason or message or 'no reason was given'})"
     tries = f", {count(row.attempt, 'attempt')}" if row.attempt else ""
-    says = f"It waits for nothing: it ended as {row.status}{why} {span(age)} ago, {span(took)} after it was requested{tries}."
-    return why_of(row, "ended", says, ended_at=row.finished_at, seconds=took, reason=row.reason, error=error)
+    says = f"It waits for nothing: it ended as {row.status}{why} {span(age)} ago, {span(duration)} after it was requested{tries}."
+    return why_of(
+        row, "ended", says, ended_at=row.finished_at, seconds=duration, reason=row.reason, error=error
+    )

@@ -27,17 +27,17 @@ async def workers(session: Session, row: Execution, settings: Settings) -> Worke
     return await presence.workers(session, settings.stale_threshold, route, row.action)
 
 
-def missing(row: Execution, found: Workers) -> str:
+def missing(row: Execution, workers: Workers) -> str:
     """Says which worker is missing, and what to start."""
     route = row.open_queue.removeprefix(WORK)
-    if found.leaving:
-        near = f"{count(found.leaving, 'worker')} could, and will take no more work"
-    elif found.on_route:
-        near = f"{count(found.on_route, 'worker')} of that route without the action"
-    elif found.with_action:
-        near = f"{count(found.with_action, 'worker')} with the action on other routes"
+    if workers.leaving:
+        near = f"{count(workers.leaving, 'worker')} could, and will take no more work"
+    elif workers.on_route:
+        near = f"{count(workers.on_route, 'worker')} of that route without the action"
+    elif workers.with_action:
+        near = f"{count(workers.with_action, 'worker')} with the action on other routes"
     else:
-        near = f"{count(found.live, 'other worker')} alive" if found.live else "no worker is alive at all"
+        near = f"{count(workers.live, 'other worker')} alive" if workers.live else "no worker is alive at all"
     return (
         f"Waits for a worker that serves the route {route} and has {row.action}: there is none ({near}). "
         f"Start one: penstock worker --module FILE --routes {route}"

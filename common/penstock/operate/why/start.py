@@ -73,44 +73,42 @@ async def _timed(session: Session, row: Execution, timer: ReadyTimer) -> Why:
 
 
 async def scheduled(session: Session, row: Execution, settings: Settings) -> Why:
-    found = await presence.workers(session, row, settings)
+    workers = await presence.workers(session, row, settings)
     message = await waiting_for.message(session, row.open_queue, row.id)
     parked = await waiting_for.parked(session, row.open_queue, row.id)
     age = await clock.seconds_since(session, row.since)
     facts: dict[str, Any] = {
         "route": row.queue,
-        "workers": asdict(found),
+        "workers": asdict(workers),
         "message": _document(message),
         "parked": _document(parked),
         "seconds": age,
     }
-    if not found.able:
-        return why_of(row, "worker", presence.missing(row, found), **facts)
+    if not workers.able:
+        return why_of(row, "worker", presence.missing(row, workers), **facts)
     if message is not None and settings.broker_url is not None and (trouble := _trouble(message, settings)):
         return why_of(row, "outage", trouble, **facts)
-    before = await waiting_for.ahead_on_route(session, row.open_queue, row.ready_at, row.id)
-    facts["before"] = before
-    able = f"{count(found.able, 'worker')} that could run it"
-    if found.on_route > found.able + found.leaving:
-        able += f" (of {found.on_route} on its route)"
+    ahead_count = await waiting_for.ahead_on_route(session, row.open_queue, row.ready_at, row.id)
+    facts["before"] = ahead_count
+    able = f"{count(workers.able, 'worker')} that could run it"
+    if workers.on_route > workers.able + workers.leaving:
+        able += f" (of {workers.on_route} on its route)"
     if parked is not None:
-        says = (
-            f"{_refused(row, parked)} It waits for room on {able}; {before} stand before it on {row.queue}."
-        )
+        says = f"{_refused(row, parked)} It waits for room on {able}; {ahead_count} stand before it on {row.queue}."
         return why_of(row, "route", says, **facts)
-    if found.busy >= found.slots:
+    if workers.busy >= workers.slots:
         says = (
-            f"The {able} had all {count(found.slots, 'slot')} taken at the last heartbeat; {before} stand before it on "
+            f"The {able} had all {count(workers.slots, 'slot')} taken at the last heartbeat; {ahead_count} stand before it on "
             f"{row.queue}."
         )
         return why_of(row, "route", says, **facts)
-    if message is None and age > settings.restage_age and not before:
+    if message is None and age > settings.restage_age and not ahead_count:
         says = (
             f"On its route for {span(age)} with {able}, and not taken. If the broker lost its message, an executor stages it "
             f"again after {span(settings.restage_age)}."
         )
         return why_of(row, "route", says, **facts)
-    says = f"On its way to {able}, for {span(age)}; {before} stand before it on {row.queue}."
+    says = f"On its way to {able}, for {span(age)}; {ahead_count} stand before it on {row.queue}."
     return why_of(row, "route", says, **facts)
 
 
@@ -124,8 +122,8 @@ def _refused(row: Execution, parked: Parked) -> str:
     return f"The task executor {parked.executor} of {worker} had no room for it {span(parked.seconds)} ago."
 
 
-def _document(found: WaitingMessage | Parked | None) -> dict[str, Any] | None:
-    return None if found is None else asdict(found)
+def _document(waiting: WaitingMessage | Parked | None) -> dict[str, Any] | None:
+    return None if waiting is None else asdict(waiting)
 
 
 def _trouble(message: WaitingMessage, settings: Settings) -> str | None:

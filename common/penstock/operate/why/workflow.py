@@ -27,25 +27,25 @@ NOT_BEGUN = "not begun"
 
 async def running(session: Session, row: Execution, settings: Settings) -> Why:
     tasks = await open_tasks.listed(session, row.id)
-    found = await open_tasks.head(session, row.id)
-    head: Mapping[str, Any] = orjson.loads(found.head) if found and found.head else {}
+    head_row = await open_tasks.head(session, row.id)
+    head: Mapping[str, Any] = orjson.loads(head_row.head) if head_row and head_row.head else {}
     facts: dict[str, Any] = {"open": [asdict(task) for task in tasks], "tasks_left": head.get("left")}
     doing = ", ".join(f"{task.task} ({_how_many(task)})" for task in tasks[:5])
     if len(tasks) > 5:
         doing += f" and {len(tasks) - 5} more"
     reason: Reason = "task"
-    if found and found.stop_status:
-        facts |= {"stop": found.stop_status, "reason": found.stop_reason}
-        reason, says = "stopping", f"It is ending ({found.stop_reason})"
+    if head_row and head_row.stop_status:
+        facts |= {"stop": head_row.stop_status, "reason": head_row.stop_reason}
+        reason, says = "stopping", f"It is ending ({head_row.stop_reason})"
         says += f" and waits for its tasks that run: {doing}." if doing else "."
     elif head.get("paused"):
         pause = await open_tasks.last_pause(session, row.id)
         by = f" by {pause.by}" if pause else ""
-        told = f" ({pause.reason})" if pause and pause.reason else ""
+        reason_text = f" ({pause.reason})" if pause and pause.reason else ""
         facts |= {"paused_by": pause.by if pause else None}
         reason, says = (
             "paused",
-            f"It is paused{by}{told}. Resume it with: penstock resume {row.id}",
+            f"It is paused{by}{reason_text}. Resume it with: penstock resume {row.id}",
         )
         says += f" Still under way: {doing}." if doing else ""
     elif doing:
@@ -110,17 +110,17 @@ async def child(session: Session, row: Execution, task: str) -> Why | UUID:
             f"Nothing stands before task {task} any more: an executor is about to decide on it.",
             **facts,
         )
-    shown = ", ".join(f"{name} ({status})" for name, status in list(waits_for.items())[:5])
-    more = f" and {len(waits_for) - 5} more" if len(waits_for) > 5 else ""
-    says = f"Task {task} waits for {count(len(waits_for), 'task')} of its workflow: {shown}{more}."
+    listed = ", ".join(f"{name} ({status})" for name, status in list(waits_for.items())[:5])
+    suffix = f" and {len(waits_for) - 5} more" if len(waits_for) > 5 else ""
+    says = f"Task {task} waits for {count(len(waits_for), 'task')} of its workflow: {listed}{suffix}."
     return why_of(row, "dependency", says, **facts)
 
 
 async def _statuses(session: Session, row: Execution, index: Mapping[str, int]) -> dict[str, str]:
     """Return the statuses of the tasks that have begun, or of which a predecessor has ended."""
     names = {number: name for name, number in index.items()}
-    known = await open_tasks.statuses(session, row.id)
-    found = {names[task]: status or NOT_BEGUN for task, status in known.items() if task in names}
-    for one in await open_tasks.listed(session, row.id):
-        found[one.task] = one.status
-    return {name: NOT_BEGUN if status == "pending" else status for name, status in found.items()}
+    stored = await open_tasks.statuses(session, row.id)
+    by_name = {names[task]: status or NOT_BEGUN for task, status in stored.items() if task in names}
+    for open_task in await open_tasks.listed(session, row.id):
+        by_name[open_task.task] = open_task.status
+    return {name: NOT_BEGUN if status == "pending" else status for name, status in by_name.items()}

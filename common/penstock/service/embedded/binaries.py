@@ -46,12 +46,12 @@ def find(*, major: int | None = None) -> Binaries:
     Raises ConfigurationError, saying what to install, when there are none.
     """
     for folder in _candidates():
-        found = inspect(folder)
-        if found is not None and (major is None or found.major == major):
-            return found
-    wanted = f"PostgreSQL {major}" if major else f"PostgreSQL {OLDEST_MAJOR} or newer"
+        binaries = inspect(folder)
+        if binaries is not None and (major is None or binaries.major == major):
+            return binaries
+    version = f"PostgreSQL {major}" if major else f"PostgreSQL {OLDEST_MAJOR} or newer"
     raise ConfigurationError(
-        f"No usable {wanted} was found, neither in the wheel {WHEEL.replace('_', '-')} nor on this machine.",
+        f"No usable {version} was found, neither in the wheel {WHEEL.replace('_', '-')} nor on this machine.",
         hint="pip install 'penstock[embedded]', or install PostgreSQL, "
         "or point PENSTOCK_DATABASE_URL at a running server.",
     )
@@ -71,15 +71,15 @@ def inspect(folder: Path) -> Binaries | None:
     return Binaries(folder, int(version[1]))
 
 
-def reachable(found: Binaries, account: Account, place: Path) -> Binaries:
+def reachable(original: Binaries, account: Account, place: Path) -> Binaries:
     """Return `original`, or a copy of it below `place` if the account cannot read the original.
 
     That is so when root's Python environment lies under /root, which no other user may enter.
     """
-    if account.executes(found.postgres) and account.executes(found.initdb):
-        return found
-    tree = found.folder.parent
-    copy = place / f"postgresql-{found.major}" / tree.parent.name / tree.name
+    if account.executes(original.postgres) and account.executes(original.initdb):
+        return original
+    tree = original.folder.parent
+    copy = place / f"postgresql-{original.major}" / tree.parent.name / tree.name
     if not copy.exists():
         # The libraries that initdb loads lie in a folder beside the wheel's package, found relative to it.
         libraries = tree.parent.parent / f"{WHEEL}.libs"
@@ -89,10 +89,10 @@ def reachable(found: Binaries, account: Account, place: Path) -> Binaries:
         shutil.rmtree(unfinished, ignore_errors=True)
         shutil.copytree(tree, unfinished, symlinks=True, ignore=shutil.ignore_patterns("*.a", "include"))
         unfinished.rename(copy)
-    copied = Binaries(copy / "bin", found.major)
+    copied = Binaries(copy / "bin", original.major)
     if not account.executes(copied.postgres):
         raise ConfigurationError(
-            f"An unprivileged user can run neither {found.postgres} nor its copy {copied.postgres}.",
+            f"An unprivileged user can run neither {original.postgres} nor its copy {copied.postgres}.",
             hint="Run Penstock as an ordinary user, or set PENSTOCK_DATABASE_URL to a running server.",
         )
     return copied
@@ -107,8 +107,8 @@ def _candidates() -> Iterator[Path]:
     if on_path:
         yield Path(on_path).resolve().parent
     for pattern in SYSTEM_FOLDERS:
-        found = Path("/").glob(pattern.lstrip("/"))
-        yield from sorted(found, key=_number, reverse=True)
+        folders = Path("/").glob(pattern.lstrip("/"))
+        yield from sorted(folders, key=_number, reverse=True)
 
 
 def _number(folder: Path) -> int:

@@ -87,7 +87,7 @@ class Cluster:
         maker.own(unfinished)
         maker.own(secret)
         try:
-            made = subprocess.run(
+            process = subprocess.run(
                 [
                     str(self.binaries.initdb),
                     *("-D", str(unfinished), "-U", SUPERUSER, "--encoding=UTF8", "--locale=C"),
@@ -102,10 +102,10 @@ class Cluster:
             )
         finally:
             secret.unlink()
-        if made.returncode != 0:
+        if process.returncode != 0:
             shutil.rmtree(unfinished, ignore_errors=True)
             raise ConfigurationError(
-                f"PostgreSQL's initdb could not create {self.data}:\n{made.stderr.strip()[-2000:]}",
+                f"PostgreSQL's initdb could not create {self.data}:\n{process.stderr.strip()[-2000:]}",
                 hint="Choose a folder on a local disk with space left, or set PENSTOCK_DATABASE_URL.",
             )
         self.account.own(unfinished)

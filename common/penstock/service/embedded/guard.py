@@ -22,14 +22,14 @@ from typing import Any
 WAYS_TO_STOP = ((signal.SIGINT, 30.0), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 10.0))
 
 
-def halt(pid: int, ended: Callable[[float], bool]) -> None:
+def halt(pid: int, has_ended: Callable[[float], bool]) -> None:
     """Stop a postmaster, ever less gently. `has_ended(seconds)` waits at most that long, and returns true if it is gone."""
     for number, seconds in WAYS_TO_STOP:
         try:
             os.kill(pid, number)
         except ProcessLookupError:
             return
-        if ended(seconds):
+        if has_ended(seconds):
             return
 
 

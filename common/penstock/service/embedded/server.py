@@ -58,14 +58,14 @@ def start(folder: Path, *, fresh: bool = False) -> Server:
         users.make(at.users)
         if fresh:
             _throw_away(at)
-        here = _cluster(at)
+        instance = _cluster(at)
         pid = postmaster.pid_of(at.data)
         if pid is not None:
             server = _join(at, pid)
             if server is not None:
                 return server
             _halt(at)
-        return _start(at, here)
+        return _start(at, instance)
 
 
 def stop(folder: Path) -> bool:
@@ -82,18 +82,18 @@ def runs(folder: Path) -> bool:
     return postmaster.pid_of(place.find(folder).data) is not None
 
 
-def _start(at: Place, here: Cluster) -> Server:
-    if not here.exists():
+def _start(at: Place, instance: Cluster) -> Server:
+    if not instance.exists():
         cluster.write_private(at.password, cluster.new_password())
-        here.create(at.password.read_text())
-    postmaster.clear_remains(here.data, here.name)
+        instance.create(at.password.read_text())
+    postmaster.clear_remains(instance.data, instance.name)
     failure: ConnectionFailed | None = None
     for _ in range(PORT_ATTEMPTS):
         socket_folder = at.socket_folder()
         port = cluster.SOCKET_PORT if socket_folder else cluster.free_port()
         address = Address(socket_folder, port, at.password.read_text())
         try:
-            return _spawn(at, here, address)
+            return _spawn(at, instance, address)
         except ConnectionFailed as error:
             failure = error
             if socket_folder is not None or "could not bind" not in error.message:
@@ -102,11 +102,11 @@ def _start(at: Place, here: Cluster) -> Server:
     raise failure
 
 
-def _spawn(at: Place, here: Cluster, address: Address) -> Server:
+def _spawn(at: Place, instance: Cluster, address: Address) -> Server:
     if at.log.exists():
         at.log.replace(at.log.with_name("server.log.1"))
     with users.first(at.users) as user:
-        pid = _guard(at, command=here.command(address))
+        pid = _guard(at, command=instance.command(address))
         try:
             _ready(at, pid)
         except BaseException:
@@ -212,5 +212,5 @@ def _throw_away(at: Place) -> None:
 def _cluster(at: Place) -> Cluster:
     marker = at.data / "PG_VERSION"
     major = int(marker.read_text()) if marker.is_file() else None
-    found = binaries.reachable(binaries.find(major=major), at.account, at.folder)
-    return Cluster(at.data, found, at.account)
+    usable = binaries.reachable(binaries.find(major=major), at.account, at.folder)
+    return Cluster(at.data, usable, at.account)

@@ -42,10 +42,12 @@ async def range_of(session: Session, ref: str, first: datetime, last: datetime) 
         raise await missing(session, ref)
     compiled = compile_schedule(orjson.loads(row.body))
     dues = _dues(compiled, first, min(last, row.now))
-    there: dict[datetime, str] = {}
+    existing: dict[datetime, str] = {}
     for start in range(0, len(dues), STEP):
-        there |= await reading.known(session, ref, dues[start : start + STEP])
-    return [BackfillFire(due, there.get(due), there.get(due) in (None, SKIPPED, FAILED)) for due in dues]
+        existing |= await reading.known(session, ref, dues[start : start + STEP])
+    return [
+        BackfillFire(due, existing.get(due), existing.get(due) in (None, SKIPPED, FAILED)) for due in dues
+    ]
 
 
 def _dues(compiled: CompiledSchedule, first: datetime, last: datetime) -> list[datetime]:

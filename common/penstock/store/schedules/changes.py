@@ -25,12 +25,12 @@ async def put(tx: Transaction, applied: Sequence[tuple[str, int, dict[str, Any]]
     if not applied:
         return
     rows = {row.ref: row for row in await statements.lock(tx, [ref for ref, _, _ in applied])}
-    new = [one for one in applied if one[0] not in rows or rows[one[0]].definition_id != one[1]]
+    new = [entry for entry in applied if entry[0] not in rows or rows[entry[0]].definition_id != entry[1]]
     compiled = {ref: compile_schedule(body) for ref, _, body in new}
     spaces = {ref: namespaces.of(c.tenant, c.action) for ref, c in compiled.items()}
     places = await namespaces.places(tx, spaces.values())
     now = await clock.now(tx)
-    made = []
+    prepared = []
     for ref, definition, body in new:
         row = rows.get(ref)
         enabled = body.get("enabled", True) if row is None else row.enabled
@@ -41,18 +41,18 @@ async def put(tx: Transaction, applied: Sequence[tuple[str, int, dict[str, Any]]
                 f"schedule {ref} would never fire: {body['at']} is past",
                 hint="Give it an instant that is to come, or remove it; `enabled: false` keeps it.",
             )
-        made.append((ref, definition, places[spaces[ref]], enabled, since, due))
-    await statements.put(tx, made)
+        prepared.append((ref, definition, places[spaces[ref]], enabled, since, due))
+    await statements.put(tx, prepared)
 
 
 def _goes_on(row: LockedSchedule, compiled: CompiledSchedule) -> bool:
     if not row.enabled:
         return False
     try:
-        before = compile_schedule(orjson.loads(row.body))
+        old = compile_schedule(orjson.loads(row.body))
     except DefinitionError:
         return False
-    return row.since > row.now or same_times(before, compiled)  # paused stays paused
+    return row.since > row.now or same_times(old, compiled)  # paused stays paused
 
 
 async def enable(tx: Transaction, ref: str) -> ScheduleState:
@@ -107,5 +107,5 @@ async def _locked(tx: Transaction, ref: str) -> LockedSchedule:
 
 async def missing(db: Session | Transaction, ref: str) -> NotFound:
     """The error for a schedule that does not exist."""
-    known = "`penstock schedule list` shows the schedules there are."
-    return NotFound(f"no schedule {ref!r}", hint=await catalog.hint(db, ["schedule"], ref, known))
+    otherwise = "`penstock schedule list` shows the schedules there are."
+    return NotFound(f"no schedule {ref!r}", hint=await catalog.hint(db, ["schedule"], ref, otherwise))

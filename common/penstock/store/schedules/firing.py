@@ -62,11 +62,11 @@ async def fire_due(tx: Transaction, limit: int, ref: str | None = None) -> Fired
     for row in rows:
         if len(fires) >= MOST:
             break
-        position, made = _planned(builder, row, now)
+        position, planned = _planned(builder, row, now)
         positions.append(position)
-        fires += made
-        in_time = [f.due_at for f in made if f.kind == DUE]
-        fired.missed += len(made) - len(in_time)
+        fires += planned
+        in_time = [f.due_at for f in planned if f.kind == DUE]
+        fired.missed += len(planned) - len(in_time)
         fired.lag = max(fired.lag, *((now - due).total_seconds() for due in in_time), 0.0)
     fired.counts = await statements.fire(tx, positions, fires)
     return fired
@@ -110,17 +110,19 @@ class FireBuilder:
     async def load(cls, tx: Transaction, rows: Sequence[Schedule]) -> FireBuilder:
         """Load the builder of fires for rows with a `definition_id`, read at the database's instant `now`."""
         await _look_up(tx, {row.definition_id for row in rows})
-        found = [tx.cache["schedule", row.definition_id] for row in rows]
-        actions = await statements.actions(tx, {c.action for c in found if isinstance(c, CompiledSchedule)})
+        schedules = [tx.cache["schedule", row.definition_id] for row in rows]
+        actions = await statements.actions(
+            tx, {c.action for c in schedules if isinstance(c, CompiledSchedule)}
+        )
         schemas = await catalog.parameter_schemas(tx, actions.values())
         return cls(tx.cache, actions, schemas, rows[0].now)
 
     def compiled(self, definition: int) -> CompiledSchedule:
         """Raises the DefinitionError that it was found to have."""
-        found: CompiledSchedule | DefinitionError = self._cache["schedule", definition]
-        if isinstance(found, DefinitionError):
-            raise found
-        return found
+        entry: CompiledSchedule | DefinitionError = self._cache["schedule", definition]
+        if isinstance(entry, DefinitionError):
+            raise entry
+        return entry
 
     @staticmethod
     def later(now: datetime) -> datetime:
@@ -176,8 +178,8 @@ class FireBuilder:
             return None, f"NotFound: {compiled.action} is not registered, or is retired"
         key = ("schedule.params", definition, action)
         if compiled.constant and key in self._cache:
-            known: tuple[str | None, str | None] = self._cache[key]
-            return known
+            cached: tuple[str | None, str | None] = self._cache[key]
+            return cached
         try:
             params = compiled.params({**context, "context": context, "secrets": SECRETS})
             answer = checked_parameters(self._schemas[action], params).decode(), None

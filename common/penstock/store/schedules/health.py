@@ -34,27 +34,33 @@ class Trouble:
 
 async def troubles(session: Session) -> list[Trouble]:
     """Return the troubles of schedules now; an empty list if there is none."""
-    found: list[Trouble] = []
+    troubles: list[Trouble] = []
     if (await figures.figures(session, LATE, 60.0)).active and not await presence.executors(session, STALE):
-        found.append(
+        troubles.append(
             Trouble("no executor", None, "no executor runs, so nothing fires", "Start `penstock executor`.")
         )
     troubled = await figures.troubled(session, LATE)
-    found += [_broken(row) if row.error else _late(row) for row in troubled]
+    troubles += [_broken(row) if row.error else _late(row) for row in troubled]
     for row in await figures.erroring(session):
-        said = f"the fire of {row.due_at:%Y-%m-%d %H:%M:%S} UTC: {row.how}"
+        sentence = f"the fire of {row.due_at:%Y-%m-%d %H:%M:%S} UTC: {row.how}"
         hint = f"penstock show {row.execution_id}" if row.execution_id else "Correct it and apply it again."
-        found.append(Trouble("erroring", row.schedule, f"{said}: {row.error or ''}".rstrip(": "), hint))
+        troubles.append(
+            Trouble("erroring", row.schedule, f"{sentence}: {row.error or ''}".rstrip(": "), hint)
+        )
     for late in await figures.orphaned(session, ORPHANED):
-        said = f"{late.count} fires have no run yet, the first is that of {late.first:%Y-%m-%d %H:%M:%S} UTC"
-        found.append(Trouble("orphaned", late.schedule, said, "Is there a worker for its action and route?"))
-    found += _several(
+        sentence = (
+            f"{late.count} fires have no run yet, the first is that of {late.first:%Y-%m-%d %H:%M:%S} UTC"
+        )
+        troubles.append(
+            Trouble("orphaned", late.schedule, sentence, "Is there a worker for its action and route?")
+        )
+    troubles += _several(
         "stalled", await figures.stalled(session, STALLED), MOST_STALLED, "runs that do not end"
     )
-    found += _several(
+    troubles += _several(
         "missed", await figures.missed(session, WINDOW), MOST_MISSED, "fires missed within an hour"
     )
-    return found
+    return troubles
 
 
 def _broken(row: Troubled) -> Trouble:
@@ -62,14 +68,14 @@ def _broken(row: Troubled) -> Trouble:
 
 
 def _late(row: Troubled) -> Trouble:
-    said = f"it has been due for {row.late:.0f} s"
-    return Trouble("late", row.schedule, said, "Look at the executors' logs for loop=schedules.")
+    sentence = f"it has been due for {row.late:.0f} s"
+    return Trouble("late", row.schedule, sentence, "Look at the executors' logs for loop=schedules.")
 
 
-def _several(kind: str, rows: Iterable[FireCount], most: int, what: str) -> list[Trouble]:
+def _several(kind: str, rows: Iterable[FireCount], limit: int, description: str) -> list[Trouble]:
     """Trouble only when it is more than a few over all schedules together."""
     rows = list(rows)
-    if sum(row.count for row in rows) <= most:
+    if sum(row.count for row in rows) <= limit:
         return []
     hint = "`penstock schedule history` shows them."
-    return [Trouble(kind, row.schedule, f"{row.count} {what}", hint) for row in rows]
+    return [Trouble(kind, row.schedule, f"{row.count} {description}", hint) for row in rows]

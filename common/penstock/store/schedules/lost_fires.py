@@ -16,12 +16,12 @@ MOST_RECOVERIES = 3
 
 async def settle(tx: Transaction, limit: int) -> tuple[int, int]:
     """Settle up to `limit` fires. Returns how many had ended, and how many were started again."""
-    settled, lost = await statements.settle(tx, limit)
-    if not lost:
+    settled, lost_fires = await statements.settle(tx, limit)
+    if not lost_fires:
         return settled, 0
-    builder = await FireBuilder.load(tx, lost)
-    fires = [_again(builder, row) for row in lost]
-    return settled, await statements.recover(tx, [row.execution_id for row in lost], fires)
+    builder = await FireBuilder.load(tx, lost_fires)
+    fires = [_again(builder, row) for row in lost_fires]
+    return settled, await statements.recover(tx, [row.execution_id for row in lost_fires], fires)
 
 
 def _again(builder: FireBuilder, row: LostFire) -> NewFire:

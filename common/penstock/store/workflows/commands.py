@@ -18,12 +18,12 @@ where execution_id = any($1::uuid[]) and obeyed_at is null order by id
 
 async def read_pending(tx: Transaction, workflows: Sequence[UUID]) -> dict[UUID, list[Command]]:
     """The commands that these workflows have not followed yet, in order."""
-    found: dict[UUID, list[Command]] = {}
+    by_workflow: dict[UUID, list[Command]] = {}
     for row in await tx.fetch(PENDING, workflows):
         value = None if row["value"] is None else orjson.loads(row["value"])
         command = Command(row["id"], row["kind"], row["task"], value)
-        found.setdefault(row["execution_id"], []).append(command)
-    return found
+        by_workflow.setdefault(row["execution_id"], []).append(command)
+    return by_workflow
 
 
 MARK_FOLLOWED = """

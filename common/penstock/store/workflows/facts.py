@@ -25,9 +25,9 @@ class StoredTask:
 TASKS = "select * from task_records($1::uuid[], $2::integer[])"
 
 
-async def read_tasks(tx: Transaction, wanted: Sequence[tuple[UUID, int]]) -> list[StoredTask]:
+async def read_tasks(tx: Transaction, tasks: Sequence[tuple[UUID, int]]) -> list[StoredTask]:
     """The states of tasks (workflow, task), if there are any."""
-    rows = await tx.fetch(TASKS, [id for id, _ in wanted], [task for _, task in wanted])
+    rows = await tx.fetch(TASKS, [id for id, _ in tasks], [task for _, task in tasks])
     return [StoredTask(row["execution_id"], row["task"], load_task_state(row["record"])) for row in rows]
 
 
@@ -49,10 +49,10 @@ join result r on r.execution_id = e.id
 """
 
 
-async def read_results(tx: Transaction, wanted: Sequence[tuple[UUID, int, str]]) -> list[StoredResult]:
+async def read_results(tx: Transaction, tasks: Sequence[tuple[UUID, int, str]]) -> list[StoredResult]:
     """Read the results of the executions of tasks (workflow, task, its name)."""
     rows = await tx.fetch(
-        RESULTS, [id for id, _, _ in wanted], [task for _, task, _ in wanted], [name for _, _, name in wanted]
+        RESULTS, [id for id, _, _ in tasks], [task for _, task, _ in tasks], [name for _, _, name in tasks]
     )
     return [_result(row) for row in rows]
 
@@ -87,9 +87,9 @@ from unnest($1::uuid[], $2::integer[]) as x (execution_id, task) join workflow_k
 """
 
 
-async def read_kept_results(tx: Transaction, wanted: Sequence[tuple[UUID, int]]) -> list[StoredResult]:
+async def read_kept_results(tx: Transaction, tasks: Sequence[tuple[UUID, int]]) -> list[StoredResult]:
     """Read the results of tasks that re-runs kept of the run before."""
-    rows = await tx.fetch(KEPT_RESULTS, [id for id, _ in wanted], [task for _, task in wanted])
+    rows = await tx.fetch(KEPT_RESULTS, [id for id, _ in tasks], [task for _, task in tasks])
     return [_result(row) for row in rows]
 
 

@@ -57,9 +57,9 @@ async def read_kept_items(tx: Transaction, run: UUID, tasks: Sequence[int]) -> l
 COPY = "select keep_results($1, $2, $3::integer[], $4::text[])"
 
 
-async def copy(tx: Transaction, run: UUID, before: UUID, tasks: Sequence[int], names: Sequence[str]) -> None:
+async def copy(tx: Transaction, run: UUID, old_run: UUID, tasks: Sequence[int], names: Sequence[str]) -> None:
     """Copy the results of these tasks (indexes, and their names) from the run before."""
-    await tx.fetch(COPY, run, before, tasks, names)
+    await tx.fetch(COPY, run, old_run, tasks, names)
 
 
 FORGET = """

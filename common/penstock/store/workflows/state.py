@@ -65,14 +65,14 @@ async def open_parents(
 
 def ended_and_stored(rows: Sequence[Row]) -> tuple[list[EndedExecution], list[StoredWorkflow]]:
     """Parse rows of the database function `open_parents`."""
-    ended: list[EndedExecution] = []
+    executions: list[EndedExecution] = []
     workflows: list[StoredWorkflow] = []
     for row in rows:
         if row["execution_id"] is not None:
             workflows.append(_stored(row))
         else:
             item = row["item"]
-            ended.append(
+            executions.append(
                 EndedExecution(
                     row["id"],
                     row["status"],
@@ -82,7 +82,7 @@ def ended_and_stored(rows: Sequence[Row]) -> tuple[list[EndedExecution], list[St
                     row["followed"],
                 )
             )
-    return ended, workflows
+    return executions, workflows
 
 
 OPEN_WORKFLOWS = "select * from open_workflows($1::uuid[], true)"

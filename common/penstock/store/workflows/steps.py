@@ -67,13 +67,13 @@ async def finish_and_open(
     only if no lock has to be waited for, and none of the ended held slots of limits."""
     rows = await tx.fetch(FINISH_AND_OPEN, *finish_arguments(worker, ends, claims))
     tx.keep(rows[:1])
-    ended, workflows = ended_and_stored([row for row in rows if row["id"] or row["execution_id"]])
+    ended_executions, workflows = ended_and_stored([row for row in rows if row["id"] or row["execution_id"]])
     tasks = {
         row["execution_id"]: (row["version"], _tasks(row))
         for row in rows
         if row["execution_id"] and row["version"] is not None
     }
-    return OpenedParents(set(rows[0]["moved"]), ended, workflows, tasks)
+    return OpenedParents(set(rows[0]["moved"]), ended_executions, workflows, tasks)
 
 
 def _tasks(row: Row) -> dict[int, TaskState]:
@@ -118,7 +118,7 @@ async def take_steps(
     step: Step,
     ends: Sequence[AttemptEnd],
     claims: Sequence[UUID],
-    who: Claimant,
+    claimant: Claimant,
     queues: Sequence[str],
 ) -> StepTaken:
     """Write the step, and claim of what it starts that is on one of these queues no more than what it ends. The whole
@@ -126,7 +126,7 @@ async def take_steps(
     of the decision, or is about to."""
     try:
         [row] = await session.fetch(
-            TAKE, *_as_ended(step, who, ends, claims), *_as_started(step), *_as_claimed(who, queues)
+            TAKE, *_as_ended(step, claimant, ends, claims), *_as_started(step), *_as_claimed(claimant, queues)
         )
     except asyncpg.PostgresError as error:
         if error.sqlstate == CHANGED:
@@ -136,12 +136,14 @@ async def take_steps(
     return StepTaken(row["taken"], staged_in(row["messages"]), row["queue"], claimed)
 
 
-def _as_ended(step: Step, who: Claimant, ends: Sequence[AttemptEnd], claims: Sequence[UUID]) -> list[object]:
+def _as_ended(
+    step: Step, claimant: Claimant, ends: Sequence[AttemptEnd], claims: Sequence[UUID]
+) -> list[object]:
     return [
         list(step.versions),
         [version for version, _ in step.versions.values()],
         [stops for _, stops in step.versions.values()],
-        who.worker,
+        claimant.worker,
         [end.execution_id for end in ends],
         [end.attempt for end in ends],
         [end.result for end in ends],
@@ -167,5 +169,5 @@ def _as_started(step: Step) -> list[object]:
     ]
 
 
-def _as_claimed(who: Claimant, queues: Sequence[str]) -> list[object]:
-    return [who.claim, queues, who.known, who.lacking, who.limited]
+def _as_claimed(claimant: Claimant, queues: Sequence[str]) -> list[object]:
+    return [claimant.claim, queues, claimant.known, claimant.lacking, claimant.limited]

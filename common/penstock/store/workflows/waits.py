@@ -39,10 +39,10 @@ PATHS = "select trigger, path::text as path from event_path where trigger = any(
 
 async def read_paths(tx: Transaction, triggers: Sequence[str]) -> dict[str, list[str]]:
     """By trigger, where in an event filters have looked for a key, as JSON."""
-    found: dict[str, list[str]] = {}
+    by_trigger: dict[str, list[str]] = {}
     for row in await tx.fetch(PATHS, triggers):
-        found.setdefault(row["trigger"], []).append(row["path"])
-    return found
+        by_trigger.setdefault(row["trigger"], []).append(row["path"])
+    return by_trigger
 
 
 OPEN = """
@@ -73,12 +73,12 @@ async def read_open(tx: Transaction, kinds: Iterable[WaitKind]) -> list[EventWai
         [kind.path for kind in keyed],
         [kind.key for kind in keyed],
     )
-    found = []
+    waits = []
     for row in rows:
-        wanted = orjson.loads(row["params"])
+        params = orjson.loads(row["params"])
         kind = WaitKind(row["trigger"], row["tenant"], row["path"], row["key"])
-        found.append(EventWait(row["execution_id"], kind, row["since"], wanted["filter"], wanted["bound"]))
-    return found
+        waits.append(EventWait(row["execution_id"], kind, row["since"], params["filter"], params["bound"]))
+    return waits
 
 
 @dataclass(slots=True)

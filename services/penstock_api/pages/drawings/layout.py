@@ -71,9 +71,9 @@ def _layout(tasks: tuple[Task, ...], labels: tuple[tuple[str, str, str], ...], h
         return _collapsed(tasks, columns)
     _sort(tasks, columns)
     boxes = _placed(tasks, columns, {source for source, _, _ in labels})
-    said = {(source, target): label for source, target, label in labels}
+    label_of = {(source, target): label for source, target, label in labels}
     arrows = [
-        _arrow(boxes[source], boxes[index], said.get((tasks[source][0], tasks[index][0]), ""))
+        _arrow(boxes[source], boxes[index], label_of.get((tasks[source][0], tasks[index][0]), ""))
         for index, (_, _, sources) in enumerate(tasks)
         for source in sources
     ]
@@ -101,8 +101,8 @@ def _sort(tasks: Sequence[Task], columns: list[list[int]]) -> None:
             targets.setdefault(source, []).append(index)
     place = {index: float(n) for column in columns for n, index in enumerate(column)}
 
-    def near(index: int, others: Sequence[int]) -> float:
-        return sum(place[other] for other in others) / len(others) if others else place[index]
+    def near(index: int, neighbours: Sequence[int]) -> float:
+        return sum(place[other] for other in neighbours) / len(neighbours) if neighbours else place[index]
 
     for sweep in range(SWEEPS):
         forward = sweep % 2 == 0

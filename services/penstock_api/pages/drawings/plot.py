@@ -48,25 +48,25 @@ def bars(values: Sequence[float], says: Sequence[str], top: float | None = None)
 
 def lines(*series: Sequence[float | None]) -> Plot:
     """A line for each series; all have one scale."""
-    top = ceiling(max((value for one in series for value in one if value is not None), default=0))
-    return Plot(top, lines=[list(_polylines(one, top)) for one in series])
+    top = ceiling(max((value for values in series for value in values if value is not None), default=0))
+    return Plot(top, lines=[list(_polylines(values, top)) for values in series])
 
 
 def _polylines(values: Sequence[float | None], top: float) -> list[str]:
     step = WIDTH / max(1, len(values))
-    found: list[list[tuple[float, float]]] = [[]]
+    pieces: list[list[tuple[float, float]]] = [[]]
     for n, value in enumerate(values):
         if value is None:
-            found.append([])
+            pieces.append([])
         else:
-            found[-1].append((n * step + step / 2, HEIGHT - HEIGHT * value / top))
-    return [" ".join(f"{x:.1f},{y:.1f}" for x, y in _seen(points, step)) for points in found if points]
+            pieces[-1].append((n * step + step / 2, HEIGHT - HEIGHT * value / top))
+    return [" ".join(f"{x:.1f},{y:.1f}" for x, y in _seen(points, step)) for points in pieces if points]
 
 
 def _seen(points: list[tuple[float, float]], step: float) -> list[tuple[float, float]]:
     """A point alone is a dash."""
-    [(x, y), *more] = points
-    return points if more else [(x - step / 2, y), (x + step / 2, y)]
+    [(x, y), *tail] = points
+    return points if tail else [(x - step / 2, y), (x + step / 2, y)]
 
 
 def ceiling(value: float) -> float:

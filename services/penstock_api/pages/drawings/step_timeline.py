@@ -15,13 +15,13 @@ INSTANTS = (VALUE, VERSION)
 """Kinds that take no time, and are not drawn."""
 
 
-def step_timeline(steps: Sequence[Step], begun: datetime, ended: datetime) -> Timeline | None:
+def step_timeline(steps: Sequence[Step], start: datetime, end: datetime) -> Timeline | None:
     """Draw the steps of a run with this begin and end (or this moment); None where no step takes time."""
-    shown = [step for step in steps if step.kind not in INSTANTS]
-    if not shown:
+    timed_steps = [step for step in steps if step.kind not in INSTANTS]
+    if not timed_steps:
         return None
-    scale = Scale.of(begun, ended)
-    by_branch = sorted(shown, key=lambda step: (step.branch, step.at))
+    scale = Scale.of(start, end)
+    by_branch = sorted(timed_steps, key=lambda step: (step.branch, step.at))
     rows = [
         row
         for _, branch in groupby(by_branch, key=lambda step: step.branch)
@@ -33,11 +33,11 @@ def step_timeline(steps: Sequence[Step], begun: datetime, ended: datetime) -> Ti
 def _rows(steps: Sequence[Step], scale: Scale) -> Iterator[Row]:
     """Yield the rows of a branch. A step begins when the step before it is over. Of a step that is an execution of
     its own only the beginning is recorded, so it counts as over when the next step begins."""
-    before = scale.begun
-    for step, after in pairwise([*steps, None]):
+    previous_end = scale.begun
+    for step, next_step in pairwise([*steps, None]):
         assert step is not None
-        since, until = _span(step, before, scale.ended if after is None else _beginning(after))
-        before = max(before, until)
+        since, until = _span(step, previous_end, scale.ended if next_step is None else _beginning(next_step))
+        previous_end = max(previous_end, until)
         ran = step.kind in (STEP, RUN, MAP)
         segment = scale.segment(RAN if ran else HELD, (since, until))
         yield _row(step, segment)
@@ -47,14 +47,14 @@ def _beginning(step: Step) -> datetime:
     return step.at - timedelta(seconds=step.took)
 
 
-def _span(step: Step, before: datetime, next_begins: datetime) -> tuple[datetime, datetime]:
+def _span(step: Step, previous_end: datetime, next_begins: datetime) -> tuple[datetime, datetime]:
     if step.kind == STEP:
         return _beginning(step), step.at
     if step.kind == SLEEP and isinstance(step.result, dict):  # nothing is recorded when it is over
         return step.at, max(step.at, min(datetime.fromisoformat(step.result["until"]), next_begins))
     if step.execution is not None or step.status not in FINAL:
         return step.at, max(step.at, next_begins)
-    return min(before, step.at), step.at
+    return min(previous_end, step.at), step.at
 
 
 def _row(step: Step, segment: Segment) -> Row:

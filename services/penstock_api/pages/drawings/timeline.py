@@ -58,11 +58,11 @@ def timeline(
     tasks: Sequence[TaskProgress],
     stays: dict[UUID, list[TaskStay]],
     run: UUID,
-    begun: datetime,
-    ended: datetime,
+    start: datetime,
+    end: datetime,
 ) -> Timeline:
     """Draw the tasks of `run`. `stays` are those of the executions of tasks, by their run."""
-    scale = Scale.of(begun, ended)
+    scale = Scale.of(start, end)
     return drawn(list(_rows(tasks, stays, run, scale, 0)), scale)
 
 
@@ -81,9 +81,9 @@ class Scale:
     unit: float
 
     @classmethod
-    def of(cls, begun: datetime, ended: datetime) -> Scale:
-        seconds = max(ended - begun, timedelta(milliseconds=1)).total_seconds()
-        return cls(begun, ended, seconds, WIDTH / seconds)
+    def of(cls, start: datetime, end: datetime) -> Scale:
+        seconds = max(end - start, timedelta(milliseconds=1)).total_seconds()
+        return cls(start, end, seconds, WIDTH / seconds)
 
     def segment(self, kind: str, interval: Interval) -> Segment:
         x = max(0.0, (interval[0] - self.begun).total_seconds() * self.unit)
@@ -102,7 +102,7 @@ def _rows(
     by_task: dict[str, list[TaskStay]] = {}
     for stay in stays.get(run, ()):
         by_task.setdefault(stay.task, []).append(stay)
-    for task in sorted(tasks, key=lambda one: (one.begun is None, one.begun or scale.begun)):
+    for task in sorted(tasks, key=lambda progress: (progress.begun is None, progress.begun or scale.begun)):
         segments = [scale.segment(*part) for part in parts(by_task.get(task.name, ()), scale.ended)]
         yield Row(
             task.name,
@@ -129,35 +129,37 @@ def parts(stays: Iterable[TaskStay], now: datetime) -> list[tuple[str, Interval]
     ran = _joined(during[RAN])
     held = _without(_joined(during[HELD]), ran)
     queued = _without(_without(_joined(during[QUEUED]), ran), held)
-    found = [(kind, one) for kind, many in ((RAN, ran), (HELD, held), (QUEUED, queued)) for one in many]
-    return sorted(found, key=lambda part: part[1])
+    segments = [
+        (kind, interval) for kind, many in ((RAN, ran), (HELD, held), (QUEUED, queued)) for interval in many
+    ]
+    return sorted(segments, key=lambda part: part[1])
 
 
 def _joined(intervals: Iterable[Interval]) -> list[Interval]:
-    found: list[Interval] = []
+    merged: list[Interval] = []
     for since, until in sorted(intervals):
-        if found and since <= found[-1][1]:
-            found[-1] = (found[-1][0], max(until, found[-1][1]))
+        if merged and since <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(until, merged[-1][1]))
         else:
-            found.append((since, until))
-    return found
+            merged.append((since, until))
+    return merged
 
 
-def _without(intervals: Sequence[Interval], others: Sequence[Interval]) -> list[Interval]:
+def _without(intervals: Sequence[Interval], covers: Sequence[Interval]) -> list[Interval]:
     """Return the parts of these intervals that none of the others covers. Both are joined and in order."""
-    found, first = [], 0
+    remaining, first = [], 0
     for since, until in intervals:
-        while first < len(others) and others[first][1] <= since:
+        while first < len(covers) and covers[first][1] <= since:
             first += 1
         at = first
-        while at < len(others) and others[at][0] < until:
-            if others[at][0] > since:
-                found.append((since, others[at][0]))
-            since = max(since, others[at][1])
+        while at < len(covers) and covers[at][0] < until:
+            if covers[at][0] > since:
+                remaining.append((since, covers[at][0]))
+            since = max(since, covers[at][1])
             at += 1
         if since < until:
-            found.append((since, until))
-    return found
+            remaining.append((since, until))
+    return remaining
 
 
 def _ticks(seconds: float) -> list[tuple[float, float]]:

@@ -64,7 +64,7 @@ def test_keys_of_an_action(tmp_path: Path, runner: str) -> None:
     assert kept["weigh"]["parameters"]["crate"]["minLength"] == 2
 
 
-def test_what_an_action_says_that_holds_anyway_is_no_gap(tmp_path: Path) -> None:
+def test_a_key_that_holds_anyway_is_not_a_gap(tmp_path: Path) -> None:
     action = {"name": "weigh", "pack": "depot", "runner_type": "local-shell-cmd", "enabled": True, "tags": []}
     parameters = {"cmd": {"default": "date", "immutable": True}}
     page, _ = pack(tmp_path, **{"actions/weigh.yaml": yaml.safe_dump(action | {"parameters": parameters})})
@@ -99,7 +99,7 @@ def test_keys_of_a_rule(tmp_path: Path) -> None:
     assert yaml.safe_load((into / "rules.yaml").read_text())["on_ship"]["description"] == "ships on time"
 
 
-def test_what_runners_take_may_be_given(tmp_path: Path) -> None:
+def test_parameters_of_runners_may_be_given(tmp_path: Path) -> None:
     """`timeout` is the runner's, and no parameter that the action names; that of no runner is left as it is: a fault
     that lint names."""
     workflow = """

@@ -129,12 +129,12 @@ def made(tmp_path: Path) -> Path:
     return tmp_path / "ours"
 
 
-def test_what_is_made_has_no_fault(made: Path) -> None:
+def test_an_imported_pack_has_no_fault(made: Path) -> None:
     ran = CliRunner().invoke(build(), ["lint", str(made)])
     assert (ran.exit_code, "no fault" in ran.output) == (0, True), ran.output
 
 
-def test_what_has_an_equal_is_mapped(made: Path) -> None:
+def test_a_feature_with_an_equal_is_mapped(made: Path) -> None:
     workflow = yaml.safe_load((made / "workflows.yaml").read_text())["unload"]
     weigh = workflow["tasks"]["weigh"]
     assert weigh["action"] == "depot.weigh"

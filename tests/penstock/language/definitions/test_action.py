@@ -34,7 +34,7 @@ def test_an_action_is_named_after_its_module_s_pack_and_its_function() -> None:
     assert repr(charge) == "<action shop.charge>"
 
 
-def test_it_still_is_the_function_for_whoever_calls_it() -> None:
+def test_an_action_is_still_the_function_for_its_callers() -> None:
     assert asyncio.run(charge("c", amount=2)) == {"c": 2}
 
 
@@ -88,7 +88,7 @@ def test_short_forms_mean_the_long_ones() -> None:
     assert short.document().body["on_failure"] == ["shop.notify"]
 
 
-def test_what_was_not_chosen_is_not_stored() -> None:
+def test_defaults_are_not_stored() -> None:
     assert set(charge.document().body) == {"ref", "executor", "description", "parameters", "result"}
 
 
@@ -121,7 +121,7 @@ def test_limits_of_an_action_become_definitions_of_their_own() -> None:
     assert "limits" not in limited.document().body
 
 
-def test_wrong_declarations_are_refused_with_their_place_and_what_to_write() -> None:
+def test_wrong_declarations_are_refused_with_place_and_hint() -> None:
     def positional(a: int, /) -> None: ...
     def starred(*a: int) -> None: ...
     def typed_rest(**a: int) -> None: ...

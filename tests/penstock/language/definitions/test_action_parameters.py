@@ -73,7 +73,7 @@ def test_parameters_arrive_as_the_types_that_were_asked_for() -> None:
     assert typed.result_schema == {"type": "null"}
 
 
-def test_what_an_annotation_says_beyond_the_type_is_checked_and_shown() -> None:
+def test_a_constraint_of_an_annotation_is_checked_and_shown() -> None:
     @action
     def limited(amount: Annotated[int, Field(ge=1, description="In cents.")] = 5) -> None: ...
 
@@ -87,13 +87,13 @@ def test_what_an_annotation_says_beyond_the_type_is_checked_and_shown() -> None:
         limited.bind({"amount": 0})
 
 
-def test_a_run_gets_only_what_is_declared() -> None:
+def test_a_run_gets_only_declared_parameters() -> None:
     with pytest.raises(InvalidInput, match="unknown 'custmer'") as raised:
         charge.bind({"custmer": "x", "customer": "c"})
     assert "customer" in str(raised.value.hint)
 
 
-def test_what_is_missing_or_of_another_type_is_named() -> None:
+def test_a_missing_or_mistyped_parameter_is_named() -> None:
     with pytest.raises(InvalidInput) as raised:
         charge.bind({"amount": "many"})
     assert "parameters.customer: is missing" in raised.value.message
@@ -125,7 +125,7 @@ def test_unannotated_parameters_take_anything_and_their_names_are_still_checked(
         loose.bind({"a": 1, "c": 2})
 
 
-def test_double_star_takes_what_was_not_declared() -> None:
+def test_double_star_takes_undeclared_parameters() -> None:
     @action
     def open_ended(a: int, **others) -> None: ...  # type: ignore[no-untyped-def]
 
@@ -149,7 +149,7 @@ def test_types_that_are_local_to_a_function_are_found() -> None:
     }
 
 
-def test_what_steers_an_execution_is_not_a_part_of_its_result() -> None:
+def test_a_steering_return_type_is_not_a_part_of_the_result() -> None:
     @action
     def ask() -> bool | AskInquiry:
         return True

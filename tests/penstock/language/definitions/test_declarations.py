@@ -129,7 +129,7 @@ def test_a_route_is_a_pattern_and_a_queue() -> None:
     refused(lambda: Route("a", "b", positon=3), "positon: unknown option", "position")  # type: ignore[call-arg]
 
 
-def test_a_limit_says_how_many_of_what() -> None:
+def test_a_limit_names_its_number_and_its_scope() -> None:
     made = Limit(
         5, by=["customer", "order.region"], when_full="cancel_new", max_waiting=0, ref="db", scope=pack
     )

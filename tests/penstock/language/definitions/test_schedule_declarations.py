@@ -34,7 +34,7 @@ def test_schedules_that_mean_the_same_are_the_same() -> None:
     assert digest(at="2030-01-01T01:00:00+01:00") == digest(at=datetime(2030, 1, 1, 1, tzinfo=zone))
 
 
-def test_what_is_stored_of_a_schedule_is_what_was_chosen() -> None:
+def test_the_stored_schedule_has_the_chosen_options() -> None:
     made = Schedule(
         "nightly",
         action="charge",
@@ -99,13 +99,11 @@ def test_wrong_schedules_are_refused_with_the_field_that_is_wrong() -> None:
         ({"policy": "skip", "spread": 9}, "spread does nothing", "execute or delay"),
     ],
 )
-def test_what_would_do_nothing_about_missed_fires_is_refused(
-    missed: dict[str, Any], says: str, hint: str
-) -> None:
+def test_an_ineffective_missed_fires_option_is_refused(missed: dict[str, Any], says: str, hint: str) -> None:
     refused(lambda: Schedule("nightly", action=charge, every=5, missed=missed), says, hint)
 
 
-def test_a_schedule_tells_its_runs_what_it_likes_but_for_what_they_are_told_anyway() -> None:
+def test_a_schedule_gives_its_runs_context_but_reserved_names() -> None:
     def telling(**context: Any) -> Callable[[], object]:
         return lambda: Schedule("nightly", action=charge, every=5, context=context)
 

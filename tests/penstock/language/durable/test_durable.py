@@ -78,14 +78,14 @@ async def test_a_step_of_another_kind_stops_the_run() -> None:
     await refused(after, "asks for run b, and its run has recorded step b")
 
 
-async def test_what_was_recorded_and_is_not_asked_for_stops_the_run() -> None:
+async def test_an_unrequested_record_stops_the_run() -> None:
     async def after(ctx: DurableContext) -> str:
         return str(await ctx.step("a", note, "a"))
 
     await refused(after, "has ended, and its run has recorded step b at position 2")
 
 
-async def test_not_even_code_that_catches_everything_goes_on_with_what_does_not_fit() -> None:
+async def test_code_that_catches_everything_cannot_pass_a_mismatch() -> None:
     async def after(ctx: DurableContext) -> str:
         try:
             return str(await ctx.step("c", note, "c"))
@@ -219,7 +219,7 @@ async def test_branches_share_a_signal_in_the_order_of_calls(run: DurableRun) ->
     assert await run(shared) == ["first", "second"]
 
 
-async def test_a_run_that_waits_for_what_never_comes_says_so() -> None:
+async def test_a_run_that_waits_for_an_absent_signal_reports_it() -> None:
     @action(pack="t")
     async def waits(ctx: DurableContext) -> None:
         await ctx.signal("go")

@@ -36,7 +36,7 @@ async def good(ctx: DurableContext) -> None:
     uuid.UUID(int=1)
 
 
-def test_what_may_be_another_in_the_next_attempt_is_named() -> None:
+def test_a_call_that_may_differ_in_the_next_attempt_is_named() -> None:
     found = nondeterminism(bad)
     assert [one.call for one in found] == [
         "time.time()", "time.monotonic()", "random.random()", "uuid.uuid4()", "datetime.datetime.now()",

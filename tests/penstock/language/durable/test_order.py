@@ -121,7 +121,7 @@ async def test_the_last_registered_is_undone_first(run: DurableRun) -> None:
     assert len(undone) <= 2 + bool(run.crashed)
 
 
-async def test_what_is_left_is_cancelled_before_anything_is_undone() -> None:
+async def test_open_branches_are_cancelled_before_any_undo() -> None:
     happened: list[str] = []
 
     async def note(name: str) -> None:

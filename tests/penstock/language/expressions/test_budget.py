@@ -119,7 +119,7 @@ def test_it_is_refused(template: str, reason: str) -> None:
     ],
     ids=lambda source: source[:16],
 )
-def test_what_is_too_long_or_too_deep_is_refused_when_it_is_defined(source: str) -> None:
+def test_a_too_long_or_deep_expression_is_refused_when_defined(source: str) -> None:
     with pytest.raises(ExpressionError, match=r"too deeply|too long|longer than"):
         Expression(source)
 

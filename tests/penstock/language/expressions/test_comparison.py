@@ -72,7 +72,7 @@ def test_values_that_cannot_be_compared_are_an_error() -> None:
         holds("contains", "abc", 1)
 
 
-def test_an_unknown_operator_is_refused_with_what_was_meant() -> None:
+def test_an_unknown_operator_is_refused_with_a_suggestion() -> None:
     with pytest.raises(DefinitionError) as refused:
         holds("contain", [1], 1)
     assert "contain" in refused.value.message

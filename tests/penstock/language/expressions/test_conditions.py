@@ -70,7 +70,7 @@ def test_a_condition_is_true_or_false(source: str | bool, holds: bool) -> None:
         ("a > 4 if list", "this `if` has no `else`"),
     ],
 )
-def test_what_is_no_single_expression_is_refused_when_it_is_defined(source: str, where: str) -> None:
+def test_a_condition_that_is_not_one_expression_is_refused(source: str, where: str) -> None:
     with pytest.raises(ExpressionError) as refused:
         Condition(source)
     assert where in refused.value.message

@@ -41,7 +41,7 @@ def test_an_equality_that_must_hold_is_found(source: str, path: tuple[object, ..
         "parameters.order == 7",
     ],
 )
-def test_what_need_not_hold_or_cannot_be_told_is_not_taken_for_one(source: str) -> None:
+def test_a_condition_without_a_certain_equality_gives_none(source: str) -> None:
     assert equality(source, "event") is None
 
 

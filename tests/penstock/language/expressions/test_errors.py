@@ -42,7 +42,9 @@ def error_of(template: Any, **namespace: Any) -> ExpressionError:
         ("{% for a in b recursive %}{% endfor %}", "a loop cannot be recursive", None),
     ],
 )
-def test_what_is_malformed_is_refused_when_it_is_defined(source: str, where: str, hint: str | None) -> None:
+def test_a_malformed_expression_is_refused_when_it_is_defined(
+    source: str, where: str, hint: str | None
+) -> None:
     with pytest.raises(ExpressionError) as caught:
         Expression(source)
     assert where in caught.value.message
@@ -51,7 +53,7 @@ def test_what_is_malformed_is_refused_when_it_is_defined(source: str, where: str
         assert hint in (caught.value.hint or "")
 
 
-def test_a_missing_name_is_told_with_what_there_is() -> None:
+def test_a_missing_name_is_reported_with_the_known_ones() -> None:
     error = error_of("{{ parmeters.id }}", parameters={}, system={})
     assert error.message == "`{{ parmeters.id }}`: `parmeters` is not defined."
     assert error.hint == "Did you mean `parameters`? There is: parameters, system."
@@ -136,7 +138,7 @@ def test_a_misspelled_function_is_recognised() -> None:
         ("{% if nope %}{% endif %}", "`nope` is not defined"),
     ],
 )  # fmt: skip
-def test_what_fails_says_why(template: str, message: str) -> None:
+def test_a_failing_expression_gives_the_reason(template: str, message: str) -> None:
     error = error_of(template, x=[], rows=[{"a": 1}], f=lambda *args, **kwargs: 1)
     assert message in error.message
     assert template in error.message

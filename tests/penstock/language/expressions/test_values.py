@@ -166,7 +166,7 @@ def test_a_structure_is_walked_and_constants_stand_for_themselves() -> None:
 @pytest.mark.parametrize(
     "template", [{"a": 1, "b": "x"}, {"a": {"b": [1]}}, [1, [2]], [1, 2], {"a": "{{ 1 }}", "b": {"c": []}}]
 )
-def test_what_a_rendering_gives_can_be_changed_without_harm_to_the_template(template: Any) -> None:
+def test_a_rendered_value_is_changed_without_harm_to_its_template(template: Any) -> None:
     compiled = compile_template(template)
 
     def spoil(value: Any) -> None:

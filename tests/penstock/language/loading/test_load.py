@@ -60,7 +60,7 @@ EXPECTED = {
 }
 
 
-def test_a_file_gives_what_it_declares_at_its_top_level_bound_to_a_variable_or_not(tmp_path: Path) -> None:
+def test_a_file_gives_its_top_level_declarations_bound_or_not(tmp_path: Path) -> None:
     loaded = load(write(tmp_path / "shop_file.py", SHOP))
     assert refs(loaded) == EXPECTED
     assert list(loaded.packs) == ["shop"]
@@ -92,7 +92,7 @@ def test_a_module_is_found_by_its_name_from_the_current_folder(
     assert refs(load(sys.modules["shop_named"])) == EXPECTED
 
 
-def test_a_package_gives_what_all_its_modules_declare_with_the_pack_of_the_package(tmp_path: Path) -> None:
+def test_a_package_gives_declarations_of_all_its_modules(tmp_path: Path) -> None:
     write(
         tmp_path / "store/__init__.py",
         "from penstock.language.definitions import Pack\npack = Pack('store')\n",
@@ -127,7 +127,7 @@ def test_several_sources_are_one_set(tmp_path: Path) -> None:
     assert len(load_all("")) == 0
 
 
-def test_a_file_called_like_a_module_of_python_s_own_harms_nobody(tmp_path: Path) -> None:
+def test_a_file_named_like_a_standard_module_harms_nothing(tmp_path: Path) -> None:
     import queue
 
     write(tmp_path / "queue.py", SHOP)
@@ -245,7 +245,7 @@ def test_a_module_inside_a_package_that_fails_is_named(tmp_path: Path) -> None:
         load(tmp_path / "fails")
 
 
-def test_what_is_not_there_is_said_with_what_is(tmp_path: Path) -> None:
+def test_a_missing_file_or_module_is_reported_with_a_suggestion(tmp_path: Path) -> None:
     write(tmp_path / "shop.py", "")
     with pytest.raises(DefinitionError, match="there is no") as raised:
         load(tmp_path / "shpo.py")

@@ -34,7 +34,7 @@ def test_a_set_that_refers_only_to_itself_is_sound() -> None:
     Definitions([placed, charge, notify, rule, Schedule("daily", action=notify, cron="@daily")]).check()
 
 
-def test_what_is_known_elsewhere_may_be_referred_to() -> None:
+def test_definitions_known_elsewhere_may_be_referred_to() -> None:
     rule = Rule("big", trigger="other.event", action="other.work", params={"anything": 1})
     flow = Schedule("daily", action="other.flow", cron="@daily")
     Definitions([rule, flow]).check(
@@ -42,7 +42,7 @@ def test_what_is_known_elsewhere_may_be_referred_to() -> None:
     )
 
 
-def test_unknown_triggers_and_actions_are_found_with_their_lines_and_what_was_meant() -> None:
+def test_unknown_triggers_and_actions_are_named_with_their_lines() -> None:
     rule = Rule("big", trigger="plcaed", action="chrage")
     said = problems(placed, charge, notify, rule)
     assert "test_reference_checks.py:" in said
@@ -67,7 +67,7 @@ CLOSED = {"properties": {"n": {"type": "integer"}}, "required": ["n"], "addition
 
 
 @pytest.mark.parametrize("known", [{"workflow": {"other.work": CLOSED}}, {"action": {"other.work": CLOSED}}])
-def test_what_is_known_elsewhere_is_given_what_it_takes_by_rules_schedules_and_tasks_alike(
+def test_parameters_of_known_definitions_are_checked_everywhere(
     known: dict[str, dict[str, Any]], tmp_path: Path
 ) -> None:
     [kind] = known
@@ -151,7 +151,7 @@ def test_an_action_and_a_workflow_may_not_as_a_rule_could_mean_either(tmp_path: 
         Definitions([charge]) + load(flow)
 
 
-def test_what_is_no_definition_is_refused() -> None:
+def test_an_object_that_is_not_a_definition_is_refused() -> None:
     with pytest.raises(DefinitionError, match="is not a definition"):
         Definitions([3])
 
@@ -170,7 +170,7 @@ def test_documents_are_found_by_their_content() -> None:
 
 
 @pytest.mark.parametrize("text", ["nul \0", "x" * 2_000_000])
-def test_what_cannot_be_stored_is_refused_with_its_place(text: str) -> None:
+def test_a_definition_that_cannot_be_stored_is_refused(text: str) -> None:
     with pytest.raises(DefinitionError, match=r"test_reference_checks\.py:\d+: trigger shop\.t"):
         Definitions([Trigger("t", description=text)]).documents()
 

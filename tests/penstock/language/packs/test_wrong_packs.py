@@ -124,7 +124,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("file", "text", "message", "hint"), WRONG)
-def test_what_is_wrong_is_said_with_its_file_its_line_and_what_to_write(
+def test_a_wrong_pack_is_refused_with_file_line_and_remedy(
     tmp_path: Path, file: str, text: str, message: str, hint: str
 ) -> None:
     pack = tmp_path / "shop"

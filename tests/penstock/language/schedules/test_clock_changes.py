@@ -135,7 +135,7 @@ def local(zone: str, spec: str, first: str, last: str) -> list[str]:
         ("Europe/Berlin", "DTSTART:20260101T023000 RRULE:FREQ=DAILY", "2026-10-25", ["25 02:30+0200"]),
     ],
 )  # fmt: skip
-def test_what_happens_where_the_clocks_change(zone: str, spec: str, day: str, fires: list[str]) -> None:
+def test_fires_are_right_where_the_clocks_change(zone: str, spec: str, day: str, fires: list[str]) -> None:
     last = "2011-12-31" if zone == "Pacific/Apia" else day
     assert local(zone, spec, day, last) == fires
 
@@ -156,7 +156,7 @@ def test_a_daily_job_runs_every_day_in_every_zone() -> None:
             assert len(days) == len(set(days)) == 366 + 365
 
 
-def test_the_preview_says_what_the_clocks_do() -> None:
+def test_the_preview_notes_the_changes_of_the_clocks() -> None:
     berlin = ZoneInfo("Europe/Berlin")
     first, second = Spec.parse("30 2 * * *", "Europe/Berlin").preview(
         2, datetime(2026, 3, 28, 12, tzinfo=UTC)

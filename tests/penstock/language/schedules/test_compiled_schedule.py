@@ -46,7 +46,7 @@ def test_the_short_way_to_a_plan_leads_to_the_same_plan(
 
 
 @pytest.mark.parametrize("when", WHEN)
-def test_what_was_stored_is_read_as_it_was_declared(when: dict[str, Any]) -> None:
+def test_a_stored_schedule_is_read_as_it_was_declared(when: dict[str, Any]) -> None:
     declared = Schedule("clock.s", action="clock.tick", **when)
     assert expression_of(declared.body()) == declared.expression
     compiled = compile_schedule(declared.body())

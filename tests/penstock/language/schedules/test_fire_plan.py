@@ -35,7 +35,7 @@ def test_nothing_is_due_yet() -> None:
     assert result == FirePlan((), (), False, NOON + HOUR)
 
 
-def test_what_is_due_now_fires_now() -> None:
+def test_a_fire_that_is_due_now_fires_now() -> None:
     result = planned(NOON - HOUR, NOON)
     assert dues(result) == [NOON]
     assert result.fires[0].run_at == NOON
@@ -84,7 +84,7 @@ def test_all_that_were_missed_are_made_up_for_up_to_the_cap() -> None:
     assert result.skipped == tuple(NOON - n * HOUR for n in (4, 3, 2))
 
 
-def test_a_backlog_is_spread_and_what_is_in_time_is_not() -> None:
+def test_a_backlog_is_spread_and_a_timely_fire_is_not() -> None:
     now = NOON + 2 * MINUTE
     result = planned(NOON - 5 * HOUR, now, catch_up="all", spread=40, missed="delay", delay=10)
     starts = [fire.run_at - now for fire in result.fires if fire.missed]
@@ -93,7 +93,7 @@ def test_a_backlog_is_spread_and_what_is_in_time_is_not() -> None:
     assert result.fires[-1].run_at == NOON
 
 
-def test_what_many_schedules_missed_is_spread_too() -> None:
+def test_missed_fires_of_many_schedules_are_spread_too() -> None:
     now = NOON + 10 * MINUTE
     policy = FirePolicy(spread=1000)
     starts = sorted(
@@ -268,7 +268,7 @@ def test_a_schedule_may_end_when_it_starts() -> None:
     assert FirePolicy(starts_at=NOON, ends_at=NOON).ends_at == NOON
 
 
-def test_without_a_spread_what_was_missed_starts_at_once_whatever_the_schedule() -> None:
+def test_without_a_spread_missed_fires_start_at_once() -> None:
     now = NOON + 3 * HOUR + 10 * MINUTE
     for schedule_id in ("s1", "s2"):
         result = plan(HOURLY, FirePolicy(catch_up="all"), schedule_id=schedule_id, since=NOON, now=now)

@@ -219,9 +219,7 @@ def test_the_calendar_ends_in_the_year_9999() -> None:
          "it fires 180 times a day", "cron"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_refused_with_its_place_and_reason(
-    text: str, message: str, hint: str | None
-) -> None:
+def test_a_wrong_spec_is_refused_with_its_place_and_reason(text: str, message: str, hint: str | None) -> None:
     with pytest.raises(DefinitionError) as refused:
         Spec.parse(text)
     assert message in refused.value.message
@@ -249,7 +247,7 @@ def test_what_is_wrong_is_refused_with_its_place_and_reason(
         ("", "IANA"),
     ],
 )
-def test_an_unknown_zone_is_refused_with_what_was_meant(name: str, meant: str) -> None:
+def test_an_unknown_zone_is_refused_with_a_suggestion(name: str, meant: str) -> None:
     with pytest.raises(DefinitionError) as refused:
         Spec.parse("@daily", name)
     assert refused.value.message == f"There is no time zone {name!r}."
@@ -285,7 +283,7 @@ def our_refusal(text: str) -> str | None:
 
 
 @given(st.lists(fields, min_size=5, max_size=6).map(" ".join))
-def test_what_we_take_cronsim_takes_and_we_refuse_little_more(text: str) -> None:
+def test_accepted_specs_are_valid_for_cronsim(text: str) -> None:
     refusal = our_refusal(text)
     if refusal is None:
         assert cronsim_takes(text)

@@ -51,7 +51,7 @@ def test_many_texts_that_each_take_long_have_one_time_together() -> None:
     Schema({"items": {"pattern": ENDLESS}}).validate(["aa"])  # the next check has its own
 
 
-def test_who_masks_a_value_takes_it_for_secret() -> None:
+def test_masking_takes_a_match_of_an_endless_pattern_for_secret() -> None:
     schema = {"patternProperties": {ENDLESS: {"secret": True}}}
     assert Schema(schema).mask({LONG: "pearl"}) == "***"
 
@@ -64,7 +64,7 @@ def test_unevaluated_names_are_searched_within_the_budget() -> None:
 
 @pytest.mark.parametrize("pattern", ["(", "[", "*a", "(?P<x", "a{2,1}", "\\"])
 @pytest.mark.parametrize("word", ["pattern", "patternProperties"])
-def test_what_is_no_pattern_is_refused(pattern: str, word: str) -> None:
+def test_a_text_that_is_not_a_pattern_is_refused(pattern: str, word: str) -> None:
     with pytest.raises(Wrong):
         check_schema({word: pattern if word == "pattern" else {pattern: {}}})
 
@@ -87,7 +87,7 @@ def test_what_is_no_pattern_is_refused(pattern: str, word: str) -> None:
     "text", ["", "a", "aa", "ab", "2026-11", "word", "a-b", "-a", "x@y.de", "AB123", "é", "[a", "a&&b", "\n"]
 )
 @pytest.mark.filterwarnings("ignore:Possible")
-def test_a_pattern_means_what_it_does_to_python(pattern: str, text: str) -> None:
+def test_a_pattern_means_the_same_as_in_python(pattern: str, text: str) -> None:
     found = patterns.search(patterns.compiled(pattern), text, Budget())
     assert found == bool(re.search(pattern, text))
 
@@ -101,7 +101,7 @@ def test_a_pattern_means_what_it_does_to_python(pattern: str, text: str) -> None
         ({"k": "B"}, "does not satisfy pattern"),
     ],
 )
-def test_what_does_not_fit_is_said_in_words(value: Any, said: str) -> None:
+def test_a_value_that_does_not_fit_is_reported_in_words(value: Any, said: str) -> None:
     schema = {
         "properties": {"n": {"maxLength": 3}, "k": {"pattern": "^[a-z]$"}},
         "patternProperties": {"^a": {"type": "integer"}},

@@ -22,7 +22,7 @@ ORDER = parameters_schema(
 )
 
 
-def test_what_fits_becomes_canonical_json() -> None:
+def test_a_fitting_value_becomes_canonical_json() -> None:
     assert Schema(ORDER).check({"customer": "c", "amount": 3}) == b'{"amount":3,"customer":"c"}'
 
 
@@ -46,7 +46,7 @@ def test_datetimes_and_tuples_count_as_the_json_they_become() -> None:
         ([], "parameters: expected object, got array", None),
     ],
 )
-def test_what_does_not_fit_is_refused_with_its_path_and_what_was_expected(
+def test_an_unfit_value_is_refused_with_path_and_expectation(
     value: Any, message: str, hint: str | None
 ) -> None:
     with pytest.raises(InvalidInput) as raised:
@@ -187,7 +187,7 @@ def test_secrets_are_masked_wherever_they_are() -> None:
     assert value["pin"] == "1"
 
 
-def test_what_has_no_secrets_is_not_even_copied() -> None:
+def test_a_value_without_secrets_is_not_even_copied() -> None:
     value = {"customer": "c"}
     schema = Schema({"properties": {"customer": {"type": "string"}}})
     assert schema.mask(value) is value
@@ -219,7 +219,7 @@ def test_parameters_may_have_the_names_of_schema_words() -> None:
     assert made["required"] == ["required"]
 
 
-def test_composed_parameters_take_what_their_branches_declare_and_no_more() -> None:
+def test_composed_parameters_take_only_properties_of_branches() -> None:
     made = Schema(parameters_schema({"type": "object", "allOf": [{"properties": {"a": {"type": "string"}}}]}))
     assert made.check({"a": "x"}) == b'{"a":"x"}'
     with pytest.raises(InvalidInput):
@@ -269,5 +269,7 @@ def test_words_of_ones_own_begin_with_x() -> None:
         ({}, None),
     ],
 )
-def test_what_it_takes_is_told_where_it_is_known(document: dict[str, Any], told: str | None) -> None:
+def test_the_expected_values_are_named_where_they_are_known(
+    document: dict[str, Any], told: str | None
+) -> None:
     assert Schema(document).takes() == (told and f"It takes: {told}.")

@@ -30,11 +30,11 @@ class Point:
     x: int
 
 
-def test_what_json_can_say_is_taken_with_keys_in_order_and_no_spaces() -> None:
+def test_a_json_value_is_taken_with_keys_in_order_and_no_spaces() -> None:
     assert check_value({"b": [1, 2.5, None, True], "a": "ü"}) == '{"a":"ü","b":[1,2.5,null,true]}'.encode()
 
 
-def test_what_python_means_by_json_is_taken_too() -> None:
+def test_a_python_value_with_a_json_form_is_taken_too() -> None:
     at = datetime(2030, 1, 2, tzinfo=UTC)
     value = {
         "at": at,
@@ -85,7 +85,7 @@ CYCLE.append(CYCLE)
         ("x" * 2000, "bytes of JSON; at most 1,000"),
     ],
 )
-def test_what_cannot_be_stored_is_refused_with_its_place(value: Any, message: str) -> None:
+def test_a_definition_that_cannot_be_stored_is_refused(value: Any, message: str) -> None:
     with pytest.raises(InvalidInput, match="parameters") as raised:
         check_value(value, 1000, what="parameters")
     assert message in raised.value.message
@@ -95,7 +95,7 @@ def test_what_cannot_be_stored_is_refused_with_its_place(value: Any, message: st
 @pytest.mark.parametrize(
     "value", [None, [None], {"a": None}, "null", r"\u0000", "a\\u0000b", nested(DEPTH_CAP), "[" * 500]
 )
-def test_what_only_looks_suspicious_is_taken(value: Any) -> None:
+def test_a_value_that_only_looks_suspicious_is_taken(value: Any) -> None:
     assert orjson.loads(check_value(value)) == value
 
 

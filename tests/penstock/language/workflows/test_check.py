@@ -113,7 +113,7 @@ def test_expressions_that_cannot_work(expression: str, problem: str) -> None:
     assert problem in found[0]
 
 
-def test_what_is_right_is_found_right() -> None:
+def test_a_right_workflow_passes_the_check() -> None:
     assert not said(
         """
         a: {action: x.y, publish: {n: "{{ result.n + vars.n }}", anything: "{{ vars.get('z') }}"}}

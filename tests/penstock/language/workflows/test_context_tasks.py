@@ -49,7 +49,7 @@ def run_here(one: Any, params: dict[str, Any]) -> dict[str, Any]:
     return asyncio.run(answer) if one.is_coroutine else answer
 
 
-def test_a_context_knows_what_changed_and_keeps_what_was_put_in() -> None:
+def test_a_context_knows_its_changes_and_keeps_stored_values() -> None:
     values = Context({"a": [1], "b": {"c": 1}, "n": 1, "t": True})
     values["a"].append(2)
     values["n"] = 1

@@ -34,7 +34,7 @@ def workflow(text: str = DIAMOND) -> Workflow:
     return from_yaml(dedent(text))
 
 
-def test_the_order_is_as_declared_but_for_what_has_to_wait() -> None:
+def test_the_order_is_as_declared_except_for_dependencies() -> None:
     graph = Graph(workflow())
     assert [node.name for node in graph.nodes] == ["first", "left", "right", "last", "mend"]
     assert [node.sources for node in graph.nodes] == [(), (0,), (0,), (1, 2), (2,)]
@@ -80,7 +80,7 @@ def test_either_there_is_an_order_or_a_circle(given: tuple[int, set[tuple[int, i
             assert all(order.index(source) < order.index(task) for source in needed)
 
 
-def test_who_comes_before_whom() -> None:
+def test_the_graph_knows_which_task_comes_before_which() -> None:
     graph = Graph(workflow())
     first, left, right, last, mend = range(5)
     assert graph.comes_before(first, last)

@@ -76,7 +76,7 @@ def test_everything_survives_the_way_to_yaml_and_to_storage() -> None:
     assert workflow.vars["note"] == "on"
 
 
-def test_what_has_its_default_value_is_not_stored_and_does_not_change_the_digest() -> None:
+def test_defaults_are_not_stored_and_leave_the_digest_alone() -> None:
     short = from_yaml("workflow: a.b\ntasks: {x: {action: noop}}")
     long = from_yaml(
         "workflow: a.b\ntasks: [{name: x, action: noop, needs: [], allow_failure: false, input: {}}]"
@@ -99,7 +99,7 @@ def test_limits_of_the_workflow_and_of_its_tasks_are_definitions_of_their_own() 
     assert (of_pack.scope, of_pack.rate.count) == ("shop.fulfil.pack", 100)
 
 
-def test_unknown_options_are_refused_with_what_was_probably_meant() -> None:
+def test_unknown_options_are_refused_with_a_suggestion() -> None:
     found = problems(
         """
         workflow: a.b
@@ -152,7 +152,7 @@ def test_unknown_options_are_refused_with_what_was_probably_meant() -> None:
         ("3", "should be a mapping of options"),
     ],
 )
-def test_what_a_task_cannot_be(task: str, said: str) -> None:
+def test_impossible_tasks_are_refused(task: str, said: str) -> None:
     found = problems(f"workflow: a.b\ntasks:\n  x:\n    {task}")
     assert said in found[0]
     assert found[0].startswith("w.yaml:"), found

@@ -233,7 +233,7 @@ def test_each_is_found_wherever_the_item_is_used() -> None:
         (lambda t: list(map(on_exit, ["a.b", "a.c"])), "on_exit is called twice"),
     ],
 )
-def test_what_cannot_be_known_while_describing_is_said_with_its_line(
+def test_misuse_of_an_unknown_value_is_reported_with_its_line(
     misuse: Callable[[Any], Any], said: str
 ) -> None:
     def flow() -> Any:

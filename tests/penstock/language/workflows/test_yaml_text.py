@@ -38,7 +38,7 @@ def test_values_are_those_of_json_and_everything_else_is_text(text: str, value: 
 
 
 @given(JSON)
-def test_what_was_written_is_read_again(value: Any) -> None:
+def test_written_yaml_is_read_back(value: Any) -> None:
     assert yaml_text.read(yaml_text.write(value))[0] == value
 
 
@@ -76,7 +76,7 @@ def test_an_alias_is_a_copy() -> None:
         ("x" * 17_000_000, "f has more than"),
     ],
 )  # fmt: skip
-def test_what_is_refused(text: str, said: str) -> None:
+def test_unsafe_yaml_is_refused(text: str, said: str) -> None:
     with pytest.raises(DefinitionError) as refused:
         yaml_text.read(text, "f")
     assert said in refused.value.message

@@ -21,7 +21,7 @@ from tests.penstock.messaging.transports.traffic import (
 Connect = Callable[[], Awaitable[Transport]]
 
 
-async def test_what_is_published_is_delivered_as_it_was(transport: Transport) -> None:
+async def test_a_message_is_delivered_as_it_was_published(transport: Transport) -> None:
     subscription = await transport.subscribe(QUEUE, 10)
     sent = message('{"ids": [1]}', headers={"traceparent": "00-1-2-01"})
     assert await transport.publish([sent]) == [True]
@@ -34,14 +34,14 @@ async def test_what_is_published_is_delivered_as_it_was(transport: Transport) ->
     assert delivery.attempts == 0
 
 
-async def test_what_is_published_before_anybody_consumes_waits(transport: Transport) -> None:
+async def test_a_message_published_before_any_consumer_waits(transport: Transport) -> None:
     await transport.declare(QUEUE)
     assert await transport.publish([message("early")]) == [True]
     subscription = await transport.subscribe(QUEUE, 10)
     assert bodies(await receive(subscription, 1)) == ["early"]
 
 
-async def test_what_was_not_acked_comes_again_after_a_close(transport: Transport) -> None:
+async def test_an_unacked_message_comes_again_after_a_close(transport: Transport) -> None:
     first = await transport.subscribe(QUEUE, 10)
     await transport.publish([message("again")])
     await receive(first, 1)
@@ -138,7 +138,7 @@ async def test_an_unknown_queue_is_refused_and_the_others_are_not(transport: Tra
     assert bodies(await receive(subscription, 2)) == ["0", "1"]
 
 
-async def test_a_status_change_that_nobody_listens_to_is_fine(transport: Transport) -> None:
+async def test_a_status_change_without_a_listener_is_fine(transport: Transport) -> None:
     for queue in (f"{queues.STATUS_MOVED}completed", queues.INQUIRY_CREATED):
         assert await transport.publish([message(queue=queue)]) == [True]
 
@@ -198,7 +198,7 @@ async def test_a_broadcast_reaches_every_listener(transport: Transport, connect:
         assert heard.body == b'{"type":"cancel.requested"}'
 
 
-async def test_a_broadcast_with_nobody_listening_is_fine(transport: Transport) -> None:
+async def test_a_broadcast_without_a_listener_is_fine(transport: Transport) -> None:
     await transport.broadcast(b"unheard")
     listener = await transport.listen()
     await transport.broadcast(b"heard")

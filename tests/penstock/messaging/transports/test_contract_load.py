@@ -11,7 +11,7 @@ from tests.penstock.messaging.transports.traffic import QUEUE, bodies, message, 
 Connect = Callable[[], Awaitable[Transport]]
 
 
-async def test_depth_counts_what_waits(transport: Transport) -> None:
+async def test_depth_counts_waiting_messages(transport: Transport) -> None:
     await transport.declare(QUEUE)
     assert await transport.depth(QUEUE) == 0
     await transport.publish(numbered(7))

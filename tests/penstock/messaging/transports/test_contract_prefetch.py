@@ -51,7 +51,7 @@ async def test_a_subscription_may_begin_with_a_prefetch_of_zero(transport: Trans
     assert len(await receive(subscription, 2)) == 2
 
 
-async def test_what_had_arrived_before_a_stop_is_received_or_left_to_others(
+async def test_messages_before_a_stop_are_received_or_requeued(
     transport: Transport, connect: Connect
 ) -> None:
     subscription = await transport.subscribe(QUEUE, 4)
@@ -75,7 +75,7 @@ async def test_what_had_arrived_before_a_stop_is_received_or_left_to_others(
     assert sorted(got) == [str(number) for number in range(8)]
 
 
-async def test_a_lowered_prefetch_counts_what_is_still_unsettled(transport: Transport) -> None:
+async def test_a_lowered_prefetch_counts_unsettled_messages(transport: Transport) -> None:
     subscription = await transport.subscribe(QUEUE, 10)
     await transport.publish(numbered(10))
     held = await receive(subscription, 10)

@@ -63,7 +63,7 @@ async def held_at_once(subscription: Subscription, count: int) -> int:
     return most
 
 
-async def test_what_waits_is_taken_as_far_as_there_is_room(transport: Transport) -> None:
+async def test_waiting_messages_are_taken_as_far_as_there_is_room(transport: Transport) -> None:
     await transport.declare(QUEUE)
     await large(transport, 40)
     assert LARGE <= await held_at_once(await transport.subscribe(QUEUE, 500), 40) <= MOST + LARGE

@@ -21,7 +21,7 @@ from tests.penstock.messaging.transports.traffic import QUEUE, bodies, message, 
 from tests.servers.postgres import Postgres
 
 
-async def test_what_is_published_right_before_a_close_wakes_who_waits_for_it(database: str) -> None:
+async def test_a_message_published_before_a_close_wakes_its_consumer(database: str) -> None:
     home = Database(Settings(database_url=SecretStr(database), poll_interval=3600), role="test")
     waiting = PostgresTransport(home)
     await waiting.open()
@@ -99,7 +99,7 @@ values ($1, '{}', $2, 'late', 'test', '{}', clock_timestamp() - make_interval(se
 
 
 @pytest.mark.parametrize("seconds", [5, 300])
-async def test_what_a_long_transaction_staged_is_found_when_it_commits(
+async def test_a_message_of_a_long_transaction_arrives_at_its_commit(
     database: str, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
     monkeypatch.setattr(look_back, "ALL_AGAIN", 0.2)
@@ -122,7 +122,7 @@ async def test_what_a_long_transaction_staged_is_found_when_it_commits(
         await home.close()
 
 
-async def test_a_look_does_not_go_over_what_was_taken_while_somebody_reads(
+async def test_a_look_skips_taken_rows_while_a_reader_holds_a_snapshot(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = Database(Settings(database_url=SecretStr(database), poll_interval=3600), role="test")
@@ -247,7 +247,7 @@ async def test_a_look_that_failed_is_made_again(database: str, monkeypatch: pyte
         await home.close()
 
 
-async def test_what_is_acked_leaves_together_and_its_connection_as_it_was(
+async def test_acked_messages_are_deleted_together_and_settings_stay(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deleted: list[int] = []

@@ -7,7 +7,9 @@ from tests.flows.installation import Installation
 from tests.penstock.operate.repair.damage import goes_on, hire, mend, scheduled
 
 
-async def test_a_slot_of_nobody_is_freed_and_the_next_starts(house: Installation, parts: Parts) -> None:
+async def test_a_slot_without_a_holder_is_freed_and_the_next_starts(
+    house: Installation, parts: Parts
+) -> None:
     await hire(house)
     first = await scheduled(house, "shop.alone", n=1)
     [slot] = await house.rows("select limit_id from slot where execution_id = $1", first)
@@ -42,7 +44,7 @@ async def test_a_gate_that_is_open_is_looked_at_again(house: Installation, parts
     await goes_on(house, second)
 
 
-async def test_who_is_queued_and_stands_nowhere_is_put_into_line(house: Installation, parts: Parts) -> None:
+async def test_a_queued_execution_without_a_place_is_put_into_line(house: Installation, parts: Parts) -> None:
     await scheduled(house, "shop.alone", n=1)
     second = await scheduled(house, "shop.alone", n=2)
     await house.rows("delete from waiter returning 1")
@@ -50,7 +52,7 @@ async def test_who_is_queued_and_stands_nowhere_is_put_into_line(house: Installa
     await goes_on(house, second)
 
 
-async def test_who_stands_in_line_without_being_queued_leaves_it(house: Installation, parts: Parts) -> None:
+async def test_an_execution_in_line_that_is_not_queued_leaves_it(house: Installation, parts: Parts) -> None:
     await scheduled(house, "shop.alone", n=1)
     second = await scheduled(house, "shop.alone", n=2)
     third = await scheduled(house, "shop.alone", n=3)

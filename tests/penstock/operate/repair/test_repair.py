@@ -23,7 +23,7 @@ from tests.penstock.operate.repair.damage import (
 )
 
 
-async def test_what_runs_for_nobody_runs_again(house: Installation, parts: Parts) -> None:
+async def test_a_running_execution_without_a_claim_runs_again(house: Installation, parts: Parts) -> None:
     id, _ = await running(house)
     await house.rows("delete from claim returning 1")
     await house.rows("update execution set claim = null where id = $1 returning 1", id)
@@ -33,7 +33,9 @@ async def test_what_runs_for_nobody_runs_again(house: Installation, parts: Parts
     await goes_on(house, id)
 
 
-async def test_what_waits_for_a_worker_belongs_to_nobody(house: Installation, parts: Parts) -> None:
+async def test_an_execution_that_waits_for_a_worker_loses_its_claim(
+    house: Installation, parts: Parts
+) -> None:
     id = await scheduled(house)
     await house.rows("update execution set claim = $1 returning 1", new_id())
     await mend(house, parts, "I2")
@@ -67,7 +69,7 @@ async def test_an_execution_that_was_is_not_made_twice(house: Installation, part
     assert await house.rows("select 1 from execution") == []
 
 
-async def test_what_was_staged_and_not_published_is_published(database: str, vhost: str) -> None:
+async def test_a_staged_message_that_was_not_published_is_published(database: str, vhost: str) -> None:
     async with Installation(database, vhost) as house:
         await house.apply(*shop.ALL)
         parts = await house.parts()
@@ -83,7 +85,7 @@ async def test_what_was_staged_and_not_published_is_published(database: str, vho
         await goes_on(house, id)
 
 
-async def test_what_is_open_is_shown_to_recovery(house: Installation, parts: Parts) -> None:
+async def test_an_open_execution_is_shown_to_recovery(house: Installation, parts: Parts) -> None:
     id = await requested(house)
     await house.rows("delete from outbox returning 1")
     await house.rows("delete from live returning 1")
@@ -92,14 +94,16 @@ async def test_what_is_open_is_shown_to_recovery(house: Installation, parts: Par
     await goes_on(house, id)
 
 
-async def test_what_is_not_open_is_hidden_from_recovery(house: Installation, parts: Parts) -> None:
+async def test_an_execution_that_is_not_open_is_hidden_from_recovery(
+    house: Installation, parts: Parts
+) -> None:
     id = await requested(house)
     await house.client.cancel(id)
     await house.rows("insert into live (execution_id) values ($1), ($2) returning 1", id, new_id())
     await mend(house, parts, "I10b")
 
 
-async def test_whoever_waits_for_an_outcome_that_was_lost_is_told(house: Installation, parts: Parts) -> None:
+async def test_a_lost_outcome_is_replaced_by_an_error(house: Installation, parts: Parts) -> None:
     id = await requested(house)
     await house.client.cancel(id)
     await house.rows("delete from result returning 1")
@@ -108,9 +112,7 @@ async def test_whoever_waits_for_an_outcome_that_was_lost_is_told(house: Install
     assert row["type"] == "ResultLost"
 
 
-async def test_what_ended_badly_and_does_not_say_why_is_told_as_lost(
-    house: Installation, parts: Parts
-) -> None:
+async def test_a_bad_end_without_a_reason_is_reported_as_lost(house: Installation, parts: Parts) -> None:
     id = await requested(house)
     await house.client.cancel(id)
     await house.rows("update result set error = null returning 1")
@@ -123,7 +125,7 @@ async def test_what_ended_badly_and_does_not_say_why_is_told_as_lost(
     assert row["type"] == "ResultLost"
 
 
-async def test_what_runs_on_a_worker_that_is_gone_runs_again(house: Installation, parts: Parts) -> None:
+async def test_an_execution_on_a_worker_that_is_gone_runs_again(house: Installation, parts: Parts) -> None:
     id, worker = await running(house)
     await house.rows("delete from process where id = $1 returning 1", worker)
     await mend(house, parts, "I10d")
@@ -132,7 +134,7 @@ async def test_what_runs_on_a_worker_that_is_gone_runs_again(house: Installation
     await goes_on(house, id)
 
 
-async def test_what_runs_on_a_worker_that_lives_is_left_to_it(house: Installation, parts: Parts) -> None:
+async def test_an_execution_on_a_live_worker_is_left_to_it(house: Installation, parts: Parts) -> None:
     await house.start(*shop.ALL)
     id = await house.client.start("shop.wait_for", {"seconds": 3})
     await house.until("select 1 from claim")
@@ -146,7 +148,7 @@ async def test_what_runs_on_a_worker_that_lives_is_left_to_it(house: Installatio
     assert (await house.client.get(id)).recoveries == 0
 
 
-async def test_the_sweeper_takes_back_what_a_worker_claimed_after_it_had_left(house: Installation) -> None:
+async def test_the_sweeper_takes_back_claims_of_a_worker_that_had_left(house: Installation) -> None:
     id, worker = await running(house)
     await house.rows("delete from process where id = $1 returning 1", worker)
     await house.rows("update claim set claimed_at = clock_timestamp() - interval '5 seconds' returning 1")
@@ -154,7 +156,7 @@ async def test_the_sweeper_takes_back_what_a_worker_claimed_after_it_had_left(ho
     assert (await house.client.get(id)).recoveries == 1
 
 
-async def test_who_waits_for_an_answer_to_nothing_asks_again(house: Installation, parts: Parts) -> None:
+async def test_a_waiting_execution_without_an_inquiry_asks_again(house: Installation, parts: Parts) -> None:
     await house.start(*shop.ALL, ask)
     id = await house.client.start("shop.ask")
     await house.until("select 1 from execution where status = 'waiting'")
@@ -166,7 +168,7 @@ async def test_who_waits_for_an_answer_to_nothing_asks_again(house: Installation
     await house.sound()
 
 
-async def test_what_ended_goes_to_the_archive(house: Installation, parts: Parts) -> None:
+async def test_an_ended_execution_goes_to_the_archive(house: Installation, parts: Parts) -> None:
     id = await requested(house)
     await house.client.cancel(id)
     await house.rows("delete from untold")  # no process is there to take note of it
@@ -177,7 +179,7 @@ async def test_what_ended_goes_to_the_archive(house: Installation, parts: Parts)
     await house.sound()
 
 
-async def test_what_happened_is_no_damage_to_mend(house: Installation, parts: Parts) -> None:
+async def test_recorded_history_is_not_a_damage_to_mend(house: Installation, parts: Parts) -> None:
     id = await requested(house)
     await house.rows(
         "insert into history (execution_id, at, old, new, attempt) "
@@ -188,7 +190,7 @@ async def test_what_happened_is_no_damage_to_mend(house: Installation, parts: Pa
     assert {(one.name, one.state) for one in done} == {("I9", "no mend"), ("moves", "no mend")}
 
 
-async def test_only_what_is_named_is_mended(house: Installation, parts: Parts) -> None:
+async def test_only_the_named_damage_is_mended(house: Installation, parts: Parts) -> None:
     id = await requested(house)
     await house.client.cancel(id)
     await house.rows("delete from result returning 1")

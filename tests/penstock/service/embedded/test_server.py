@@ -120,7 +120,7 @@ async def test_data_survives_until_a_fresh_start_throws_it_away(folder: Path) ->
     server.release()
 
 
-async def test_what_was_committed_is_durable(folder: Path) -> None:
+async def test_commits_are_durable(folder: Path) -> None:
     server = embedded.start(folder)
     settings = {
         name: await ask(server.dsn, f"SHOW {name}") for name in ("fsync", "synchronous_commit", "jit")
@@ -193,7 +193,7 @@ def test_a_forked_child_does_not_keep_the_server_alive(folder: Path) -> None:
         child.kill()
 
 
-async def test_a_killed_server_is_started_again_with_what_was_committed(folder: Path) -> None:
+async def test_a_killed_server_is_started_again_with_its_commits(folder: Path) -> None:
     server = embedded.start(folder)
     await ask(server.dsn, "CREATE TABLE before_the_kill ()")
     # A busy backend does not notice that its postmaster is dead, and would stand in the next one's way.
@@ -268,7 +268,7 @@ async def test_a_failed_start_shows_the_log_and_leaves_nothing_running(folder: P
     server.release()
 
 
-async def test_stop_ends_the_server_whoever_uses_it(folder: Path) -> None:
+async def test_stop_ends_the_server_whichever_process_uses_it(folder: Path) -> None:
     server = embedded.start(folder)
     assert embedded.stop(folder)
     assert not embedded.stop(folder)

@@ -19,7 +19,7 @@ select a.since from admission a join concurrency_limit l on l.id = a.limit_id wh
 """
 
 
-async def test_who_was_let_in_from_the_line_waits_for_a_worker_since_then(desk: Desk) -> None:
+async def test_an_execution_admitted_from_the_line_waits_since_then(desk: Desk) -> None:
     await desk.open(ONE)
     [first], [second] = await desk.start(1), await desk.start(1)
     await desk.run([first])
@@ -73,7 +73,7 @@ async def test_the_log_says_that_it_stood_there_only_since_it_came_from_another_
     await desk.sound()
 
 
-async def test_a_worker_has_to_start_in_time_what_is_let_in(desk: Desk) -> None:
+async def test_a_worker_has_to_start_an_admitted_execution_in_time(desk: Desk) -> None:
     await desk.open(ONE)
     [first], [second] = await desk.start(1), await desk.start(1)
     await desk.session.fetch('update payload set options = \'{"timeouts": {"schedule_to_start": 60}}\'')

@@ -42,7 +42,7 @@ async def test_two_overlapping_mixed_batches_do_not_lock_each_other_out(desk: De
     assert not failed, failed
 
 
-async def test_who_waited_for_a_worker_is_not_overtaken_in_his_own_lane(desk: Desk) -> None:
+async def test_an_execution_without_a_worker_is_not_overtaken_in_lane(desk: Desk) -> None:
     await desk.open(ONE, worker=False)
     old = await desk.start(3)
     assert await desk.statuses(old) == ["queued"] * 3
@@ -53,7 +53,7 @@ async def test_who_waited_for_a_worker_is_not_overtaken_in_his_own_lane(desk: De
     assert await desk.scheduled(old + new) == [0]
 
 
-async def test_who_is_being_regrouped_is_not_overtaken_in_his_own_lane(desk: Desk) -> None:
+async def test_a_regrouped_execution_is_not_overtaken_in_its_lane(desk: Desk) -> None:
     await desk.open(ONE)
     old = await desk.start(3)
     await desk.claim(old[:1])
@@ -66,7 +66,7 @@ async def test_who_is_being_regrouped_is_not_overtaken_in_his_own_lane(desk: Des
     assert await desk.scheduled(old + new) == [1]
 
 
-async def test_a_worker_that_comes_while_somebody_goes_to_wait_for_it_wakes_him(desk: Desk) -> None:
+async def test_a_worker_that_comes_while_an_execution_queues_wakes_it(desk: Desk) -> None:
     await desk.open(ONE, worker=False)
     ids = await desk.request(1)
     async with desk.database.session().transaction() as tx:
@@ -115,7 +115,7 @@ async def test_no_more_are_refused_than_do_not_fit_with_two_limits(desk: Desk) -
     assert Counter(await desk.statuses(ids))["scheduled"] == 550
 
 
-async def test_what_is_unknown_twice_or_done_does_not_disturb_the_rest(desk: Desk) -> None:
+async def test_an_unknown_repeated_or_done_id_does_not_disturb_others(desk: Desk) -> None:
     await desk.open(Limit(3, ref="shop.three", scope="shop"), Limit(2, ref="shop.two", scope="shop.charge"))
     session = desk.session
     sql = "select * from schedule_executions($1::uuid[])"

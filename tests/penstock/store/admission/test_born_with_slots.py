@@ -28,7 +28,7 @@ async def history(desk: Desk, id: UUID) -> list[tuple[str | None, str]]:
 
 
 @pytest.mark.parametrize("count", [1, FEW, FEW + 1, MANY])
-async def test_who_finds_room_is_born_with_the_slots_that_it_needs(desk: Desk, count: int) -> None:
+async def test_an_execution_that_finds_room_is_born_with_its_slots(desk: Desk, count: int) -> None:
     await desk.open(EACH, Limit(MANY, ref="ops.all", scope="*"))
     ids, asked = await desk.submit_group(of(*range(count)))
     assert not asked
@@ -86,7 +86,7 @@ async def test_of_many_those_without_room_are_left_to_an_executor(desk: Desk, st
 
 
 @pytest.mark.parametrize("count", [2, FEW + 2])
-async def test_a_lock_that_somebody_keeps_is_waited_for_for_a_moment_only(desk: Desk, count: int) -> None:
+async def test_a_held_lock_is_waited_for_only_a_moment(desk: Desk, count: int) -> None:
     await desk.open(EACH)
     async with desk.database.session().transaction() as tx:
         await tx.fetch(
@@ -122,7 +122,7 @@ async def test_two_submits_at_once_do_not_both_get_the_last_slot(desk: Desk) -> 
             await desk.run([ids[n] for n in now])
 
 
-async def test_who_is_submitted_while_the_last_holder_leaves_gets_the_slot(desk: Desk) -> None:
+async def test_an_execution_born_as_the_holder_leaves_gets_the_slot(desk: Desk) -> None:
     await desk.open(ONE)
     [holder] = await desk.start(1)
     await desk.claim([holder])
@@ -138,7 +138,7 @@ async def test_who_is_submitted_while_the_last_holder_leaves_gets_the_slot(desk:
     await desk.sound()
 
 
-async def test_what_exists_already_takes_no_slot(desk: Desk) -> None:
+async def test_an_existing_execution_takes_no_slot(desk: Desk) -> None:
     await desk.open(EACH)
     [known], _ = await desk.submit_group(of(1))
     [row] = await desk.session.fetch("select namespace_id, definition_id from execution")
@@ -159,7 +159,7 @@ async def test_what_exists_already_takes_no_slot(desk: Desk) -> None:
     await desk.sound()
 
 
-async def test_what_no_live_worker_runs_waits_in_line(desk: Desk) -> None:
+async def test_work_that_no_live_worker_runs_waits_in_line(desk: Desk) -> None:
     await desk.open(EACH, worker=False)
     ids, asked = await desk.submit_group(of(1))
     assert not asked

@@ -40,7 +40,7 @@ async def test_a_limit_that_is_removed_lets_all_go(desk: Desk) -> None:
     await desk.sound()
 
 
-async def test_a_limit_that_is_added_holds_for_those_who_wait(desk: Desk) -> None:
+async def test_an_added_limit_holds_for_waiting_executions(desk: Desk) -> None:
     await desk.open(Limit(2, ref="shop.two", scope="shop"))
     ids = [(await desk.start(1, customer=customer))[0] for customer in "aabbaabb"]
     await desk.apply(Limit(1, ref="shop.each", scope="shop.charge", by="customer"))
@@ -52,7 +52,7 @@ async def test_a_limit_that_is_added_holds_for_those_who_wait(desk: Desk) -> Non
 
 
 @pytest.mark.parametrize("when_full", ["cancel_new", "enqueue"])
-async def test_who_joins_a_line_that_is_being_put_in_order_anew_waits_in_it(
+async def test_an_execution_that_joins_a_regrouped_line_waits_in_it(
     desk: Desk, when_full: Literal["cancel_new", "enqueue"]
 ) -> None:
     one = Limit(1, ref="shop.one", scope="shop", when_full=when_full, max_waiting=5)
@@ -86,7 +86,7 @@ async def test_very_many_are_let_in_part_by_part(desk: Desk) -> None:
     await desk.sound()
 
 
-async def test_two_replicas_that_put_a_line_in_order_anew_leave_nobody_in_the_old_one(desk: Desk) -> None:
+async def test_two_replicas_that_regroup_a_line_leave_the_old_empty(desk: Desk) -> None:
     await desk.open(ONE)
     ids = await desk.start(9)
     await desk.apply(Limit(1, ref="shop.one", scope="shop", by="customer"))

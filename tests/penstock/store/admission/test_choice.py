@@ -61,7 +61,7 @@ async def test_very_many_under_two_limits_are_let_in_part_by_part(desk: Desk) ->
     assert started == [1, 501, 503]
 
 
-async def test_whom_somebody_holds_is_looked_at_again_later_however_much_room_there_is(desk: Desk) -> None:
+async def test_a_locked_execution_is_looked_at_again_however_much_room(desk: Desk) -> None:
     await desk.open(Limit(1, ref="shop.one", scope="shop"))
     ids = await desk.start(2)
     async with desk.database.session().transaction() as tx:
@@ -71,7 +71,7 @@ async def test_whom_somebody_holds_is_looked_at_again_later_however_much_room_th
         assert len(await desk.session.fetch("select from wake where limit_id is not null")) == 1
 
 
-async def test_whom_somebody_holds_stops_those_behind_it_and_nobody_else(desk: Desk) -> None:
+async def test_a_locked_execution_stops_only_executions_behind_it(desk: Desk) -> None:
     await desk.open(Limit(3, ref="shop.three", scope="shop.charge", by="customer"))
     holders = [*await desk.start(3, customer="a"), *await desk.start(3, customer="b")]
     await desk.claim(holders)
@@ -90,7 +90,7 @@ async def test_whom_somebody_holds_stops_those_behind_it_and_nobody_else(desk: D
     await desk.sound()
 
 
-async def test_lanes_that_nobody_runs_stand_aside_where_somebody_looks_and_no_others(desk: Desk) -> None:
+async def test_lanes_without_workers_stand_aside_only_where_looked_at(desk: Desk) -> None:
     await desk.open(EACH, Limit(1, ref="mail.each", scope="mail", by="customer"))
     first = desk.worker
     await desk.hire("shop.charge")
@@ -115,9 +115,7 @@ async def test_lanes_that_nobody_runs_stand_aside_where_somebody_looks_and_no_ot
 
 
 @pytest.mark.parametrize("away", ["first", "last"])
-async def test_of_several_that_need_two_limits_those_that_nobody_runs_let_the_others_pass(
-    desk: Desk, away: str
-) -> None:
+async def test_lanes_of_two_limits_without_workers_let_the_rest_pass(desk: Desk, away: str) -> None:
     await desk.open(EACH, Limit(1, ref="shop.whole", scope="shop"))
     first = desk.worker
     await desk.hire("shop.charge")
@@ -142,7 +140,7 @@ async def test_of_several_that_need_two_limits_those_that_nobody_runs_let_the_ot
     await desk.sound()
 
 
-async def test_nobody_is_woken_where_nothing_says_so(desk: Desk) -> None:
+async def test_no_lane_is_woken_without_a_wake_row(desk: Desk) -> None:
     await desk.open(EACH)
     await desk.start(2, customer="a")
     [row] = await desk.session.fetch("select messages, woken from wake_keys(100)")

@@ -109,7 +109,7 @@ async def test_of_more_lanes_than_there_is_room_for_only_the_first_are_read(desk
     assert read[0] == read[1]
 
 
-async def test_who_has_no_part_in_it_does_not_pay_for_a_backlog(desk: Desk) -> None:
+async def test_work_of_another_limit_does_not_pay_for_a_backlog(desk: Desk) -> None:
     await desk.open(HOT)
     await wait(desk, 600, 500)
     others = [await desk.request(50, "mail.send") for _ in range(4)]

@@ -32,7 +32,7 @@ async def staged(desk: Desk) -> list[UUID]:
     return [row["id"] for row in rows]
 
 
-async def test_who_waits_for_the_slot_is_claimed_and_offered_to_nobody(desk: Desk) -> None:
+async def test_the_next_in_line_is_claimed_and_not_offered(desk: Desk) -> None:
     await desk.open(ONE)
     ids = await desk.start(3)
     await desk.claim(ids[:1])
@@ -94,7 +94,7 @@ async def test_all_that_end_are_followed_whatever_envelopes_they_come_in(desk: D
     await desk.sound()
 
 
-async def test_what_the_worker_does_not_know_goes_on_its_route(desk: Desk) -> None:
+async def test_admitted_work_that_a_worker_does_not_know_is_offered(desk: Desk) -> None:
     await desk.open(ONE)
     ids = await desk.start(2)
     await desk.claim(ids[:1])
@@ -117,7 +117,7 @@ async def test_a_worker_that_takes_nothing_more_claims_nothing(desk: Desk) -> No
     await desk.sound()
 
 
-async def test_what_was_taken_away_is_not_ended_and_lets_nobody_in(desk: Desk) -> None:
+async def test_an_attempt_that_was_taken_away_neither_ends_nor_admits(desk: Desk) -> None:
     await desk.open(ONE)
     ids = await desk.start(2)
     await desk.claim(ids[:1])

@@ -58,7 +58,7 @@ async def test_whatever_ends_an_attempt_lets_the_next_one_in(desk: Desk, ending:
     await desk.sound()
 
 
-async def test_who_is_to_be_retried_holds_no_slot_and_comes_back_at_the_end(desk: Desk) -> None:
+async def test_a_retried_execution_holds_no_slot_and_goes_to_the_end(desk: Desk) -> None:
     await desk.open(ONE)
     ids = await desk.start(3)
     await desk.run(ids[:1], "requested")

@@ -46,7 +46,7 @@ async def in_line(desk: Desk) -> set[object]:
     return set(await sql(desk, "select execution_id from waiter"))
 
 
-async def test_who_stands_nowhere_finds_its_old_place(desk: Desk) -> None:
+async def test_a_queued_execution_without_a_place_finds_its_old_place(desk: Desk) -> None:
     a, b = await one_at_a_time(desk)
     for lost in (a[2], b[2]):
         await sql(desk, "delete from waiter where execution_id = $1", lost)
@@ -62,7 +62,7 @@ async def test_who_stands_nowhere_finds_its_old_place(desk: Desk) -> None:
     await desk.sound()
 
 
-async def test_who_stands_in_line_and_is_not_queued_leaves_it(desk: Desk) -> None:
+async def test_an_unqueued_execution_in_line_leaves_it(desk: Desk) -> None:
     a, b = await one_at_a_time(desk)
     for odd in (a[1], a[3], b[1]):
         await sql(desk, "update execution set status = 'requested' where id = $1 returning id", odd)
@@ -78,7 +78,7 @@ async def test_who_stands_in_line_and_is_not_queued_leaves_it(desk: Desk) -> Non
     await desk.sound()
 
 
-async def test_who_stands_in_a_line_that_is_gone_is_requested_anew(desk: Desk) -> None:
+async def test_an_execution_in_a_missing_line_is_requested_again(desk: Desk) -> None:
     a, b, c = await one_at_a_time(desk, customers="abc")
     await sql(desk, "delete from lane where id <> $1 returning id", await lane_of(desk, c[1]))
     assert await mend(desk, *a, b[1]) == {*a[1:], b[1]}
@@ -91,7 +91,7 @@ async def test_who_stands_in_a_line_that_is_gone_is_requested_anew(desk: Desk) -
     await desk.sound()
 
 
-async def test_a_lane_in_which_nobody_stands_goes(desk: Desk) -> None:
+async def test_an_empty_lane_is_deleted(desk: Desk) -> None:
     a, b, c = await one_at_a_time(desk, 2, "abc")
     lanes = [await lane_of(desk, ids[1]) for ids in (a, b, c)]
     for ids in (a, b):
@@ -103,7 +103,7 @@ async def test_a_lane_in_which_nobody_stands_goes(desk: Desk) -> None:
     await desk.sound()
 
 
-async def test_a_lane_knows_again_who_is_first_and_lets_it_in(desk: Desk) -> None:
+async def test_a_lane_learns_its_first_again_and_admits_it(desk: Desk) -> None:
     a, b = await one_at_a_time(desk)
     lanes = [await lane_of(desk, ids[1]) for ids in (a, b)]
     for ids, lane in zip((a, b), lanes, strict=True):
@@ -139,7 +139,7 @@ async def test_its_keys_are_locked_before_anything_is_looked_at(desk: Desk) -> N
     await desk.sound()
 
 
-async def test_who_is_out_of_line_leaves_it_only_once_its_keys_are_locked(desk: Desk) -> None:
+async def test_an_unqueued_execution_leaves_after_its_keys_are_locked(desk: Desk) -> None:
     [a] = await one_at_a_time(desk, 2, "a")
     await sql(desk, "update execution set status = 'requested' where id = $1 returning id", a[1])
     await sql(desk, "insert into live (execution_id) values ($1) returning execution_id", a[1])
@@ -154,7 +154,7 @@ async def test_who_is_out_of_line_leaves_it_only_once_its_keys_are_locked(desk: 
     assert await in_line(desk) == set()
 
 
-async def test_who_changes_lines_while_its_row_is_waited_for_is_looked_for_in_the_new_one(desk: Desk) -> None:
+async def test_an_execution_that_changes_lanes_is_found_in_the_new_one(desk: Desk) -> None:
     a, b = await one_at_a_time(desk, 2)
     lane = await lane_of(desk, b[1])
     async with desk.database.session().transaction() as tx:

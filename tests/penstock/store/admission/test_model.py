@@ -242,7 +242,7 @@ class Machine(RuleBasedStateMachine):
         self.run(self.desk.sound())
 
 
-def test_the_database_does_what_the_model_says(database: str) -> None:
+def test_the_database_agrees_with_the_model(database: str) -> None:
     with asyncio.Runner() as runner:
         home = Database(Settings(database_url=SecretStr(database)), role="test")
 

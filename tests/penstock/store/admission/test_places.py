@@ -41,7 +41,7 @@ async def violated(desk: Desk) -> set[str]:
     return {finding.name for finding in await check(desk.session) if finding.violations}
 
 
-async def test_whose_message_was_lost_is_not_overtaken(desk: Desk) -> None:
+async def test_an_execution_whose_message_was_lost_is_not_overtaken(desk: Desk) -> None:
     [holder] = await desk.start()
     await desk.claim([holder])
     [lost], [later] = await desk.request(), await desk.start()
@@ -53,7 +53,7 @@ async def test_whose_message_was_lost_is_not_overtaken(desk: Desk) -> None:
     await desk.sound()
 
 
-async def test_what_is_staged_anew_is_staged_once_by_all_replicas(desk: Desk) -> None:
+async def test_lost_messages_are_restaged_once_by_all_replicas(desk: Desk) -> None:
     requested = await desk.request(3)
     await lose_messages(desk)
     assert await restage(desk) == requested
@@ -67,7 +67,7 @@ async def test_what_is_staged_anew_is_staged_once_by_all_replicas(desk: Desk) ->
     assert row["messages"] == []
 
 
-async def test_who_waits_for_a_worker_keeps_the_place_when_the_envelope_is_lost(desk: Desk) -> None:
+async def test_an_execution_keeps_its_place_when_its_envelope_is_lost(desk: Desk) -> None:
     [scheduled] = await desk.start()
     [before] = await desk.session.fetch("select ready_at from execution")
     await lose_messages(desk)
@@ -97,7 +97,7 @@ async def test_a_retry_goes_to_the_end_of_the_line(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("when", ["requested", "queued", "admitted", "lost"])
-async def test_check_names_whose_place_was_moved(desk: Desk, when: str) -> None:
+async def test_check_names_executions_with_a_moved_place(desk: Desk, when: str) -> None:
     [holder] = await desk.start()
     [moved] = await desk.request()
     if when != "requested":

@@ -25,7 +25,7 @@ async def test_two_that_come_at_once_do_not_both_get_the_last_slot(desk: Desk) -
     await desk.sound()
 
 
-async def test_who_joins_the_line_while_the_last_holder_leaves_is_not_forgotten(desk: Desk) -> None:
+async def test_an_execution_queued_as_the_holder_leaves_starts(desk: Desk) -> None:
     await desk.open(ONE)
     [holder] = await desk.start(1)
     await desk.claim([holder])
@@ -36,7 +36,7 @@ async def test_who_joins_the_line_while_the_last_holder_leaves_is_not_forgotten(
     await desk.sound()
 
 
-async def test_who_comes_while_the_last_holder_is_leaving_gets_the_slot(desk: Desk) -> None:
+async def test_an_execution_that_comes_during_an_end_gets_the_slot(desk: Desk) -> None:
     await desk.open(ONE)
     [holder] = await desk.start(1)
     await desk.claim([holder])
@@ -47,7 +47,7 @@ async def test_who_comes_while_the_last_holder_is_leaving_gets_the_slot(desk: De
     await desk.sound()
 
 
-async def test_the_line_is_in_order_whoever_of_two_replicas_was_first(desk: Desk) -> None:
+async def test_the_line_is_in_order_whichever_replica_was_first(desk: Desk) -> None:
     await desk.open(ONE)
     [holder] = await desk.start(1)
     ids = await desk.request(2)
@@ -83,7 +83,7 @@ async def two_keys_held(desk: Desk) -> tuple[UUID, UUID, UUID]:
 
 
 @pytest.mark.parametrize("swapped", [False, True])
-async def test_who_needs_two_slots_starts_when_both_are_freed_at_once(desk: Desk, swapped: bool) -> None:
+async def test_an_execution_of_two_limits_starts_when_both_are_freed(desk: Desk, swapped: bool) -> None:
     first, second, third = await two_keys_held(desk)
     one, other = (second, first) if swapped else (first, second)
     session = desk.database.session()
@@ -123,9 +123,7 @@ async def test_a_key_that_cannot_be_locked_in_order_leaves_a_wake_row(desk: Desk
     ],
     ids=["one limit", "two limits", "a rate"],
 )
-async def test_a_first_in_line_whom_somebody_holds_is_looked_at_again_soon_but_not_all_the_time(
-    desk: Desk, limits: tuple[Limit, ...]
-) -> None:
+async def test_a_locked_first_in_line_is_looked_at_again_soon(desk: Desk, limits: tuple[Limit, ...]) -> None:
     await desk.open(*limits)
     [first] = await desk.start(1, customer="a")
     await desk.claim([first])
@@ -146,9 +144,7 @@ async def test_a_first_in_line_whom_somebody_holds_is_looked_at_again_soon_but_n
 
 
 @pytest.mark.parametrize("more", [(), (WHOLE,)], ids=["one limit", "two limits"])
-async def test_who_stands_in_line_and_is_not_queued_is_not_let_in(
-    desk: Desk, more: tuple[Limit, ...]
-) -> None:
+async def test_an_unqueued_execution_in_line_is_not_admitted(desk: Desk, more: tuple[Limit, ...]) -> None:
     await desk.open(EACH, *more)
     [first] = await desk.start(1, customer="a")
     [odd] = await desk.start(1, customer="a")
@@ -158,7 +154,7 @@ async def test_who_stands_in_line_and_is_not_queued_is_not_let_in(
     assert await desk.session.fetch("select 1 from wake"), "somebody looks again"
 
 
-async def test_nobody_overtakes_who_stands_first_because_a_key_of_his_is_busy(desk: Desk) -> None:
+async def test_a_busy_key_of_the_first_in_line_lets_no_other_overtake(desk: Desk) -> None:
     await desk.open(EACH, Limit(1, ref="shop.whole", scope="shop"))
     await desk.start(1, "shop.refund")
     ids = [(await desk.start(1, customer=customer))[0] for customer in "ab"]
@@ -176,7 +172,7 @@ async def test_nobody_overtakes_who_stands_first_because_a_key_of_his_is_busy(de
     assert await desk.scheduled(ids) == [0]
 
 
-async def test_who_is_passed_over_because_somebody_has_his_row_comes_next(desk: Desk) -> None:
+async def test_an_execution_passed_over_for_its_locked_row_comes_next(desk: Desk) -> None:
     await desk.open(ONE)
     ids = await desk.start(3)
     await desk.claim(ids[:1])
@@ -189,7 +185,7 @@ async def test_who_is_passed_over_because_somebody_has_his_row_comes_next(desk: 
     await desk.sound()
 
 
-async def test_nobody_who_stands_elsewhere_overtakes_who_is_passed_over(desk: Desk) -> None:
+async def test_a_passed_over_execution_is_not_overtaken_from_elsewhere(desk: Desk) -> None:
     await desk.open(Limit(2, ref="ops.all", scope="*"), Limit(1, ref="shop.whole", scope="shop"))
     [first] = await desk.start(1, "shop.refund")
     [younger] = await desk.start(
@@ -212,9 +208,7 @@ async def test_nobody_who_stands_elsewhere_overtakes_who_is_passed_over(desk: De
 @pytest.mark.parametrize(
     "more", [[], [Limit(9, ref="shop.whole", scope="shop")]], ids=["one limit", "two limits"]
 )
-async def test_nobody_overtakes_who_is_passed_over_when_there_is_room_for_both(
-    desk: Desk, more: list[Limit]
-) -> None:
+async def test_a_passed_over_execution_goes_first_with_room_for_both(desk: Desk, more: list[Limit]) -> None:
     await desk.open(Limit(2, ref="shop.two", scope="shop.charge"), *more)
     holders = await desk.start(2)
     await desk.claim(holders)

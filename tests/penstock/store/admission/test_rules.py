@@ -51,7 +51,7 @@ async def test_a_rate_with_another_limit_holds_too(desk: Desk) -> None:
     await desk.sound()
 
 
-async def test_a_burst_is_let_in_at_once_and_the_rate_stays_what_it_is(desk: Desk) -> None:
+async def test_a_burst_is_admitted_at_once_and_the_rate_stays(desk: Desk) -> None:
     await desk.open(Limit(rate="60/min", burst=5, ref="shop.rated", scope="shop"))
     ids = await desk.start(12)
     assert len(await desk.scheduled(ids)) == 5
@@ -60,7 +60,7 @@ async def test_a_burst_is_let_in_at_once_and_the_rate_stays_what_it_is(desk: Des
     assert len(await desk.scheduled(ids)) == 10
 
 
-async def test_what_finds_the_limit_full_is_refused_if_it_says_so(desk: Desk) -> None:
+async def test_a_full_limit_refuses_if_it_is_so_declared(desk: Desk) -> None:
     await desk.open(Limit(2, ref="shop.two", scope="shop", when_full="cancel_new"))
     ids = await desk.start(4)
     assert await desk.statuses(ids) == ["scheduled", "scheduled", "cancelled", "cancelled"]
@@ -178,7 +178,7 @@ async def test_in_one_message_the_older_that_needs_two_slots_goes_before_the_you
     await desk.sound()
 
 
-async def test_what_no_live_worker_could_run_lets_others_pass_and_keeps_its_place(desk: Desk) -> None:
+async def test_work_without_a_live_worker_lets_the_rest_pass(desk: Desk) -> None:
     worker = await desk.hire("shop.refund")
     await desk.open(ONE, worker=False)
     first = await desk.start(2, "shop.charge")
@@ -209,7 +209,7 @@ async def test_when_a_worker_comes_all_lanes_go_on_part_by_part(desk: Desk) -> N
     await desk.sound()
 
 
-async def test_who_waits_for_an_answer_keeps_his_slot_if_the_limit_says_so(desk: Desk) -> None:
+async def test_an_inquiry_keeps_its_slot_if_the_limit_is_so_declared(desk: Desk) -> None:
     await desk.open(Limit(1, ref="shop.one", scope="shop", while_waiting="keep"))
     ids = await desk.start(2)
     await desk.run(ids[:1], "waiting")

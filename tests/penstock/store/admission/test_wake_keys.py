@@ -138,7 +138,7 @@ async def test_lanes_whose_worker_has_come_go_on_and_those_of_another_action_sta
     assert await wakes(desk) == [(None, None, False)] * 2, "and nothing is to be done for them now"
 
 
-async def test_lanes_of_an_action_that_nobody_runs_after_all_stay_where_they_are(desk: Desk) -> None:
+async def test_lanes_of_an_action_that_turns_out_to_lack_workers_stay(desk: Desk) -> None:
     ids = await lanes_that_stood_aside(desk)
     await mark_space(desk, "shop.charge", -1)
     assert await wake(desk)
@@ -176,7 +176,7 @@ async def test_keys_of_lanes_that_go_on_are_locked_and_no_others(desk: Desk) -> 
         assert [(await tx.fetch(LOCKED, *key))[0]["locked"] for key in keys] == [True, False]
 
 
-async def test_who_waits_for_the_lock_of_a_key_keeps_no_other_replica_from_its_wake_row(desk: Desk) -> None:
+async def test_a_wait_for_the_lock_of_a_key_blocks_no_other_wake_row(desk: Desk) -> None:
     ids, keys = await room_for_one_more_of_each(desk)
     await mark(desk, *keys[0], -1)
     other = desk.database.session()

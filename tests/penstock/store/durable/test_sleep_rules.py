@@ -22,7 +22,7 @@ async def suspend(stand: Functions, **awaits: dict[str, Any]) -> set[str]:
     return stand.requested(row["messages"])
 
 
-async def test_a_function_goes_to_sleep_unless_what_it_waits_for_is_there(stand: Functions) -> None:
+async def test_a_function_sleeps_unless_its_awaited_value_exists(stand: Functions) -> None:
     for name in (
         "open child",
         "told",
@@ -69,7 +69,7 @@ async def test_a_function_goes_to_sleep_unless_what_it_waits_for_is_there(stand:
     assert await stand.timers() == {("by time", "wake"), ("by time that is set", "wake")}
 
 
-async def test_who_asks_a_human_and_who_sleeps_begin_to_wait_together(stand: Functions) -> None:
+async def test_inquiries_and_sleeps_begin_to_wait_together(stand: Functions) -> None:
     for name in ("asks", "sleeps"):
         await stand.add(name, "waiting")
     asked: list[dict[str, Any]] = [{"prompt": "?"}, {"awaits": {"children": [], "signals": []}}]
@@ -91,7 +91,7 @@ async def wake(stand: Functions, *names: str) -> set[str]:
     return stand.requested(row["messages"])
 
 
-async def test_who_is_suspended_is_woken_and_nobody_else(stand: Functions) -> None:
+async def test_only_a_suspended_execution_is_woken(stand: Functions) -> None:
     for name in ("asleep", "not asked for"):
         await stand.add(name, "waiting", live=False)
         for kind in ("wake", "total"):
@@ -111,7 +111,7 @@ async def test_who_is_suspended_is_woken_and_nobody_else(stand: Functions) -> No
     }
 
 
-async def test_who_is_about_to_sleep_is_waited_for_and_woken(stand: Functions) -> None:
+async def test_an_execution_about_to_sleep_is_waited_for_and_woken(stand: Functions) -> None:
     await stand.add("run", "running")
     await stand.add("other", "running")
     async with stand.home.session().transaction() as tx:
@@ -126,7 +126,7 @@ async def test_who_is_about_to_sleep_is_waited_for_and_woken(stand: Functions) -
     assert await task == {"run"}
 
 
-async def test_what_slots_a_sleeper_held_are_given_back_as_it_is_woken(stand: Functions) -> None:
+async def test_slots_that_a_sleeper_held_are_given_back_as_it_is_woken(stand: Functions) -> None:
     [[limit]] = await stand.sql(
         "insert into concurrency_limit (ref, definition_id, scope, max) values ('l', $1, 'a.d', 1) returning id",
         stand.definition,

@@ -28,7 +28,7 @@ def written(
     return replace(plain, **fields)
 
 
-async def test_only_who_runs_an_attempt_records_its_steps(stand: Functions) -> None:
+async def test_only_the_holder_of_an_attempt_records_its_steps(stand: Functions) -> None:
     await stand.add("runs", "running", claim=WORKER, attempt=1)
     await stand.add("is canceled", "canceling", claim=WORKER, attempt=1)
     ours = set(stand.ids)
@@ -61,7 +61,7 @@ async def test_a_worker_records_nothing_once_its_attempt_was_taken_away(stand: F
     assert await stand.steps("run") == {}
 
 
-async def test_what_is_recorded_already_stays_unless_it_was_not_over(stand: Functions) -> None:
+async def test_a_recorded_step_stays_unless_it_was_not_over(stand: Functions) -> None:
     await stand.add("run", "running", claim=WORKER, attempt=2)
     await stand.add("other", "running", claim=WORKER, attempt=2)
     old: dict[str, Any] = {"result": '"old"'}
@@ -112,7 +112,7 @@ async def kept(
 
 
 @pytest.mark.parametrize("archived", [False, True])
-async def test_a_rerun_keeps_what_has_completed_and_what_its_children_did(
+async def test_a_rerun_keeps_completed_steps_and_results_of_children(
     stand: Functions, archived: bool
 ) -> None:
     await stand.add("other", "completed")
@@ -167,7 +167,7 @@ from execution e left join result r on r.execution_id = e.id left join execution
 """
 
 
-async def test_a_rerun_from_a_step_keeps_what_came_before_it(stand: Functions) -> None:
+async def test_a_rerun_from_a_step_keeps_the_steps_before_it(stand: Functions) -> None:
     await stand.add("run", "completed")
     places = {
         "first": 1,

@@ -56,7 +56,7 @@ async def test_a_step_that_is_not_over_is_given_its_result(stand: Functions) -> 
     assert len(await stand.sql("select from workflow_command")) == 3
 
 
-async def test_who_is_no_function_or_has_ended_is_given_and_told_nothing(stand: Functions) -> None:
+async def test_an_ended_execution_or_plain_action_gets_no_signal(stand: Functions) -> None:
     await stand.add("ended", "completed")
     stand.definition = stand.plain
     await stand.add("plain", "running")
@@ -72,7 +72,7 @@ async def tell(stand: Functions, run: str, name: str) -> tuple[set[str], bool]:
     return stand.requested(row["messages"]), row["known"]
 
 
-async def test_a_signal_is_the_next_of_its_name_and_wakes_who_waits_for_that(stand: Functions) -> None:
+async def test_a_signal_is_the_next_of_its_name_and_wakes_its_waiter(stand: Functions) -> None:
     await stand.add("run", "waiting")
     await stand.add("other", "waiting")
     await stand.suspended("run", "other")

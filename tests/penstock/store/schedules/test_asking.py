@@ -22,7 +22,7 @@ async def daily(house: House, **options: Any) -> None:
     await house.apply(*shop.ALL, Schedule(REF, action=shop.charge, params={"order": 1}, **options))
 
 
-async def test_a_dry_run_shows_what_would_start_and_starts_nothing(house: House) -> None:
+async def test_a_dry_run_shows_the_starts_and_starts_nothing(house: House) -> None:
     await daily(house)
     asked = await house.client.schedules.backfill(REF, FIRST, LAST, dry_run=True)
     assert [f"{one.due:%d %H:%M}" for one in asked] == ["27 01:30", "28 01:30", "29 01:00", "30 00:30"]
@@ -48,7 +48,7 @@ async def test_a_backfill_starts_each_fire_of_the_range_once(house: House) -> No
     assert (after["since"], after["next_due"]) == (before["since"], before["next_due"])
 
 
-async def test_a_backfill_starts_what_was_skipped(house: House) -> None:
+async def test_a_backfill_starts_the_skipped_fires(house: House) -> None:
     await daily(house, overlap="skip")
     await house.rows(
         "insert into fire (schedule, due_at, status, kind, definition_id, error) "
@@ -61,7 +61,7 @@ async def test_a_backfill_starts_what_was_skipped(house: House) -> None:
     assert (await house.fires(REF))[1]["error"] is None
 
 
-async def test_a_backfill_leaves_what_is_still_to_come_to_the_schedule(house: House) -> None:
+async def test_a_backfill_leaves_future_fires_to_the_schedule(house: House) -> None:
     await daily(house, cron="* * * * *")
     now = datetime.now(UTC)
     asked = await house.client.schedules.backfill(REF, now - timedelta(minutes=3), now + timedelta(days=1))

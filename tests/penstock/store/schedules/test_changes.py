@@ -28,7 +28,7 @@ async def test_applying_again_changes_nothing(house: House) -> None:
     assert await house.of(REF) == before
 
 
-async def test_a_change_of_parameters_keeps_what_is_due(house: House) -> None:
+async def test_a_change_of_parameters_keeps_the_due_fire(house: House) -> None:
     await house.apply(*shop.ALL, schedule())
     await house.sleep(REF, timedelta(minutes=2))
     before = await house.of(REF)
@@ -65,7 +65,7 @@ async def test_a_period_goes_by_the_start_date(house: House) -> None:
     assert [fire.instant for fire in fires] == [begins, begins + timedelta(days=7)]
 
 
-async def test_what_falls_into_a_pause_is_not_missed(house: House) -> None:
+async def test_a_fire_in_a_pause_is_not_missed(house: House) -> None:
     await house.apply(*shop.ALL, schedule())
     row = await house.client.schedules.disable(REF)
     assert (state_of(row), row.next_due) == ("disabled", None)
@@ -105,7 +105,7 @@ async def test_a_pause_ends_by_itself(house: House) -> None:
     assert row.next_due - row.now <= timedelta(minutes=1)
 
 
-async def test_enabling_what_is_enabled_drops_nothing_that_is_due(house: House) -> None:
+async def test_enabling_an_enabled_schedule_drops_no_due_fire(house: House) -> None:
     await house.apply(*shop.ALL, schedule())
     await house.sleep(REF, timedelta(minutes=1))
     await house.client.schedules.enable(REF)

@@ -62,7 +62,7 @@ async def test_schedules_are_listed_and_shown_with_their_next_fire(terminal: Ter
     assert "Europe/Berlin" in await terminal.run("show", REF)
 
 
-async def test_a_preview_tells_what_the_clocks_do(terminal: Terminal) -> None:
+async def test_a_preview_notes_the_changes_of_the_clocks(terminal: Terminal) -> None:
     fires = await terminal.json("preview", REF, "-n", "400")
     assert len(fires) == 400
     assert [fire["note"] for fire in fires if fire["note"]] != []
@@ -177,7 +177,7 @@ async def test_a_schedule_is_made_and_changed_on_the_command_line(terminal: Term
         (("update", REF, "--at-most", "9"), "at_most does nothing without catch_up: all"),
     ],
 )
-async def test_a_schedule_that_is_typed_wrong_is_refused_with_what_to_type(
+async def test_a_mistyped_schedule_is_refused_with_a_remedy(
     terminal: Terminal, words: tuple[str, ...], says: str
 ) -> None:
     assert says in await terminal.run(*words, code=1)

@@ -67,7 +67,7 @@ async def test_a_crash_before_the_commit_leaves_the_schedule_due_and_another_fir
     assert counts == {"created": 1}
 
 
-async def test_what_one_replica_holds_the_others_pass_over(house: House) -> None:
+async def test_a_schedule_held_by_one_replica_is_skipped_by_the_others(house: House) -> None:
     await house.apply(*shop.ALL, every_minute("clock.a"), every_minute("clock.b"))
     await house.sleep("clock.a", timedelta(minutes=1))
     await house.sleep("clock.b", timedelta(minutes=1))

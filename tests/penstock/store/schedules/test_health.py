@@ -37,7 +37,7 @@ async def test_without_an_executor_nothing_fires(house: House) -> None:
     assert await named(house) == set()
 
 
-async def test_a_schedule_that_nobody_fires_is_late(house: House) -> None:
+async def test_a_schedule_that_is_not_fired_is_late(house: House) -> None:
     await three(house)
     await executor(house)
     await house.rows(
@@ -86,7 +86,7 @@ async def test_a_fire_that_could_not_start_is_an_error_too(house: House) -> None
     assert await named(house) == {("erroring", "clock.a")}
 
 
-async def test_fires_that_nobody_runs_are_orphaned(house: House) -> None:
+async def test_fires_that_do_not_run_are_orphaned(house: House) -> None:
     await three(house)
     await executor(house)
     await house.sleep("clock.a", timedelta(minutes=1))

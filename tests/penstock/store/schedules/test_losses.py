@@ -43,7 +43,7 @@ async def test_the_outcome_and_the_error_of_a_run_are_kept_with_its_fire(house: 
     assert await house.rows("select from open_fire") == []
 
 
-async def test_a_run_that_was_archived_before_anybody_looked_is_settled_too(house: House) -> None:
+async def test_a_run_that_was_archived_before_any_look_is_settled_too(house: House) -> None:
     await one_fire(house)
     await house.end()
     await house.rows("insert into finished (ids) select array_agg(id) from execution")
@@ -93,7 +93,7 @@ async def test_two_replicas_replace_a_lost_execution_once(house: House) -> None:
     assert await house.statuses() == {"scheduled": 1}
 
 
-async def test_what_is_lost_of_a_deleted_schedule_stays_lost(house: House) -> None:
+async def test_a_lost_fire_of_a_deleted_schedule_stays_lost(house: House) -> None:
     await one_fire(house)
     await house.client.schedules.delete(REF)
     await lose(house)

@@ -111,7 +111,7 @@ async def test_replace_cancels_the_run_and_starts_when_it_has_ended(house: House
     assert [row["status"] for row in await house.fires(REF)] == ["created", "skipped", "created"]
 
 
-async def test_replace_starts_at_once_in_place_of_a_run_that_nobody_has_yet(house: House) -> None:
+async def test_replace_starts_at_once_instead_of_an_unclaimed_run(house: House) -> None:
     await scheduled(house, "replace")
     await fire_again(house)
     await fire_again(house)
@@ -119,7 +119,7 @@ async def test_replace_starts_at_once_in_place_of_a_run_that_nobody_has_yet(hous
     assert await house.statuses() == {"cancelled": 1, "scheduled": 1}
 
 
-async def test_several_replicas_start_what_waits_once(house: House) -> None:
+async def test_several_replicas_start_a_waiting_fire_once(house: House) -> None:
     await scheduled(house, "queue")
     await fire_again(house)
     await house.claim()
@@ -133,7 +133,7 @@ async def test_several_replicas_start_what_waits_once(house: House) -> None:
     assert await open_runs(house) == 1
 
 
-async def test_disabling_a_schedule_drops_what_waits(house: House) -> None:
+async def test_disabling_a_schedule_drops_its_waiting_fire(house: House) -> None:
     await scheduled(house, "queue")
     await fire_again(house)
     await house.claim()

@@ -30,7 +30,7 @@ def due(ref: str, n: int, overlap: str, *, kind: str = "due", status: str = "cre
 
 
 @pytest.mark.parametrize("overlap", ["skip", "queue", "replace"])
-async def test_what_runs_or_waits_of_another_schedule_keeps_nothing_back(house: House, overlap: str) -> None:
+async def test_runs_of_another_schedule_keep_nothing_back(house: House, overlap: str) -> None:
     rows = await Rows.prepare(house)
     await rows.run("running", last_of=B)
     await rows.waits(B, 1)
@@ -42,7 +42,7 @@ async def test_what_runs_or_waits_of_another_schedule_keeps_nothing_back(house: 
 @pytest.mark.parametrize(
     ("overlap", "becomes"), [("skip", "skipped"), ("queue", "queued"), ("replace", "queued")]
 )
-async def test_what_waits_still_goes_first_though_nothing_runs(
+async def test_a_waiting_fire_still_goes_first_though_nothing_runs(
     house: House, overlap: str, becomes: str
 ) -> None:
     rows = await Rows.prepare(house)
@@ -50,7 +50,7 @@ async def test_what_waits_still_goes_first_though_nothing_runs(
     assert await statuses(rows, due(A, 2, overlap)) == [becomes]
 
 
-async def test_what_may_overlap_or_failed_is_left_as_it_is(house: House) -> None:
+async def test_an_allowed_or_failed_fire_is_left_as_it_is(house: House) -> None:
     rows = await Rows.prepare(house)
     await rows.run("running", last_of=A)
     fires = (due(A, 1, "allow"), due(A, 2, "queue", status="failed"), due(A, 3, "queue"))
@@ -76,7 +76,7 @@ async def test_one_that_was_recorded_before_takes_no_place(house: House) -> None
         ("due", "failed", False),
     ],
 )
-async def test_only_a_backfill_takes_up_again_what_never_ran(
+async def test_only_a_backfill_repeats_a_fire_that_never_ran(
     house: House, kind: str, before: str, again: bool
 ) -> None:
     rows = await Rows.prepare(house)
@@ -89,7 +89,7 @@ async def test_only_a_backfill_takes_up_again_what_never_ran(
     ("waiting", "kind", "becomes"),
     [(99, "due", "queued"), (100, "due", "skipped"), (100, "backfill", "queued")],
 )
-async def test_a_hundred_wait_and_no_more_unless_somebody_asked_for_them(
+async def test_a_hundred_fires_wait_and_more_only_by_request(
     house: House, waiting: int, kind: str, becomes: str
 ) -> None:
     rows = await Rows.prepare(house)

@@ -58,7 +58,7 @@ def test_every_command_and_option_exists() -> None:
         assert {word for word in words if word.startswith("-")} <= known, words
 
 
-def test_what_a_run_is_told_is_named() -> None:
+def test_every_value_of_the_context_is_documented() -> None:
     schedule = compile_schedule(Schedule("clock.s", action="clock.tick", every=5).body())
     told = context_of(schedule, schedule.spec.anchor, "due", recovery=False)
     assert set(told) == set(RESERVED)

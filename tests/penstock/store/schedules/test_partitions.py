@@ -13,7 +13,7 @@ values ('clock.s', date_trunc('day', now()) + make_interval(days => $1, hours =>
 WHERE = "select tableoid::regclass::text as kept, due_at from fire order by due_at"
 
 
-async def test_what_the_default_partition_caught_moves_when_its_day_gets_one(house: House) -> None:
+async def test_rows_of_the_default_partition_move_to_a_new_day(house: House) -> None:
     for day in (9, 10, 40):
         await house.rows(FIRE, day)
     assert {row["kept"] for row in await house.rows(WHERE)} == {"fire_default"}

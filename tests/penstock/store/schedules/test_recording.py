@@ -30,7 +30,7 @@ async def record(
     return dict(row), ids
 
 
-async def test_only_a_backfill_that_starts_takes_the_place_of_what_never_ran(house: House) -> None:
+async def test_only_a_started_backfill_replaces_a_fire_that_never_ran(house: House) -> None:
     rows = await Rows.prepare(house)
     before, kinds, statuses = (
         ("created", "queued", "skipped", "failed"),
@@ -49,7 +49,7 @@ async def test_only_a_backfill_that_starts_takes_the_place_of_what_never_ran(hou
         assert said == (expected | {status: [new]} if taken else expected), case
 
 
-async def test_each_is_recorded_with_what_belongs_to_its_status(house: House) -> None:
+async def test_each_fire_is_recorded_with_the_values_of_its_status(house: House) -> None:
     rows = await Rows.prepare(house)
     fires = [(A, n, "due", status) for n, status in enumerate(("created", "failed", "skipped", "queued"), 1)]
     said, ids = await record(rows, *fires)
@@ -84,7 +84,7 @@ async def test_a_schedule_whose_times_stay_keeps_its_problem_and_one_that_moves_
     assert (await rows.schedule(B))["error"] == "before"
 
 
-async def test_what_a_limit_covers_is_decided_on_in_the_transaction_that_fires(
+async def test_a_limited_fire_is_admitted_in_its_own_transaction(
     house: House,
 ) -> None:
     await Rows.prepare(house)

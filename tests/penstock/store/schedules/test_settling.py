@@ -113,7 +113,7 @@ async def lost_of(rows: Rows, ids: list[UUID]) -> set[UUID]:
     return set(row["lost"])
 
 
-async def test_lost_is_only_what_was_asked_for_and_is_nowhere(house: House) -> None:
+async def test_only_requested_fires_without_a_run_are_lost(house: House) -> None:
     rows = await Rows.prepare(house)
     lost = await rows.fire(A, 1, opened=True)
     other = await rows.fire(B, 1, opened=True)
@@ -172,7 +172,7 @@ async def test_a_lost_fire_gets_another_execution_and_no_other_fire_does(house: 
     assert await house.statuses() == {"queued": 1}
 
 
-async def test_what_is_not_started_again_stays_the_last_run_and_so_does_a_later_one(house: House) -> None:
+async def test_a_fire_that_is_not_restarted_stays_the_last_run(house: House) -> None:
     rows = await Rows.prepare(house)
     lost, later = await rows.fire(A, 1, opened=True), await rows.run("running", last_of=A)
     [failed] = [await rows.fire(B, 1, opened=True)]

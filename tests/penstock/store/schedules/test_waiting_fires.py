@@ -45,7 +45,7 @@ async def test_the_newest_of_a_schedule_goes_on_waiting_whatever_waits_of_others
     assert await rows.fires() == fires
 
 
-async def test_only_what_is_queued_waits_and_only_then_replaces(house: House) -> None:
+async def test_only_a_queued_fire_waits_and_only_then_replaces(house: House) -> None:
     rows = await Rows.prepare(house)
     for n in (1, 2):
         await rows.waits(B, n)
@@ -102,7 +102,7 @@ async def test_one_that_starts_later_than_a_newer_one_does_not_set_its_schedule_
     assert (await rows.schedule(A))["last"] == 9
 
 
-async def test_jitter_that_is_still_to_come_is_kept_and_what_went_by_is_not(house: House) -> None:
+async def test_future_jitter_is_kept_and_past_jitter_is_dropped(house: House) -> None:
     rows = await Rows.prepare(house)
     await rows.waits(A, 1, later=600)
     await rows.waits(B, 1, later=-600)
@@ -113,7 +113,7 @@ async def test_jitter_that_is_still_to_come_is_kept_and_what_went_by_is_not(hous
     assert [tuple(row) for row in found] == [("queued", None), ("requested", True)]
 
 
-async def test_who_is_asked_to_make_way_is_asked_once(house: House) -> None:
+async def test_a_run_that_is_to_make_way_is_cancelled_once(house: House) -> None:
     rows = await Rows.prepare(house)
     await rows.waits(A, 1, replaces=True)
     await rows.waits(B, 1)
@@ -126,7 +126,7 @@ async def test_who_is_asked_to_make_way_is_asked_once(house: House) -> None:
     assert row["canceling"] == []
 
 
-async def test_whose_run_was_asked_to_end_or_has_ended_is_not_waited_for(house: House) -> None:
+async def test_a_fire_of_an_ending_or_ended_run_is_not_waited_for(house: House) -> None:
     rows = await Rows.prepare(house)
     for ref, status in ((A, "completed"), (B, "canceling")):
         await rows.waits(ref, 1, replaces=True)

@@ -124,8 +124,8 @@ class PostgresTransport:
     async def publish(self, messages: Sequence[Message]) -> list[bool]:
         if self._closed:
             return [False] * len(messages)
-        known = [m.outbox_id is not None or queues.is_consumed(m.queue) for m in messages]
-        fresh = [m for m, ok in zip(messages, known, strict=True) if ok and m.outbox_id is None]
+        deliverable = [m.outbox_id is not None or queues.is_consumed(m.queue) for m in messages]
+        fresh = [m for m, ok in zip(messages, deliverable, strict=True) if ok and m.outbox_id is None]
         crash_points.at("publishing")
         if fresh:
             await outbox_queue.put(
@@ -141,7 +141,7 @@ class PostgresTransport:
         if bodies:
             await notifications.notify_all(self._wake, STATUS_CHANNEL, bodies)
         crash_points.at("published")
-        return [ok or queues.is_announcement(m.queue) for m, ok in zip(messages, known, strict=True)]
+        return [ok or queues.is_announcement(m.queue) for m, ok in zip(messages, deliverable, strict=True)]
 
     def wake(self, names: Collection[str]) -> None:
         """Tell consumers of these queues to look. Those of this process at once, others through NOTIFY, of which
@@ -170,10 +170,10 @@ class PostgresTransport:
     async def _poll(self) -> None:
         """Look now and then, in one statement for all queues, for what brings no wake-up: leases that ran out,
         messages that were delayed, and everything where there is no LISTEN."""
-        most = 1.0 if self._settings.database_pooler else self._settings.poll_interval
+        interval = 1.0 if self._settings.database_pooler else self._settings.poll_interval
         all_at = -math.inf
         while True:
-            await asyncio.sleep(most * random.uniform(0.8, 1.2))
+            await asyncio.sleep(interval * random.uniform(0.8, 1.2))
             now = time.monotonic()
             everything = now >= all_at + ALL_AGAIN
             reach = {
@@ -198,7 +198,7 @@ class PostgresTransport:
 
     async def _listen_for_wakes(self) -> None:
         while True:
-            lost = asyncio.Event()
+            lost_event = asyncio.Event()
             try:
                 connection = await self._database.connect()
             except Exception as error:
@@ -208,7 +208,7 @@ class PostgresTransport:
                 await asyncio.sleep(random.uniform(0.2, 1))
                 continue
             try:
-                connection.add_termination_listener(lambda _, lost=lost: lost.set())
+                connection.add_termination_listener(lambda _, lost_event=lost_event: lost_event.set())
                 for channel in self._hears:
                     await notifications.listen(connection, channel, self._on_notify)
                 self._database.may_lend(connection)
@@ -216,7 +216,7 @@ class PostgresTransport:
                 for subscriptions in self._subscriptions.values():
                     for subscription in subscriptions:
                         subscription.wake.set()
-                await lost.wait()
+                await lost_event.wait()
             except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
                 await asyncio.sleep(0.2)
             finally:
@@ -247,9 +247,9 @@ class PostgresTransport:
         return subscription
 
     def forget(self, subscription: Subscription) -> None:
-        known = self._subscriptions.get(subscription.queue, [])
-        if subscription in known:
-            known.remove(subscription)
+        subscriptions = self._subscriptions.get(subscription.queue, [])
+        if subscription in subscriptions:
+            subscriptions.remove(subscription)
 
     async def declare(self, queue: str) -> None:
         """Every queue exists: it is a value in a column."""

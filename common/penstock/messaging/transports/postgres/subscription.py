@@ -31,7 +31,7 @@ class Subscription:
         queue: str,
         prefetch: int,
         take: Session,
-        put: Session,
+        put_session: Session,
         acked: SettledRows,
         process: UUID | None,
     ) -> None:
@@ -43,7 +43,7 @@ class Subscription:
         self._wake_others = wake
         self._prefetch = prefetch
         self._session = take
-        self._put = put
+        self._put = put_session
         self._acked = acked
         self._settings = take.settings
         self._process = process
@@ -68,9 +68,11 @@ class Subscription:
                     if self._closed or not self._has_room():
                         continue
                 free = min(limit, self._prefetch - len(self._unsettled))
-                most = self._settings.prefetch_bytes - sum(self._unsettled.values())
+                max_bytes = self._settings.prefetch_bytes - sum(self._unsettled.values())
                 self.wake.clear()
-                self._taking = asyncio.create_task(self._take_rows(free, most), name=f"take {self.queue}")
+                self._taking = asyncio.create_task(
+                    self._take_rows(free, max_bytes), name=f"take {self.queue}"
+                )
             # It goes on when its caller is cancelled: no process would see the rows that it has leased until the
             # lease is over. The next to receive has them, or `close` gives them back.
             rows = await self._taken(self._taking)
@@ -95,7 +97,7 @@ class Subscription:
         held = sum(self._unsettled.values())
         return len(self._unsettled) < self._prefetch and held < self._settings.prefetch_bytes
 
-    async def _take_rows(self, limit: int, most: int) -> list[Taken]:
+    async def _take_rows(self, limit: int, max_bytes: int) -> list[Taken]:
         while not self._closed:
             try:
                 rows = await outbox_queue.take(
@@ -104,7 +106,7 @@ class Subscription:
                     limit,
                     self._settings.lease,
                     self.look.reach(),
-                    most,
+                    max_bytes,
                     self._process,
                 )
             except Exception as error:
@@ -113,13 +115,13 @@ class Subscription:
                 self.look.again(everything=True)
                 await asyncio.sleep(random.uniform(0.1, 0.5))
                 continue
-            full = len(rows) == limit or sum(row.size for row in rows) >= most
+            full = len(rows) == limit or sum(row.size for row in rows) >= max_bytes
             self.look.saw(max(row.age for row in rows) if full else 0.0)
             if full:
                 self.wake.set()  # there may be more
-            over = [row for row in rows if row.tries > self._settings.delivery_limit + 1]
-            if over:
-                await self.dead_letter([self._delivery(row) for row in over], "delivery_limit")
+            exhausted = [row for row in rows if row.tries > self._settings.delivery_limit + 1]
+            if exhausted:
+                await self.dead_letter([self._delivery(row) for row in exhausted], "delivery_limit")
                 rows = [row for row in rows if row.tries <= self._settings.delivery_limit + 1]
                 if not rows:
                     continue

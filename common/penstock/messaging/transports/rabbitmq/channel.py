@@ -76,11 +76,11 @@ class KeptChannel:
     async def _until_lost(self, channel: Channel) -> None:
         closing = channel.closing
         # A connection that was given up because it does not answer may never say that its channels are closed.
-        others = [asyncio.create_task(event.wait()) for event in (self._renew, self._gone)]
+        waits = [asyncio.create_task(event.wait()) for event in (self._renew, self._gone)]
         try:
-            await asyncio.wait([closing, *others], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([closing, *waits], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for other in others:
+            for other in waits:
                 other.cancel()
         if closing.done() and self._link.up:
             error = None if closing.cancelled() else closing.exception()

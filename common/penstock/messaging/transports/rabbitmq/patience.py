@@ -46,7 +46,7 @@ RECONNECT_WAIT = 5.0
 
 
 async def persistently(
-    what: str,
+    operation: str,
     work: Callable[[], Awaitable[T]],
     *,
     deadline: float | None = None,
@@ -67,7 +67,7 @@ async def persistently(
             return
         logged_at[text] = now
         hint = getattr(error, "hint", None)
-        log.warning("rabbitmq.retry", what=what, times=state.attempt_number, reason=text, hint=hint)
+        log.warning("rabbitmq.retry", what=operation, times=state.attempt_number, reason=text, hint=hint)
 
     retrying = AsyncRetrying(
         retry=retry_if_exception_type((ConnectionFailed, also) if also else ConnectionFailed),

@@ -74,10 +74,10 @@ class Publisher:
                     crash_points.at("written")
                     await asyncio.wait([c for c in confirmations if c is not None] or [_done()])
                     crash_points.at("published")
-        taken = [_confirmed(c) for c in confirmations]
-        if channel is not None and (self._refusals or not all(taken)):
+        results = [_confirmed(c) for c in confirmations]
+        if channel is not None and (self._refusals or not all(results)):
             await self._learn(channel, batch, confirmations)
-        return taken + [False] * (len(batch) - len(confirmations))
+        return results + [False] * (len(batch) - len(confirmations))
 
     async def _write(
         self, channel: Channel, batch: Sequence[Outgoing], confirmations: list[Confirmation | None]

@@ -14,14 +14,14 @@ def acks(open_tags: Iterable[int], settled: Set[int]) -> list[tuple[int, bool]]:
     plan: list[tuple[int, bool]] = []
     oldest: int | None = None
     gap = False
-    left = len(settled)
+    remaining = len(settled)
     for tag in open_tags:
-        if left == 0:
+        if remaining == 0:
             break
         if tag not in settled:
             gap = True
             continue
-        left -= 1
+        remaining -= 1
         if gap:
             plan.append((tag, False))
         else:

@@ -152,19 +152,19 @@ class Topology:
 
 
 @contextlib.contextmanager
-def explained(what: str, name: str) -> Iterator[None]:
+def explained(kind: str, name: str) -> Iterator[None]:
     """The broker's refusal as an error that says what to do."""
     try:
         yield
     except Exception as error:
         refusal = error if isinstance(error, ChannelClosed | ConnectionClosed) else error.__cause__
-        hint = _hint(refusal, what, name)
+        hint = _hint(refusal, kind, name)
         if hint is None:
             raise
-        raise ConfigurationError(f"RabbitMQ refused the {what} {name}: {_said(refusal)}", hint=hint) from None
+        raise ConfigurationError(f"RabbitMQ refused the {kind} {name}: {_said(refusal)}", hint=hint) from None
 
 
-def _hint(refusal: BaseException | None, what: str, name: str) -> str | None:
+def _hint(refusal: BaseException | None, kind: str, name: str) -> str | None:
     if isinstance(refusal, ChannelPreconditionFailed) and "queue limit" in str(refusal.args):
         return (
             "Raise the limit of queues (`rabbitmqctl set_vhost_limits`), or delete queues that nothing uses."
@@ -175,7 +175,7 @@ def _hint(refusal: BaseException | None, what: str, name: str) -> str | None:
         return "This broker does not know these arguments: Penstock needs RabbitMQ 3.10 or later."
     if isinstance(refusal, ChannelPreconditionFailed):
         return (
-            f"The {what} exists with other arguments, and arguments cannot change. Set PENSTOCK_QUEUE_TYPE and "
+            f"The {kind} exists with other arguments, and arguments cannot change. Set PENSTOCK_QUEUE_TYPE and "
             f"PENSTOCK_DELIVERY_LIMIT as they were, or use another prefix, or drain and delete {name} and start again."
         )
     if isinstance(refusal, ChannelAccessRefused):
@@ -195,5 +195,5 @@ def _hint(refusal: BaseException | None, what: str, name: str) -> str | None:
 def _said(refusal: BaseException | None) -> str:
     """RabbitMQ's own words, without the library's sentence around them."""
     text = str(refusal.args[0] if refusal is not None and refusal.args else refusal)
-    found = re.search(r"[A-Z_]{6,} - (.*)", text, re.DOTALL)
-    return (found.group(1) if found else text).rstrip('"')
+    match = re.search(r"[A-Z_]{6,} - (.*)", text, re.DOTALL)
+    return (match.group(1) if match else text).rstrip('"')

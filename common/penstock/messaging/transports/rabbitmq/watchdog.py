@@ -19,16 +19,16 @@ PATIENCE = 1.0
 
 async def watch(consumers: Collection[Consumer], interval: float) -> None:
     """Look at every consumer each `interval` seconds (jittered)."""
-    seen: dict[Consumer, int] = {}
+    counts: dict[Consumer, int] = {}
     while True:
         await asyncio.sleep(interval * random.uniform(0.8, 1.2))
-        seen = {consumer: await look(consumer, seen.get(consumer)) for consumer in list(consumers)}
+        counts = {consumer: await look(consumer, counts.get(consumer)) for consumer in list(consumers)}
 
 
-async def look(consumer: Consumer, before: int | None) -> int:
+async def look(consumer: Consumer, last_count: int | None) -> int:
     """Look at a consumer once. `last_count` is `delivered` at the last look. Return its value now."""
-    if not consumer.hungry or consumer.delivered != before:
-        if consumer.delivered != before:
+    if not consumer.hungry or consumer.delivered != last_count:
+        if consumer.delivered != last_count:
             consumer.stuck = 0
         return consumer.delivered
     try:

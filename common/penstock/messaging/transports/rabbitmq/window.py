@@ -25,9 +25,9 @@ GROWTH = 6
 class Window:
     """`most`: bytes that are held at the most; the message that crosses the bound is still taken, whatever its size."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, limit: int) -> None:
         self.messages = FIRST
-        self._most = most
+        self._most = limit
         self._held = 0
         self._room = asyncio.Event()
         self._room.set()

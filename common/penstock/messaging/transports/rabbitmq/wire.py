@@ -117,13 +117,13 @@ def _carried(value: Any) -> Any:
 
 def delivery(message: DeliveredMessage, queue: str, names: Names) -> Delivery:
     properties = message.header.properties
-    given: dict[str, Any] = dict(properties.headers or {})
-    headers = {name: value for name, value in given.items() if not name.startswith(OUR_HEADERS)}
+    raw_headers: dict[str, Any] = dict(properties.headers or {})
+    headers = {name: value for name, value in raw_headers.items() if not name.startswith(OUR_HEADERS)}
     key, user = message.routing_key, properties.user_id
     if queue == DEAD:
         if key == DEAD:
-            user = given.get(USER_HEADER)
-        origin = _origin(key or "", given)
+            user = raw_headers.get(USER_HEADER)
+        origin = _origin(key or "", raw_headers)
         headers |= {QUEUE_HEADER: origin.queue, REASON_HEADER: origin.reason}
         key = origin.routing_key
     if properties.content_type == UNDECODABLE:
@@ -164,10 +164,10 @@ def _origin(key: str, headers: Mapping[str, Any]) -> _Origin:
     trusted where we have written them all (`dead`). Of a message that the broker dead-lettered (`died.<queue>`), only the
     newest death is trusted, which is the broker's own. Anything else was put there by a foreign program."""
     if key == DEAD:
-        said = {name: str(headers.get(name) or "unknown") for name in (QUEUE_HEADER, REASON_HEADER)}
+        values = {name: str(headers.get(name) or "unknown") for name in (QUEUE_HEADER, REASON_HEADER)}
         original = headers.get(KEY_HEADER)
         return _Origin(
-            said[QUEUE_HEADER], said[REASON_HEADER], original if isinstance(original, str) else None
+            values[QUEUE_HEADER], values[REASON_HEADER], original if isinstance(original, str) else None
         )
     deaths = headers.get("x-death")
     latest = deaths[0] if isinstance(deaths, list) and deaths and isinstance(deaths[0], dict) else {}

@@ -13,7 +13,7 @@ def test_one_address_gets_its_defaults() -> None:
     assert dict(address.query) == {"heartbeat": "10", "name": "worker-1"}
 
 
-def test_what_an_address_says_itself_stays() -> None:
+def test_options_in_the_address_itself_stay() -> None:
     [address] = parse("amqps://host?heartbeat=3&name=mine&cafile=/etc/ca.pem", heartbeat=10, client="x")
     assert dict(address.query) == {"heartbeat": "3", "name": "mine", "cafile": "/etc/ca.pem"}
 
@@ -27,7 +27,7 @@ def test_several_addresses_come_as_a_list_or_separated_by_commas() -> None:
 @pytest.mark.parametrize(
     "url", ["", "redis://me:hidden@host", "amqp://", "host:5672", "amqp://me:hid/den@host", "amqp://h:hidden"]
 )
-def test_what_is_not_an_address_is_refused_without_a_word_of_it(url: str) -> None:
+def test_an_invalid_address_is_refused_without_showing_it(url: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         parse(url, heartbeat=10, client="x")
     assert "hid" not in str(caught.value)

@@ -30,7 +30,7 @@ async def transport(vhost: str) -> AsyncIterator[RabbitMQTransport]:
     await transport.close()
 
 
-async def test_what_a_consumer_rejects_arrives(transport: RabbitMQTransport, vhost: str) -> None:
+async def test_a_rejected_message_arrives(transport: RabbitMQTransport, vhost: str) -> None:
     await transport.declare(QUEUE)
     dead = await transport.subscribe("dead", 10)
     await transport.publish([message("refused", headers={"kept": "yes"})])
@@ -46,7 +46,7 @@ async def test_what_a_consumer_rejects_arrives(transport: RabbitMQTransport, vho
     assert letter.routing_key == QUEUE
 
 
-async def test_what_expires_arrives(transport: RabbitMQTransport, vhost: str) -> None:
+async def test_an_expired_message_arrives(transport: RabbitMQTransport, vhost: str) -> None:
     await transport.declare("work.default")
     dead = await transport.subscribe("dead", 10)
     with plain_pika(vhost) as channel:
@@ -143,7 +143,7 @@ async def test_a_producer_of_events_names_no_queue_of_ours(
         assert letter.routing_key == key
 
 
-async def test_what_somebody_else_put_among_the_dead_letters_comes_from_nowhere(
+async def test_a_foreign_message_among_the_dead_letters_has_no_origin(
     transport: RabbitMQTransport, vhost: str
 ) -> None:
     dead = await transport.subscribe("dead", 10)

@@ -74,7 +74,7 @@ async def test_an_event_without_any_property_arrives(transport: RabbitMQTranspor
     ],
     ids=["nanoseconds", "far future", "message id", "header name", "header", "app id"],
 )
-async def test_properties_that_cannot_be_decoded_stop_nobody(
+async def test_properties_that_cannot_be_decoded_stop_no_consumer(
     transport: RabbitMQTransport, vhost: str, properties: pika.BasicProperties
 ) -> None:
     events = await transport.subscribe("event.received", 10)
@@ -95,7 +95,9 @@ async def test_properties_that_cannot_be_decoded_stop_nobody(
     assert bodies(await receive(others, 1)) == ["still here"]
 
 
-async def test_a_routing_key_that_is_not_text_stops_nobody(transport: RabbitMQTransport, vhost: str) -> None:
+async def test_a_routing_key_that_is_not_text_stops_no_consumer(
+    transport: RabbitMQTransport, vhost: str
+) -> None:
     events = await transport.subscribe("event.received", 10)
     with plain_pika(vhost) as channel:
         channel.basic_publish("penstock.events", b"a.\xff\xfe", b"odd")
