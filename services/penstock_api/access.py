@@ -21,7 +21,7 @@ from penstock.language.options import did_you_mean
 from penstock.operate import access
 from penstock.operate.access import ANYBODY, Caller
 from penstock.operate.audit import kept
-from penstock.store import audit, executions
+from penstock.store import audited_change, executions
 from penstock_api import session_cookie
 from penstock_api.backend import Backend, backend_of
 from penstock_api.caller_address import address_of
@@ -48,7 +48,7 @@ class Guard(HTTPBearer):
         check: Callable[[Request], None] | None = getattr(request.state, "check", None)
         if check is not None:
             check(request)
-        change: audit.Change | None = getattr(request.state, "change", None)
+        change: audited_change.Change | None = getattr(request.state, "change", None)
         if change is not None:
             await _describe(change, request)
             change.by = caller.name
@@ -167,13 +167,13 @@ class GuardedRoute(APIRoute):
             return handle
 
         async def noted(request: Request) -> Response:
-            change = audit.Change(None, self.unique_id, request.url.path)
+            change = audited_change.Change(None, self.unique_id, request.url.path)
             request.state.change = change
-            with audit.begun(change):
+            with audited_change.begun(change):
                 response = await handle(request)
             if not change.noted:
                 async with backend_of(request).pool.session() as session:
-                    await audit.note(session, change, audit.UNCHANGED)
+                    await audited_change.note(session, change, audited_change.UNCHANGED)
             return response
 
         return noted
@@ -221,7 +221,7 @@ def _parts(dependant: Dependant) -> Iterator[Dependant]:
         yield from _parts(part)
 
 
-async def _describe(change: audit.Change, request: Request) -> None:
+async def _describe(change: audited_change.Change, request: Request) -> None:
     """Fill in the reason and the values of a change. A body that no model has to read, whatever it holds, is no reason to
     fail."""
     body = await request.body()

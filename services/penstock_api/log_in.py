@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 
 from penstock.errors import NotAuthenticated, TooManyAttempts
 from penstock.operate import people
-from penstock.store import audit
+from penstock.store import audited_change
 from penstock_api import session_cookie
 from penstock_api.backend import Here
 from penstock_api.caller_address import address_of
@@ -30,11 +30,11 @@ async def log_in(body: models.LogIn, request: Request, response: Response, backe
     """Begin a session: a cookie, always a new one. The one that came with this ends."""
     address = address_of(request)
     caller = people.LogInCaller(address, session_cookie.secret_of(request), request.is_disconnected)
-    change = audit.Change(None, LOG_IN, request.url.path, details={"address": address})
+    change = audited_change.Change(None, LOG_IN, request.url.path, details={"address": address})
     try:
         # Not a session of the pool: log-ins that hash a password would hold all of them.
         session = backend.client.session
-        with audit.begun(change):
+        with audited_change.begun(change):
             new_session = await people.log_in(
                 session, body.name, body.password.get_secret_value(), line=backend.log_ins, caller=caller
             )

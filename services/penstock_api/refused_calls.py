@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from penstock.store import audit
+from penstock.store import audited_change
 from penstock_api.session_pool import SessionPool
 
 log = structlog.get_logger()
@@ -28,7 +28,7 @@ def _after_window(end: Callable[[], None]) -> None:
 class Refusals:
     """The refusals of one caller since its last row."""
 
-    change: audit.Change
+    change: audited_change.Change
     count: int = 0
 
 
@@ -51,7 +51,7 @@ class RefusedCalls:
             key = (OTHERS, "")
         is_first = key not in self._refusals
         details = {"address": address}
-        change = audit.Change(key[0], operation, target, reason, details)
+        change = audited_change.Change(key[0], operation, target, reason, details)
         refusals = self._refusals.setdefault(key, Refusals(change))
         refusals.change, refusals.count = change, refusals.count + 1
         if is_first:
@@ -75,7 +75,7 @@ class RefusedCalls:
         change.details["count"] = count
         try:
             async with self._pool.session() as session:
-                await audit.note(session, change, audit.REFUSED)
+                await audited_change.note(session, change, audited_change.REFUSED)
         except Exception as error:
             log.warning("api.refusal_not_noted", name=change.by, count=count, reason=str(error))
 

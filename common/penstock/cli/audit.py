@@ -20,6 +20,7 @@ from penstock.errors import InvalidInput, MissingExtra, NotFound
 from penstock.operate import audit as operate
 from penstock.operate.audit import Head, Verified
 from penstock.store import audit as store
+from penstock.store import audited_change
 from penstock.store.audit import AuditedChange, AuditFilter
 from penstock.tracing.switch import is_installed as tracing_is_installed
 
@@ -69,7 +70,7 @@ def _matching(
     since: str | None,
     until: str | None,
 ) -> AuditFilter:
-    outcomes = (store.DONE, store.REFUSED, store.UNCHANGED)
+    outcomes = (audited_change.DONE, audited_change.REFUSED, audited_change.UNCHANGED)
     if outcome is not None and outcome not in outcomes:
         raise InvalidInput(f"there is no outcome {outcome!r}", hint=f"There are: {', '.join(outcomes)}.")
     return AuditFilter(

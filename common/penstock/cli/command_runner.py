@@ -19,7 +19,7 @@ from penstock.client.installation import find_installation
 from penstock.errors import ConfigurationError, PenstockError
 from penstock.messaging.transports.choice import make_transport
 from penstock.service.assembly import Parts, assembled
-from penstock.store import audit
+from penstock.store import audited_change
 from penstock.store.database import Database, Session
 
 T = TypeVar("T")
@@ -92,10 +92,10 @@ def _audited() -> Iterator[None]:
     }
     named = (arguments.get(name) for name in ("ref", "name", "id", "pattern", "rule", "source"))
     target = next((str(value) for value in named if value), "")
-    change = audit.Change(
+    change = audited_change.Change(
         f"command:{ME}", context.command_path, target, context.params.get("reason"), details
     )
-    with audit.begun(change):
+    with audited_change.begun(change):
         yield
 
 

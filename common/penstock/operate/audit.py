@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from penstock.errors import InvalidInput
-from penstock.store import audit
+from penstock.store import audit, audited_change
 from penstock.store.audit import AuditedChange, Chain
 from penstock.store.database import Session
 
@@ -260,7 +260,7 @@ def _row_of(line: bytes, number: int) -> AuditedChange:
             **{
                 **document,
                 "at": datetime.fromisoformat(document["at"]),
-                "details": details if isinstance(details, str) else audit.details_text(details),
+                "details": details if isinstance(details, str) else audited_change.details_text(details),
                 "previous": bytes.fromhex(document["previous"]),
                 "seal": bytes.fromhex(document["seal"]),
             }

@@ -23,7 +23,7 @@ from penstock.language.options import did_you_mean
 from penstock.language.outside_names import check_tenant
 from penstock.operate.access import ROLES, Caller, Grant
 from penstock.operate.log_in_line import AT_ONCE, LogInLine
-from penstock.store import audit, people
+from penstock.store import audited_change, people
 from penstock.store.database import Session, Transaction
 from penstock.store.people import Person
 
@@ -178,7 +178,7 @@ async def begin_session(
         raise NotAuthenticated(
             "this user was deleted, or got another password, a moment ago", hint="Log in again."
         )
-    audit.made_by(f"user:{name}")
+    audited_change.made_by(f"user:{name}")
     return Begun(secret, name, expires_at)
 
 

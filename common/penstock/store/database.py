@@ -15,7 +15,7 @@ import tenacity
 from penstock.errors import ConnectionFailed, WrongClock
 from penstock.language.ids import go_by
 from penstock.settings import Settings
-from penstock.store import audit, crash_points
+from penstock.store import audited_change, crash_points
 from penstock.store.connecting import Row as Row
 from penstock.store.connection_pool import ConnectionPool, PoolUsage
 from penstock.store.hosts import READ_WRITE, Hosts, wanting
@@ -100,7 +100,7 @@ class Transaction:
 
     async def stage_alone(self, sql: str, *args: Any) -> list[Row]:
         """Run a statement as `stage` does, where it is the whole transaction: it commits by itself, in one round trip."""
-        if self._begun or self.session.pooler or audit.is_due():
+        if self._begun or self.session.pooler or audited_change.is_due():
             return await self.stage(sql, *args)
         crash_points.at("committing", self.connection)
         rows = await self.connection.fetch(sql, *args)
@@ -128,12 +128,12 @@ class Transaction:
 
     async def commit(self) -> None:
         if self._begun:
-            change = await audit.note_written(self.connection.execute, self._told)
+            change = await audited_change.note_written(self.connection.execute, self._told)
             self._begun, self._done = False, True
             crash_points.at("committing", self.connection)
             await self.connection.execute("commit")
             crash_points.at("committed", self.connection)
-            audit.committed(change)
+            audited_change.committed(change)
 
     async def rollback(self) -> None:
         if self._begun and not self.connection.is_closed():
@@ -183,7 +183,7 @@ class Session:
 
     async def fetch(self, sql: str, *args: Any) -> list[Row]:
         """One statement, its own transaction, one round trip. A change that is not noted yet takes more, for its audit."""
-        if self.pooler or audit.is_due():
+        if self.pooler or audited_change.is_due():
             async with self.transaction() as tx:
                 return await tx.fetch(sql, *args)
         async with self._turn, self.pool.lend(self.options) as connection:

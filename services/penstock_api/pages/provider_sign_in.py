@@ -18,7 +18,7 @@ from fastapi.responses import RedirectResponse
 from penstock.errors import NotAuthenticated, NotFound, PenstockError
 from penstock.language.ids import new_id
 from penstock.operate import people, single_sign_on
-from penstock.store import audit
+from penstock.store import audited_change
 from penstock.store.people import forget_failure
 from penstock_api import session_cookie
 from penstock_api.backend import Backend, Here
@@ -84,8 +84,10 @@ async def _enter(
     session, attempt = backend.client.session, new_id()
     await people.count_as_failed(session, attempt, f"provider {attempt}", address_of(request))
     identity = await provider.identify(auth_request, request.query_params)
-    change = audit.Change(None, LOG_IN, request.url.path, provider.issuer, {"address": address_of(request)})
-    with audit.begun(change):
+    change = audited_change.Change(
+        None, LOG_IN, request.url.path, provider.issuer, {"address": address_of(request)}
+    )
+    with audited_change.begun(change):
         new_session = await single_sign_on.enter(session, identity, before=session_cookie.secret_of(request))
     await forget_failure(session, attempt)
     backend.forget_callers()  # what a session had before holds no longer

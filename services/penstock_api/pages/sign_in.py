@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from penstock.errors import NotAuthenticated, PenstockError
 from penstock.operate import access
-from penstock.store import audit
+from penstock.store import audited_change
 from penstock_api import log_in, session_cookie
 from penstock_api.backend import Here
 from penstock_api.caller_address import address_of
@@ -60,9 +60,9 @@ async def _keep(request: Request, backend: Here, answer: Response, token: str) -
         refused = NotAuthenticated("this token is unknown, or has expired")
         await backend.refused_calls.note(None, address, TOKEN_SIGN_IN, request.url.path, refused.message)
         raise refused
-    change = audit.Change(caller.name, TOKEN_SIGN_IN, request.url.path, details={"address": address})
+    change = audited_change.Change(caller.name, TOKEN_SIGN_IN, request.url.path, details={"address": address})
     async with backend.pool.session() as session:
-        await audit.note(session, change, audit.DONE)
+        await audited_change.note(session, change, audited_change.DONE)
     session_cookie.put(request, answer, token, datetime.now(UTC) + KEPT_FOR, session_cookie.TOKEN)
 
 

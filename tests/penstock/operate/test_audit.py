@@ -18,6 +18,7 @@ from penstock.operate import audit as operate
 from penstock.operate.audit import Head, Verified
 from penstock.settings import Settings
 from penstock.store import audit as store
+from penstock.store import audited_change
 from penstock.store.database import Database, Session
 from tests.penstock.operate.audit_edits import edit, snapshot
 from tests.servers.databases import as_service
@@ -44,14 +45,14 @@ async def superuser(database: str) -> AsyncIterator[asyncpg.Connection[Any]]:
 
 async def written(session: Session, count: int = ROWS) -> None:
     for number in range(count):
-        change = store.Change(
+        change = audited_change.Change(
             f"token:{'ci' if number % 2 else 'ada'}",
             "limits_change",
             f"/api/v1/limits/shop.{number}",
             None if number % 3 else "a flood: ünïcode ✓",
             {"max": number, "tenants": ["a", "b"]},
         )
-        await store.note(session, change, store.DONE)
+        await audited_change.note(session, change, audited_change.DONE)
     await sealed(session)
 
 
@@ -220,8 +221,8 @@ async def test_a_service_writes_rows_and_changes_none(database: str, session: Se
 
 
 async def test_a_change_and_its_row_are_committed_together(session: Session) -> None:
-    change = store.Change("user:ada", "limits_change", "shop.x")
-    with store.begun(change):
+    change = audited_change.Change("user:ada", "limits_change", "shop.x")
+    with audited_change.begun(change):
 
         async def failing() -> None:
             async with session.transaction() as tx:
@@ -246,8 +247,8 @@ async def test_a_change_and_its_row_are_committed_together(session: Session) -> 
 
 async def test_writes_of_another_task_are_no_part_of_a_change(session: Session, database: str) -> None:
     home = Database(Settings(database_url=SecretStr(database)), role="test")
-    change = store.Change("user:ada", "limits_change", "shop.x")
-    with store.begun(change):
+    change = audited_change.Change("user:ada", "limits_change", "shop.x")
+    with audited_change.begun(change):
         await asyncio.create_task(home.session().fetch("update audit_chain set position = position"))
     await home.close()
     assert not change.noted

@@ -1,0 +1,134 @@
+"""A change that is under way notes itself in the audit, in the transaction that makes it.
+
+A route or a command begins a change. The first transaction of its task that writes anything inserts the row before it commits, so
+that neither is there without the other. Each later transaction that tells details of its own inserts a further row.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import orjson
+
+LONGEST_REASON = 10_000
+LONGEST_DETAILS = 16_384
+"""Characters of the details of a row. Longer ones are replaced by their length."""
+
+DONE, REFUSED, UNCHANGED = "done", "refused", "unchanged"
+"""The outcomes: the change was made; the caller may not make it; nothing was there to be changed."""
+
+NOTE = """
+insert into audit (by, operation, target, outcome, reason, details) values ($1, $2, $3, $4, $5, $6)
+"""
+NOTE_WHERE_WRITTEN = """
+insert into audit (by, operation, target, outcome, reason, details)
+select $1, $2, $3, $4, $5, $6 where pg_current_xact_id_if_assigned() is not null
+"""
+"""A transaction that has written nothing has no id."""
+
+
+class Statements(Protocol):
+    """A session, a transaction or a connection."""
+
+    async def fetch(self, sql: str, *args: Any) -> list[Any]: ...
+
+
+@dataclass(slots=True)
+class Change:
+    """A change that is under way. `by` is None until the caller is known, and then nothing is noted yet."""
+
+    by: str | None
+    operation: str
+    target: str
+    reason: str | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+    noted: int = 0
+    """Rows that are committed."""
+    task: asyncio.Task[Any] | None = None
+    """The task that makes the change. What other tasks write meanwhile is not part of it."""
+
+
+_CHANGE: ContextVar[Change | None] = ContextVar("change", default=None)
+
+
+@contextmanager
+def begun(change: Change) -> Iterator[Change]:
+    """Let the transactions of this task note the change, until the block ends."""
+    change.task = asyncio.current_task()
+    token = _CHANGE.set(change)
+    try:
+        yield change
+    finally:
+        change.task = None
+        _CHANGE.reset(token)
+
+
+def current() -> Change | None:
+    """Return the change that this task makes; None where it makes none, or the caller is not known yet."""
+    change = _CHANGE.get()
+    if change is None or change.by is None or change.task is not asyncio.current_task():
+        return None
+    return change
+
+
+def made_by(by: str) -> None:
+    """Name the caller of the change that this task has begun, if it has begun one."""
+    change = _CHANGE.get()
+    if change is not None:
+        change.by = by
+
+
+def details_text(details: Mapping[str, Any]) -> str:
+    """Return details as JSON with sorted keys, as they are stored and hashed."""
+    text = orjson.dumps(details, default=str, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS).decode()
+    if len(text) > LONGEST_DETAILS:
+        return orjson.dumps({"bytes": len(text)}).decode()
+    return text
+
+
+def _cleaned(text: str) -> str:
+    return text.replace("\0", "")
+
+
+def is_due() -> bool:
+    """Return whether this task makes a change of which no row is committed yet."""
+    change = current()
+    return change is not None and not change.noted
+
+
+async def note_written(execute: Callable[..., Awaitable[str]], details: Mapping[str, Any]) -> Change | None:
+    """Insert the row of the change that this task makes, where the transaction has written anything. It is due once, and for each
+    transaction with details of its own. Return the change, or None where no row was inserted."""
+    change = current()
+    if change is None or (change.noted and not details):
+        return None
+    done = await execute(NOTE_WHERE_WRITTEN, *_values(change, DONE, {**change.details, **details}))
+    return None if done.endswith(" 0") else change
+
+
+def committed(change: Change | None) -> None:
+    """Count the row of a change, whose transaction has committed."""
+    if change is not None:
+        change.noted += 1
+
+
+async def note(on: Statements, change: Change, outcome: str) -> None:
+    """Insert the row of a change."""
+    await on.fetch(NOTE, *_values(change, outcome, change.details))
+
+
+def _values(change: Change, outcome: str, details: Mapping[str, Any]) -> tuple[str | None, ...]:
+    reason = None if change.reason is None else _cleaned(change.reason)[:LONGEST_REASON]
+    return (
+        _cleaned(change.by or "unknown"),
+        change.operation,
+        _cleaned(change.target),
+        outcome,
+        reason,
+        details_text(details).replace("\\u0000", ""),
+    )
