@@ -28,8 +28,8 @@ from penstock.operate import audit
 from penstock.operate.access import create_token
 from penstock.operate.apply import register
 from penstock.service.embedded.cluster import free_port
-from penstock.store import migrate
-from penstock.store.database import Database
+from penstock.store.schema import migrate
+from penstock.store.session.database import Database
 
 CALLERS = 100
 WARM = 1000

@@ -18,8 +18,8 @@ from pydantic import SecretStr
 
 from bench.servers import Postgres
 from penstock import Limit, Settings
-from penstock.store import migrate
-from penstock.store.database import Database
+from penstock.store.schema import migrate
+from penstock.store.session.database import Database
 from tests.penstock.store.admission.desk import Desk
 
 WORK = 1000

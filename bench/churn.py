@@ -32,8 +32,9 @@ from bench.systems import command
 from bench.workloads import noop
 from penstock import Client, Definitions, Settings
 from penstock.operate.apply import apply
-from penstock.store import execution_list, migrate
-from penstock.store.database import Database
+from penstock.store.executions import execution_list
+from penstock.store.schema import migrate
+from penstock.store.session.database import Database
 from tests.servers import reaper
 
 DATABASE = "churn"

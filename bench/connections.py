@@ -36,7 +36,7 @@ from bench.replicas import Fleet, role_of
 from bench.servers import Servers, started
 from penstock import Client, Definitions, Settings, action
 from penstock.operate.apply import register
-from penstock.store import migrate
+from penstock.store.schema import migrate
 
 DATABASE, USER, PASSWORD = "connections", "penstock_services", "secret"
 BATCH = 200

@@ -34,8 +34,8 @@ from bench.servers import DISK
 from penstock import Client, Definitions, PenstockError, Settings, action
 from penstock.operate.apply import register
 from penstock.operate.check import check
-from penstock.store import migrate
-from penstock.store.database import Row, is_transient
+from penstock.store.schema import migrate
+from penstock.store.session.database import Row, is_transient
 from tests.servers import choose
 from tests.servers.process import new_folder, remove
 from tests.servers.replicated import ReplicatedPostgres

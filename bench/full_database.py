@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from bench.servers import Postgres
 from penstock import Settings
-from penstock.store import migrate
+from penstock.store.schema import migrate
 
 DAYS = 20
 """Over which the filling is spread."""

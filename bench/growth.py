@@ -21,8 +21,8 @@ from bench.backlog import Meter, prepared
 from bench.full_database import fill
 from bench.servers import Postgres
 from penstock import Limit, Rule, Schedule, Trigger
-from penstock.store import events
-from penstock.store.database import Database
+from penstock.store.events import events
+from penstock.store.session.database import Database
 from penstock_executor import rule_matching
 from tests.penstock.store.admission.desk import Desk, send
 

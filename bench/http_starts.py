@@ -31,7 +31,7 @@ from penstock import Client, Settings, action, load
 from penstock.operate.access import create_token
 from penstock.operate.apply import register
 from penstock.service.embedded.cluster import free_port
-from penstock.store import migrate
+from penstock.store.schema import migrate
 
 WARM = 1000
 

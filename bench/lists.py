@@ -22,9 +22,9 @@ from bench.figures import percentile
 from bench.full_database import fill
 from bench.servers import Postgres
 from penstock import Settings
-from penstock.store import execution_list
-from penstock.store.database import Database, Session
-from penstock.store.execution_list import ExecutionFilter
+from penstock.store.executions import execution_list
+from penstock.store.executions.execution_list import ExecutionFilter
+from penstock.store.session.database import Database, Session
 
 SMALL = 2_000
 """Finished executions of the database that the full one is set beside."""

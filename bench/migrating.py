@@ -20,7 +20,7 @@ import asyncpg
 
 from bench.full_database import new_full_database
 from bench.servers import Postgres
-from penstock.store import migrate as schema
+from penstock.store.schema import migrate as schema
 from tests.upgrade.releases import migrate, next_release
 
 READ = "select id from execution where finished_at is null limit 1"

@@ -17,7 +17,7 @@ from bench.figures import percentile
 from bench.neighbour_of_all import of_all
 from bench.replicas import Fleet, installation
 from penstock import Client, Trigger, action
-from penstock.store.dead_letters import TRIGGER, KeptLetter, keep
+from penstock.store.outbox.dead_letters import TRIGGER, KeptLetter, keep
 
 BATCH = 1000
 PACE = 0.05

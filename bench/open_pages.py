@@ -34,7 +34,7 @@ from penstock import Client, Settings
 from penstock import load as loaded
 from penstock.operate.apply import register
 from penstock.service.embedded.cluster import free_port
-from penstock.store import migrate
+from penstock.store.schema import migrate
 
 PAGES = ("/", "/executions", "/executions?status=failed", "/executions?action=bench.noop")
 WARM = 5.0

@@ -25,7 +25,7 @@ from bench.servers import Postgres
 from bench.services import service, until_it_listens
 from penstock import Client, Settings, Workflow, action
 from penstock.service.embedded.cluster import free_port
-from penstock.store import migrate
+from penstock.store.schema import migrate
 from tests.flows.installation import Installation
 
 LOOKS = 100

@@ -21,7 +21,7 @@ from pydantic import SecretStr
 from bench.servers import started
 from penstock import Client, Definitions, Settings
 from penstock.operate.apply import register
-from penstock.store import migrate
+from penstock.store.schema import migrate
 from tests.crash.processes import python_path
 from tests.servers import reaper
 

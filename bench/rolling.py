@@ -22,7 +22,7 @@ from pathlib import Path
 from bench.replicas import PATIENCE, Fleet, installation, role_of
 from penstock import Client, action
 from penstock.operate.check import check
-from penstock.store import migrate as schema
+from penstock.store.schema import migrate as schema
 from tests.upgrade.releases import migrate, next_release
 
 OF_EACH = 2

@@ -26,8 +26,8 @@ from bench.systems import command
 from bench.ticking import tick
 from penstock import Definitions, Schedule, Settings
 from penstock.operate.apply import apply
-from penstock.store import migrate
-from penstock.store.database import Database
+from penstock.store.schema import migrate
+from penstock.store.session.database import Database
 from tests.servers import reaper
 
 DATABASE = "schedules"

@@ -22,7 +22,7 @@ from typing import Any
 
 from penstock import Workflow
 from penstock.language.definitions import Pack, action
-from penstock.language.sources import Source
+from penstock.language.terms.sources import Source
 from penstock.language.workflows import to_yaml
 from penstock.language.workflows.serialization import from_value
 

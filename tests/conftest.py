@@ -20,7 +20,8 @@ from hypothesis import HealthCheck, settings
 from pydantic import SecretStr
 
 from penstock.settings import Settings
-from penstock.store import known_types, migrate
+from penstock.store.schema import migrate
+from penstock.store.session import known_types
 from tests import proofs
 from tests.crash.points.replay import Zygotes
 from tests.failures_at_once import FailuresAtOnce

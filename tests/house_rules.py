@@ -32,9 +32,9 @@ CREATED = re.compile(r"^create\s+(?:or\s+replace\s+)?function\s+(\w+)", re.MULTI
 MADE = re.compile(r"\bcreate\s+(?:or\s+replace\s+)?(function|trigger)\b", re.IGNORECASE)
 PLACE_MOVED = re.compile(r"\bupdate\s+execution\b(?:(?!\bwhere\b)[^;])*?\bready_at\s*=", re.IGNORECASE)
 PLACES_MOVE_IN = {
-    FUNCTIONS / "execution/finish_attempts.sql",
-    FUNCTIONS / "inquiry/resume_asking.sql",
-    FUNCTIONS / "step/wake_functions.sql",
+    FUNCTIONS / "executions/finish_attempts.sql",
+    FUNCTIONS / "executions/resume_asking.sql",
+    FUNCTIONS / "durable/wake_functions.sql",
 }
 CREATED_TABLE = re.compile(
     r"\bcreate\s+(?:unlogged\s+)?table\s+(?:if\s+not\s+exists\s+)?(\w+)", re.IGNORECASE

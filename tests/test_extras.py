@@ -160,8 +160,8 @@ def test_a_client_with_a_broker_names_its_extra(lean: Path) -> None:
     "script",
     [
         "import penstock; [getattr(penstock, name) for name in penstock.__all__]",
-        "import penstock_executor.main, penstock_worker.main, penstock_worker.executors.kubernetes",
-        "import penstock.store.migrate, penstock.client.http_client, penstock.cli; penstock.cli.build()",
+        "import penstock_executor.main, penstock_worker.main, penstock_worker.executors.kubernetes.kubernetes",
+        "import penstock.store.schema.migrate, penstock.client.http_client, penstock.cli; penstock.cli.build()",
     ],
 )
 def test_modules_that_servers_run_are_installed(servers: Path, script: str) -> None:

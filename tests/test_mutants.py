@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.store import functions
+from penstock.store.schema import functions
 from tests.crash.processes import ROOT
 from tests.mutation import verdicts
 from tests.mutation.sql import measure

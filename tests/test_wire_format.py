@@ -12,7 +12,7 @@ import pytest
 from penstock import Rule, Trigger, action
 from penstock.errors import Undecodable
 from penstock.messaging import envelope
-from penstock.store.queues import QUEUES
+from penstock.store.outbox.queues import QUEUES
 from tests.flows.installation import Installation
 
 PAGE = (Path(__file__).parents[1] / "docs/wire-format.md").read_text()

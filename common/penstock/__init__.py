@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from penstock.client.http_client import HttpClient
     from penstock.client.sync_client import SyncClient
     from penstock.client.sync_http_client import SyncHttpClient
+    from penstock.engine.durable.context import DurableContext
     from penstock.errors import PenstockError
-    from penstock.language.action_ref import ActionRef
     from penstock.language.definitions import (
         Action,
         Document,
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from penstock.language.definitions.decorator import action
     from penstock.language.definitions.schedule import schedule
     from penstock.language.definitions.trigger import trigger
-    from penstock.language.durable.context import DurableContext
     from penstock.language.loading import Definitions
     from penstock.language.loading.load import load
-    from penstock.language.policies import Recovery, RetryPolicy, Timeouts
+    from penstock.language.policies.policies import Recovery, RetryPolicy, Timeouts
     from penstock.language.schemas import Secret
+    from penstock.language.terms.action_ref import ActionRef
     from penstock.language.workflows import (
         Context,
         ContextTask,
@@ -109,12 +109,12 @@ _HOMES = {
     "variables": "language.workflows",
     "wait_for_event": "language.workflows",
     "Action": "language.definitions",
-    "ActionRef": "language.action_ref",
+    "ActionRef": "language.terms.action_ref",
     "AskInquiry": "run.steering",
     "Client": "client.client",
     "Defer": "run.steering",
     "Definitions": "language.loading",
-    "DurableContext": "language.durable.context",
+    "DurableContext": "engine.durable.context",
     "Document": "language.definitions",
     "HttpClient": "client.http_client",
     "Limit": "language.definitions",
@@ -123,9 +123,9 @@ _HOMES = {
     "Overlap": "language.definitions",
     "Pack": "language.definitions",
     "PenstockError": "errors",
-    "Recovery": "language.policies",
+    "Recovery": "language.policies.policies",
     "Retry": "run.steering",
-    "RetryPolicy": "language.policies",
+    "RetryPolicy": "language.policies.policies",
     "Route": "language.definitions",
     "Rule": "language.definitions",
     "Schedule": "language.definitions",
@@ -133,7 +133,7 @@ _HOMES = {
     "SyncClient": "client.sync_client",
     "SyncHttpClient": "client.sync_http_client",
     "Settings": "settings",
-    "Timeouts": "language.policies",
+    "Timeouts": "language.policies.policies",
     "Trigger": "language.definitions",
     "action": "language.definitions",
     "command_action": "language.definitions",

@@ -17,10 +17,10 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from penstock.language import labels as labels_
-from penstock.language.outside_names import schema_name
-from penstock.language.producers import Producer
-from penstock.language.setting_values import (
+from penstock.language.terms import labels as labels_
+from penstock.language.terms.outside_names import schema_name
+from penstock.language.terms.producers import Producer
+from penstock.language.terms.setting_values import (
     LOOPBACK,
     Identifier,
     LogLevel,

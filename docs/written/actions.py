@@ -13,7 +13,7 @@ from penstock.language.definitions.program_actions import (
     ProcessOptions,
     RayOptions,
 )
-from penstock.language.policies import Recovery, RetryPolicy, Timeouts
+from penstock.language.policies.policies import Recovery, RetryPolicy, Timeouts
 
 HEAD = '''# Actions, retries, times
 

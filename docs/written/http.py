@@ -12,7 +12,7 @@ from docs.written.fields import cell
 from penstock.settings import Settings
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
-from penstock_api.description import Field, Operation, document_of, models_of, subjects_of
+from penstock_api.requests.description import Field, Operation, document_of, models_of, subjects_of
 
 Linked = Callable[[str], str]
 """Names of models as links to their headings."""

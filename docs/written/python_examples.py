@@ -65,7 +65,7 @@ EXAMPLES: Mapping[str, str] = {
     "noop": _FLOW + "    noop({'doubled': '{{ parameters.order * 2 }}'}, name='sums')",
     "on_exit": _FLOW + "    charge(order=order)\n    on_exit(charge, order=0)",
     "parameters": _FLOW + "    charge(order=parameters.order)",
-    "register_executor": "from penstock_worker.executors.thread import ThreadExecutor\n\nregister_executor('mine', ThreadExecutor, capacity=4)",
+    "register_executor": "from penstock_worker.executors.python.thread import ThreadExecutor\n\nregister_executor('mine', ThreadExecutor, capacity=4)",
     "result": _FLOW + "    charge(order=order).publish(last=result)",
     "schedule": "@schedule('0 6 * * MON-FRI', timezone='Europe/Paris', params={'day': '{{ scheduled_time[:10] }}'})\n@action(pack='shop')\nasync def report(day: str) -> str:\n    return day",
     "skipped": _FLOW + "    paid = charge(order=order)\n    charge(order=0).after(paid).when(skipped(paid))",

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from penstock.language.editor_schemas import SCHEMAS
-from penstock.language.shipped_schemas import KINDS, file_name
+from penstock.language.packs.editor_schemas import SCHEMAS
+from penstock.language.packs.shipped_schemas import KINDS, file_name
 
 
 def _text(schema: Callable[[], dict[str, Any]]) -> str:

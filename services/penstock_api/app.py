@@ -9,14 +9,16 @@ from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 
 from penstock import tracing
-from penstock_api import head_requests, log_in, pages, public_path, quick_submit, webhook_calls
-from penstock_api.allowed import table
+from penstock_api import head_requests, pages, quick_submit
+from penstock_api.auth.allowed import table
+from penstock_api.auth.same_origin import Receive, SameOrigin, Scope, Send, public_netloc, with_headers
 from penstock_api.backend import Backend
-from penstock_api.description import describe
-from penstock_api.problems import ANSWERS, answer, handle_errors, too_large
-from penstock_api.routes import ROUTERS
-from penstock_api.same_origin import Receive, SameOrigin, Scope, Send, public_netloc, with_headers
+from penstock_api.requests import public_path
+from penstock_api.requests.description import describe
+from penstock_api.requests.problems import ANSWERS, answer, handle_errors, too_large
+from penstock_api.routes import ROUTERS, log_in
 from penstock_api.traced_requests import TracedRequests
+from penstock_api.webhooks import webhook_calls
 
 PREFIX = "/api/v1"
 DESCRIPTION = """\
@@ -99,6 +101,6 @@ def make_app(backend: Backend) -> FastAPI:
 def _provider(backend: Backend) -> object:
     if backend.settings.oidc_issuer is None:
         return None
-    from penstock_api.identity_provider import IdentityProvider  # Authlib takes most of a second
+    from penstock_api.auth.identity_provider import IdentityProvider  # Authlib takes most of a second
 
     return IdentityProvider.of(backend.settings)

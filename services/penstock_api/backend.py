@@ -19,15 +19,15 @@ from penstock.operate.log_in_line import LogInLine
 from penstock.operate.people import find_session_caller
 from penstock.service.assembly import cancel
 from penstock.settings import Settings
-from penstock.store.database import Session
-from penstock.store.result_watch import ResultWatch
-from penstock.store.standby import Standby, StandbySession
-from penstock_api.changes import Changes
-from penstock_api.open_pages import OpenPages
+from penstock.store.executions.result_watch import ResultWatch
+from penstock.store.session.database import Session
+from penstock.store.session.standby import Standby, StandbySession
+from penstock_api.live.changes import Changes
+from penstock_api.live.open_pages import OpenPages
+from penstock_api.live.shared_looks import SharedLooks
 from penstock_api.refused_calls import RefusedCalls
 from penstock_api.refused_log_ins import RefusedLogIns
 from penstock_api.session_pool import SessionPool
-from penstock_api.shared_looks import SharedLooks
 
 KNOWN_FOR = 5.0
 """Seconds for which a token or a session that was looked up is believed: after so long one that was revoked is refused."""

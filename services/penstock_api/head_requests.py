@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from penstock_api.same_origin import Message, Receive, Scope, Send
+from penstock_api.auth.same_origin import Message, Receive, Scope, Send
 
 
 def as_get(scope: Scope, receive: Receive, send: Send) -> tuple[Scope, Receive, Send]:

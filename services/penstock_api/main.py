@@ -11,7 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from penstock.client.client import Client
-from penstock.language.setting_values import networks
+from penstock.language.terms.setting_values import networks
 from penstock.service.assembly import Parts, Stop
 from penstock.service.health import serve_health
 from penstock.service.ports import listening
@@ -20,7 +20,7 @@ from penstock.service.startup import assembled_when_ready
 from penstock.settings import Settings
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
-from penstock_api.connections import BoundedProtocol
+from penstock_api.requests.connections import BoundedProtocol
 
 log = structlog.get_logger()
 

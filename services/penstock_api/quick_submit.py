@@ -14,11 +14,12 @@ from pydantic import BaseModel, ValidationError
 
 from penstock import tracing
 from penstock.errors import NotAllowed, PenstockError
-from penstock_api import problems, same_origin
-from penstock_api.access import Guard, GuardedRoute, token_in
+from penstock_api.auth import same_origin
+from penstock_api.auth.access import Guard, GuardedRoute, token_in
+from penstock_api.auth.same_origin import Message, Receive, Scope, Send
 from penstock_api.backend import Backend
-from penstock_api.caller_address import grouped
-from penstock_api.same_origin import Message, Receive, Scope, Send
+from penstock_api.requests import problems
+from penstock_api.requests.caller_address import grouped
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Awaitable[BaseModel]])
 

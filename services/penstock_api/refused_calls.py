@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from penstock.store import audited_change
+from penstock.store.session import audited_change
 from penstock_api.session_pool import SessionPool
 
 log = structlog.get_logger()

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from penstock.store.database import Database, Session
-from penstock.store.standby import Standby, StandbySession
+from penstock.store.session.database import Database, Session
+from penstock.store.session.standby import Standby, StandbySession
 
 SESSIONS = 4
 MOST = 15.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock import tracing
-from penstock_api.same_origin import App, Receive, Scope, Send
+from penstock_api.auth.same_origin import App, Receive, Scope, Send
 
 
 class TracedRequests:

@@ -20,9 +20,9 @@ import orjson
 from penstock.errors import ConfigurationError
 from penstock.extras import require
 from penstock.settings import Settings
-from penstock.store import partitions
-from penstock.store.database import Session
-from penstock.store.partitions import Column
+from penstock.store.schema import partitions
+from penstock.store.schema.partitions import Column
+from penstock.store.session.database import Session
 
 BLOCKS = 4
 """Of 8 KB, that are read at a time: some hundred rows, each of which may have a payload and a result elsewhere."""

@@ -20,11 +20,11 @@ from uuid import UUID
 import orjson
 
 from penstock.errors import ExpressionError
-from penstock.language.event_filter import matches
-from penstock.language.event_rules import event_namespace
 from penstock.language.expressions import key_of, value_at
-from penstock.store.database import Transaction
-from penstock.store.events import Event
+from penstock.language.rules.event_filter import matches
+from penstock.language.rules.event_rules import event_namespace
+from penstock.store.events.events import Event
+from penstock.store.session.database import Transaction
 from penstock.store.workflows import waits
 from penstock.store.workflows.waits import CompletedWait, WaitKind
 

@@ -9,10 +9,10 @@ import orjson
 
 from penstock.advance.open_workflows import read_plans
 from penstock.language.moves import COMPLETED
-from penstock.store import untraced
-from penstock.store.database import Transaction
-from penstock.store.queues import WORK
-from penstock.store.untraced import LostAttempt, TracedExecution
+from penstock.store.executions import untraced
+from penstock.store.executions.untraced import LostAttempt, TracedExecution
+from penstock.store.outbox.queues import WORK
+from penstock.store.session.database import Transaction
 from penstock.tracing import Span, Trace, trace_of
 from penstock.tracing.spans import ATTEMPT, EXECUTION, above, attempt_span, execution_span, rule_span
 

@@ -15,8 +15,8 @@ from prometheus_client.registry import Collector
 from penstock.language.moves import CANCELING, QUEUED, REQUESTED, RUNNING, SCHEDULED, WAITING
 from penstock.messaging.metrics import counter, gauge, histogram
 from penstock.service.assembly import Parts
-from penstock.store.figures import BUCKETS, Figures, Work
-from penstock.store.queues import WORK
+from penstock.store.outbox.queues import WORK
+from penstock.store.upkeep.figures import BUCKETS, Figures, Work
 
 ACTIONS = 200
 """Actions that have numbers of their own; those of others are added up as `other`. (A label has a price in Prometheus.)"""

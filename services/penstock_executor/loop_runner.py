@@ -11,7 +11,7 @@ import structlog
 
 from penstock.service.assembly import Parts
 from penstock.settings import Settings
-from penstock.store.database import Session, is_transient
+from penstock.store.session.database import Session, is_transient
 
 log = structlog.get_logger()
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.store.partitions import Column
+from penstock.store.schema.partitions import Column
 
 GROUP = 20_000
 """Rows of a row group."""

@@ -10,13 +10,15 @@ import orjson
 
 from penstock import tracing
 from penstock.errors import InvalidInput
-from penstock.language.ids import new_id
 from penstock.language.moves import COMPLETED
 from penstock.language.schemas import Schema
+from penstock.language.terms.ids import new_id
 from penstock.messaging import dead_letters
-from penstock.store import catalog, events, polls, queues
-from penstock.store.database import Transaction
-from penstock.store.dead_letters import APP, TRIGGER
+from penstock.store.definitions import catalog
+from penstock.store.events import events, polls
+from penstock.store.outbox import queues
+from penstock.store.outbox.dead_letters import APP, TRIGGER
+from penstock.store.session.database import Transaction
 from penstock.tracing.spans import event_span
 
 SOURCE = "poll"

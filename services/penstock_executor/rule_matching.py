@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 import orjson
 
-from penstock.language.event_rules import CompiledRule, evaluate
-from penstock.store import events, rule_matches
-from penstock.store.database import Transaction
-from penstock.store.events import CurrentRule, Event
-from penstock.store.rule_matches import Hit
+from penstock.language.rules.event_rules import CompiledRule, evaluate
+from penstock.store.events import events, rule_matches
+from penstock.store.events.events import CurrentRule, Event
+from penstock.store.events.rule_matches import Hit
+from penstock.store.session.database import Transaction
 from penstock_executor import event_counts, event_spans, event_waits, rule_failures
 
 

@@ -9,10 +9,10 @@ import httpcore
 import httpx
 
 from penstock.errors import AddressRefused
-from penstock.language.standard_webhooks import signature
+from penstock.language.terms.standard_webhooks import signature
 from penstock.service.http_addresses import Addresses, GuardedNetwork, trusted
 from penstock.settings import Settings
-from penstock.store.subscriptions import Called, Delivery
+from penstock.store.access.subscriptions import Called, Delivery
 
 TIMEOUT = 10.0
 """Seconds that a subscriber has to connect, and then to answer."""

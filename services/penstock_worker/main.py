@@ -8,10 +8,10 @@ from functools import partial
 import structlog
 
 from penstock.errors import ConfigurationError
-from penstock.language import labels
-from penstock.language.executor_names import refuse_unknown_executors
 from penstock.language.loading import Definitions, load_all
 from penstock.language.moves.processes import DRAINING
+from penstock.language.terms import labels
+from penstock.language.terms.executor_names import refuse_unknown_executors
 from penstock.operate import routes
 from penstock.run.run import executor_name
 from penstock.service.assembly import Parts, Stop
@@ -19,14 +19,14 @@ from penstock.service.health import serve_health
 from penstock.service.heartbeat import Heartbeat, Identity, Pulse
 from penstock.service.startup import assembled_when_ready
 from penstock.settings import Settings
-from penstock.store.database import retried
-from penstock_worker import heartbeat_answer
-from penstock_worker.action_durations import ActionDurations
-from penstock_worker.broadcasts import obey_broadcasts
-from penstock_worker.executor_metrics import ExecutorCollector, measured
+from penstock.store.session.database import retried
+from penstock_worker.attempts.run_logs import RunLogs
+from penstock_worker.attempts.runner import Runner
+from penstock_worker.control import heartbeat_answer
+from penstock_worker.control.broadcasts import obey_broadcasts
+from penstock_worker.control.executor_metrics import ExecutorCollector, measured
+from penstock_worker.ending.action_durations import ActionDurations
 from penstock_worker.executors import executors
-from penstock_worker.run_logs import RunLogs
-from penstock_worker.runner import Runner
 
 log = structlog.get_logger()
 

@@ -10,7 +10,7 @@ from uuid import UUID
 import orjson
 
 from penstock.language.moves import COMPLETED, FAILED
-from penstock.store.database import Session
+from penstock.store.session.database import Session
 from tests.chaos.load import Intent
 
 ENDS = """

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic import SecretStr
 
 from penstock.settings import Settings
-from penstock.store import migrate
+from penstock.store.schema import migrate
 from tests.chaos import work
 from tests.chaos.answers import Answers
 from tests.chaos.disk import Disk

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from penstock.store.database import Session
+from penstock.store.session.database import Session
 from tests.servers.postgres import NativePostgres, Postgres
 from tests.servers.process import new_folder
 

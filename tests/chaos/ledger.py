@@ -12,8 +12,8 @@ from uuid import UUID
 import orjson
 
 from penstock.language.moves import COMPLETED, FINAL
-from penstock.store.database import Session
-from penstock.store.invariants import INVARIANTS
+from penstock.store.session.database import Session
+from penstock.store.upkeep.invariants import INVARIANTS
 from tests.chaos import at_most_once, lines, recorded_steps, work
 from tests.chaos.load import Intent
 from tests.chaos.machines import Spread

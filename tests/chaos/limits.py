@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.store.database import Row
+from penstock.store.session.database import Row
 from tests.chaos import limited
 from tests.crash.processes import Fleet
 from tests.flows.installation import Installation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from uuid import UUID
 
-from penstock.store.database import Row, Session
+from penstock.store.session.database import Row, Session
 from tests.chaos.load import Intent
 
 ADMISSIONS = """

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from uuid import UUID
 
-from penstock.store.database import Session
+from penstock.store.session.database import Session
 from tests.chaos import work
 
 RECORDED = """

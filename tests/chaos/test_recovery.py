@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from penstock.settings import Settings
-from penstock.store import migrate
+from penstock.store.schema import migrate
 from tests.crash.processes import Fleet, Started
 from tests.crash.recovery import Recovery, in_thread
 from tests.flows import shop

@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from penstock.service.assembly import assembled, stop_on_signals
 from penstock.service.log_setup import configure_logging
 from penstock.settings import Settings
-from penstock.store import crash_points
+from penstock.store.session import crash_points
 from penstock_executor import main as executor
 
 HANDLERS = ("consume workflow.started", "consume execution.completed")

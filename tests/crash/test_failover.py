@@ -14,8 +14,9 @@ from pydantic import SecretStr
 from penstock.client.client import Client
 from penstock.errors import ConnectionFailed, PenstockError
 from penstock.settings import Settings
-from penstock.store import migrate, unanswered
-from penstock.store.database import Database
+from penstock.store.schema import migrate
+from penstock.store.session import unanswered
+from penstock.store.session.database import Database
 from tests.flows import shop
 from tests.flows.installation import AS_USED, Installation
 from tests.servers.pgbouncer import PgBouncer

@@ -8,9 +8,9 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic import SecretStr
 
 from penstock import Limit, action, current
-from penstock.language.ids import new_id
-from penstock.store import events
-from penstock.store.database import is_transient
+from penstock.language.terms.ids import new_id
+from penstock.store.events import events
+from penstock.store.session.database import is_transient
 from tests.chaos.proxy import Proxy
 from tests.flows import shop
 from tests.flows.installation import Installation

@@ -10,7 +10,7 @@ import pytest
 from pydantic import SecretStr
 
 from penstock.settings import Settings
-from penstock.store import migrate
+from penstock.store.schema import migrate
 from tests.crash.processes import Fleet
 from tests.flows import shop
 from tests.flows.installation import Installation

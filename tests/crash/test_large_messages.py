@@ -7,9 +7,9 @@ from pathlib import Path
 
 import orjson
 
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from penstock.messaging.transports import Message
-from penstock.store.queues import EVENT_RECEIVED
+from penstock.store.outbox.queues import EVENT_RECEIVED
 from tests.crash.processes import Fleet
 from tests.flows import shop
 from tests.flows.installation import Installation

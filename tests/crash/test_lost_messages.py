@@ -8,8 +8,8 @@ import aiormq
 
 from penstock import Trigger, action
 from penstock.language.workflows import from_yaml
-from penstock.store.queues import EXECUTION_COMPLETED, WORKFLOW_STARTED
-from penstock.store.staged_messages import StagedMessage
+from penstock.store.outbox.queues import EXECUTION_COMPLETED, WORKFLOW_STARTED
+from penstock.store.session.staged_messages import StagedMessage
 from tests.flows.installation import Installation
 
 gate = asyncio.Event()

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from penstock.errors import PenstockError
 from penstock.settings import Settings
-from penstock.store import migrate
+from penstock.store.schema import migrate
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.servers.postgres import Postgres

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from penstock.settings import Settings
-from penstock.store import migrate
+from penstock.store.schema import migrate
 from tests.crash.processes import Fleet
 from tests.crash.recovery import Recovery, in_thread
 from tests.flows import shop

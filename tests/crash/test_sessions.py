@@ -10,9 +10,9 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from penstock.settings import Settings
-from penstock.store import migrate
+from penstock.store.schema import migrate
 from penstock_executor.loops import reap_workers
 from tests.crash.processes import Fleet
 from tests.flows import shop

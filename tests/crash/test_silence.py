@@ -13,8 +13,9 @@ from pydantic import SecretStr
 
 from penstock.errors import PenstockError
 from penstock.settings import Settings
-from penstock.store import migrate, session_options
-from penstock.store.database import Database
+from penstock.store.schema import migrate
+from penstock.store.session import session_options
+from penstock.store.session.database import Database
 from tests.chaos.proxy import Proxy
 from tests.flows import shop
 from tests.flows.installation import Installation

@@ -15,7 +15,7 @@ import pytest
 from penstock import Limit, action, current
 from penstock.language.workflows import from_yaml
 from penstock.run.steering import Defer
-from penstock.store import crash_points
+from penstock.store.session import crash_points
 from tests.crash.points.sites import site_of, sites
 from tests.flows import shop
 from tests.flows.installation import Installation
@@ -181,7 +181,7 @@ async def test_a_run_from_the_line_runs_once_despite_unknown_commit(house: Insta
 @pytest.mark.parametrize(
     "site",
     [
-        "services/penstock_worker/next_step.py:_at_once#1 (commit)",  # its first step
+        "services/penstock_worker/ending/next_step.py:_at_once#1 (commit)",  # its first step
         "common/penstock/store/workflows/steps.py:take_steps#1 (commit)",  # the next one, which the worker remembers
     ],
 )

@@ -7,7 +7,7 @@ import asyncio
 
 import pytest
 
-from penstock.store.staged_messages import StagedMessage
+from penstock.store.session.staged_messages import StagedMessage
 from tests.crash import shapes
 from tests.crash.dying import nursery
 from tests.flows.installation import Installation

@@ -8,14 +8,14 @@ from itertools import count
 
 import pytest
 
+from penstock.engine.durable import branches, journal
+from penstock.engine.durable.branches import Branch
+from penstock.engine.durable.calls import Call
+from penstock.engine.durable.core import Core
+from penstock.engine.durable.open_calls import OpenCalls
+from penstock.engine.durable.records import Key, Record
+from penstock.engine.durable.undo import Undo
 from penstock.errors import StepFailed
-from penstock.language.durable import branches, journal
-from penstock.language.durable.branches import Branch
-from penstock.language.durable.calls import Call
-from penstock.language.durable.core import Core
-from penstock.language.durable.open_calls import OpenCalls
-from penstock.language.durable.records import Key, Record
-from penstock.language.durable.undo import Undo
 from penstock.run import outcomes
 
 

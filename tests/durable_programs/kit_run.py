@@ -16,10 +16,10 @@ from uuid import UUID
 import orjson
 
 from penstock import DurableContext, action
+from penstock.engine.durable import waiting
+from penstock.engine.durable.records import Child, Key, Record
 from penstock.errors import ExecutionFailed
 from penstock.language.definitions.action import Action
-from penstock.language.durable import waiting
-from penstock.language.durable.records import Child, Key, Record
 from penstock.testing import DurableRun
 from penstock.testing.durable_memory import AttemptMemory, Memory
 from tests.durable_programs.interpreter import CHILD, Interpreter

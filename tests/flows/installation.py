@@ -18,8 +18,8 @@ from penstock.operate.apply import Change, register
 from penstock.operate.check import check
 from penstock.service.assembly import Parts, Stop, assembled
 from penstock.settings import Settings
-from penstock.store.database import Row, Session
 from penstock.store.schedules.reading import Fire
+from penstock.store.session.database import Row, Session
 from penstock_executor import main as executor
 from penstock_worker import main as worker
 from tests.servers import brokers, databases

@@ -13,9 +13,9 @@ from penstock import Limit, RetryPolicy, Workflow, action
 from penstock.language.workflows import from_body, from_yaml
 from penstock.messaging.outbox import Publisher
 from penstock.run.steering import Defer
-from penstock.store import letting_in
-from penstock.store.staged_messages import StagedMessage
-from penstock_worker.claims import Claimed, Claims
+from penstock.store.executions import letting_in
+from penstock.store.session.staged_messages import StagedMessage
+from penstock_worker.claiming.claims import Claimed, Claims
 from tests.flows.installation import Installation
 
 AGAIN = "select stage('execution.requested', $1::uuid[], 50) as messages"

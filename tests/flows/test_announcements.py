@@ -13,7 +13,7 @@ import pytest
 from penstock.errors import InvalidInput
 from penstock.messaging import envelope
 from penstock.messaging.envelope import Envelope
-from penstock.store.announcements import announce, announced
+from penstock.store.outbox.announcements import announce, announced
 from penstock_executor.loops import announce_moves as loop
 from tests.flows import shop
 from tests.flows.installation import Installation

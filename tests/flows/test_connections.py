@@ -8,8 +8,8 @@ import pytest
 from pydantic import SecretStr
 
 from penstock import Client
-from penstock.store import connection_pool
-from penstock.store.database import FEWEST
+from penstock.store.session import connection_pool
+from penstock.store.session.database import FEWEST
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.servers import databases

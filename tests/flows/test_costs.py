@@ -19,7 +19,7 @@ import pytest
 
 from penstock import action
 from penstock.language.workflows import from_body
-from penstock.store.outbox_queue import TAKE
+from penstock.store.outbox.outbox_queue import TAKE
 from tests.flows.installation import Installation
 
 FIGURES = Path(__file__).with_name("costs.json")

@@ -13,7 +13,7 @@ from penstock import Limit, action
 from penstock.language.workflows import from_yaml
 from penstock.messaging import envelope
 from penstock.messaging.transports import Message
-from penstock.store import queues
+from penstock.store.outbox import queues
 from penstock_executor.handlers.dead_letter import ROUNDS
 from tests.flows import shop
 from tests.flows.installation import Installation

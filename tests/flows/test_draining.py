@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from penstock import action
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from penstock.service.heartbeat import Identity
-from penstock_worker.action_durations import ActionDurations
+from penstock_worker.attempts.runner import Runner
+from penstock_worker.ending.action_durations import ActionDurations
 from penstock_worker.executors import executors
-from penstock_worker.runner import Runner
 from tests.flows.installation import Installation
 
 LONG = 3.0

@@ -13,7 +13,7 @@ from penstock.errors import ExecutionFailed, StepTimedOut
 from penstock.language.workflows import from_body
 from penstock.operate import why
 from penstock.operate.durable_steps import steps_of
-from penstock.store import overview
+from penstock.store.upkeep import overview
 from tests.flows.installation import Installation
 
 pytestmark = pytest.mark.either_transport

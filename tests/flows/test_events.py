@@ -11,7 +11,7 @@ import pytest
 
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.messaging.transports import Message
-from penstock.store.staged_messages import StagedMessage
+from penstock.store.session.staged_messages import StagedMessage
 from tests.flows import shop
 from tests.flows.installation import Installation
 

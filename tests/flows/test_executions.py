@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from penstock.errors import Conflict, ExecutionFailed, InvalidInput, NotFound
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from penstock.messaging.messages import CancelRequested
 from tests.flows import shop
 from tests.flows.installation import Installation

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.messaging import envelope
 from penstock.messaging.transports import Message
-from penstock.store import queues
+from penstock.store.outbox import queues
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.penstock.messaging.transports.broker import plain_pika

@@ -16,7 +16,7 @@ from penstock.service.assembly import Stop
 from penstock.service.health import serve_health
 from penstock.service.readiness import database_answers
 from penstock.settings import Settings
-from penstock.store import migrate
+from penstock.store.schema import migrate
 from penstock_executor import main as executor
 from penstock_worker import main as worker
 from tests.flows import shop

@@ -11,7 +11,7 @@ import pytest
 from penstock import AskInquiry, Limit, action, current
 from penstock.client.inquiries import listed
 from penstock.errors import Conflict, ExecutionFailed, InvalidInput, NotAllowed, NotFound
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from penstock.messaging import envelope
 from penstock.run import steering
 from tests.flows.installation import Installation

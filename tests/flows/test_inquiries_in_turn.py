@@ -13,7 +13,7 @@ from penstock import action
 from penstock.client.inquiries import answer, listed
 from penstock.errors import Conflict
 from penstock.run import steering
-from penstock.store.database import Session, Transaction
+from penstock.store.session.database import Session, Transaction
 from tests.flows.installation import Installation
 
 

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from penstock import Limit, action, ask, workflow
 from penstock.service.assembly import Parts
-from penstock.store import figures
+from penstock.store.upkeep import figures
 from penstock_executor import installation_metrics
 from penstock_executor.loops import measure_work
 from tests.flows import shop

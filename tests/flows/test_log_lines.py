@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from penstock.service.log_fields import violations
 from tests.crash.processes import Fleet
 from tests.flows import shop

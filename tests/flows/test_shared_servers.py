@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from penstock.settings import Settings
-from penstock.store import migrate
+from penstock.store.schema import migrate
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.servers.pgbouncer import PgBouncer

@@ -14,8 +14,8 @@ from penstock.language.workflows import from_yaml
 from penstock.operate import subscriptions
 from penstock.operate.doctor import installation
 from penstock.operate.doctor.finding import Finding
-from penstock.store import subscriptions as store
-from penstock.store.subscriptions import Subscription
+from penstock.store.access import subscriptions as store
+from penstock.store.access.subscriptions import Subscription
 from penstock_executor import subscriber_calls
 from penstock_executor.loops import call_subscribers
 from tests.flows import shop

@@ -15,8 +15,8 @@ from penstock.language.workflows import from_yaml
 from penstock.run.executor_registry import REGISTERED
 from penstock.run.task_executors import Outcome, Run, TaskReadyEvent
 from penstock_worker.executors import build
-from penstock_worker.executors.async_ import AsyncExecutor
-from penstock_worker.executors.thread import ThreadExecutor
+from penstock_worker.executors.python.async_ import AsyncExecutor
+from penstock_worker.executors.python.thread import ThreadExecutor
 from tests.flows.installation import Installation
 from tests.flows.reading import metrics
 from tests.servers.process import free_port

@@ -10,9 +10,9 @@ from penstock import Limit
 from penstock.client import dead_letters
 from penstock.errors import ConnectionFailed
 from penstock.messaging.relay import RETURNS, relay
-from penstock.store import outbox, queues
-from penstock.store.database import Session
-from penstock.store.dead_letters import LetterFilter
+from penstock.store.outbox import outbox, queues
+from penstock.store.outbox.dead_letters import LetterFilter
+from penstock.store.session.database import Session
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.flows.letters import letter, scheduled

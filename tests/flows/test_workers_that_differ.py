@@ -6,7 +6,7 @@ import asyncio
 
 from penstock import action
 from penstock.operate.why import why
-from penstock.store.queues import WORK
+from penstock.store.outbox.queues import WORK
 from tests.flows.installation import Installation
 
 open_gate = asyncio.Event()

@@ -11,7 +11,7 @@ import pytest
 from penstock import Workflow, action
 from penstock.errors import Conflict, ExecutionFailed
 from penstock.language.workflows import from_yaml
-from penstock.store.staged_messages import StagedMessage
+from penstock.store.session.staged_messages import StagedMessage
 from tests.flows.installation import Installation
 
 

@@ -11,7 +11,7 @@ import sys
 from pydantic import SecretStr
 
 from penstock.settings import Settings
-from penstock.store import migrate
+from penstock.store.schema import migrate
 from tests.interleavings.cases import CASES, MESSAGES
 from tests.interleavings.explore import gated, play, theatre
 from tests.servers import choose, databases

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from penstock.service.assembly import Parts
-from penstock.store import events
-from penstock.store.database import Session
-from penstock.store.queues import EVENT_CREATED, EXECUTION_COMPLETED, EXECUTION_REQUESTED, WORKFLOW_STARTED
+from penstock.store.events import events
+from penstock.store.outbox.queues import (
+    EVENT_CREATED,
+    EXECUTION_COMPLETED,
+    EXECUTION_REQUESTED,
+    WORKFLOW_STARTED,
+)
+from penstock.store.session.database import Session
 from penstock_executor.loops import fire_schedules
 from tests.interleavings.case import (
     ACTIONS,

@@ -8,10 +8,10 @@ from uuid import UUID
 import orjson
 
 from penstock import DurableContext, action
-from penstock.store import queues
-from penstock.store.attempts import FINISH
-from penstock.store.database import Session
-from penstock.store.steps import RECORD
+from penstock.store.durable.steps import RECORD
+from penstock.store.executions.attempts import FINISH
+from penstock.store.outbox import queues
+from penstock.store.session.database import Session
 from penstock_executor.loops import reap_workers
 from tests.interleavings.case import ACTIONS, Case, count, running
 from tests.interleavings.scene import Scene

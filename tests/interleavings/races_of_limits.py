@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from penstock import Limit
 from penstock.client.limits import Limits
-from penstock.language.ids import new_id
 from penstock.language.loading import Definitions
+from penstock.language.terms.ids import new_id
 from penstock.service.assembly import Parts
-from penstock.store import executions, unclaimed
-from penstock.store.database import Session
-from penstock.store.queues import EXECUTION_REQUESTED
+from penstock.store.admission import unclaimed
+from penstock.store.executions import executions
+from penstock.store.outbox.queues import EXECUTION_REQUESTED
+from penstock.store.session.database import Session
 from penstock_executor.loops import fire_timers, reap_workers, recover_messages
 from tests.interleavings.case import (
     ACTIONS,

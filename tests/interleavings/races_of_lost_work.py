@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from penstock.store.database import Session
-from penstock.store.queues import EXECUTION_REQUESTED
+from penstock.store.outbox.queues import EXECUTION_REQUESTED
+from penstock.store.session.database import Session
 from penstock_executor.loops import fire_timers, reap_workers
 from tests.interleavings.case import ACTIONS, ALL, LIMITED, Case, completed_once, count, running
 from tests.interleavings.scene import Scene

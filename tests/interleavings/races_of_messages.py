@@ -12,9 +12,9 @@ from penstock.messaging.consumer import Consumer, Route
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.relay import relay
 from penstock.messaging.transports import Delivery
-from penstock.store import events
-from penstock.store.database import Database, Session, retried
-from penstock.store.queues import WORK
+from penstock.store.events import events
+from penstock.store.outbox.queues import WORK
+from penstock.store.session.database import Database, Session, retried
 from penstock_executor.loops import recover_messages
 from tests.interleavings.broker import Fickle, Settled
 from tests.interleavings.case import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.store.queues import EXECUTION_COMPLETED
+from penstock.store.outbox.queues import EXECUTION_COMPLETED
 from penstock_executor.loops import reap_workers
 from tests.interleavings.case import ACTIONS, Case, each_ran_once, join
 from tests.interleavings.races_of_flows import joining, no_double_child, three_children

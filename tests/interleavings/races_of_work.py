@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.store.queues import EXECUTION_REQUESTED
+from penstock.store.outbox.queues import EXECUTION_REQUESTED
 from penstock_executor.loops import reap_workers
 from tests.interleavings.case import ACTIONS, LIMITED, Case, completed_once, each_ran_once, running
 from tests.interleavings.scene import Scene

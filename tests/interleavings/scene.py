@@ -10,21 +10,24 @@ from uuid import UUID
 import tenacity
 from pydantic import SecretStr
 
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from penstock.messaging.consumer import Batch, Handler
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.supervision import Supervisor
 from penstock.service.assembly import Parts
 from penstock.service.heartbeat import Identity
 from penstock.settings import Settings
-from penstock.store import catalog, executions, namespaces, queues
-from penstock.store.database import Database, Row, Session, backoff
-from penstock.store.invariants import INVARIANTS
+from penstock.store.admission import namespaces
+from penstock.store.definitions import catalog
+from penstock.store.executions import executions
+from penstock.store.outbox import queues
+from penstock.store.session.database import Database, Row, Session, backoff
+from penstock.store.upkeep.invariants import INVARIANTS
 from penstock_executor.handlers import ROUTES
 from penstock_executor.loops import fire_timers, reap_workers
-from penstock_worker.claims import Claims
-from penstock_worker.executor_room import ExecutorRoom
-from penstock_worker.slots import Slots
+from penstock_worker.claiming.claims import Claims
+from penstock_worker.records.executor_room import ExecutorRoom
+from penstock_worker.records.slots import Slots
 from tests.interleavings.broker import Fickle, Silent
 from tests.interleavings.stage import Work
 from tests.penstock.store.admission.desk import FINISH, Desk

@@ -16,9 +16,9 @@ import asyncpg
 from pydantic import SecretStr
 
 from penstock.settings import Settings
-from penstock.store.connection_pool import ConnectionPool
-from penstock.store.database import Row, Session
-from penstock.store.known_types import KnowingConnection
+from penstock.store.session.connection_pool import ConnectionPool
+from penstock.store.session.database import Row, Session
+from penstock.store.session.known_types import KnowingConnection
 from tests.interleavings.gates import ACTORS, FAILS, GATES, RAISES
 
 T = TypeVar("T")

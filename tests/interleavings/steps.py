@@ -13,17 +13,18 @@ from penstock.engine import Plan
 from penstock.engine.serialization import load_task_state
 from penstock.language.workflows.model import Workflow
 from penstock.service.heartbeat import Identity
-from penstock.store import catalog, namespaces
-from penstock.store.attempts import AttemptEnd
-from penstock.store.database import Session
-from penstock_worker.claiming import Claiming
-from penstock_worker.claims import Claims
-from penstock_worker.executor_room import ExecutorRoom
-from penstock_worker.next_step import finish
-from penstock_worker.next_work import NextWork, Taking
-from penstock_worker.open_claims import OpenClaims
-from penstock_worker.parked_queues import ParkedQueues
-from penstock_worker.slots import Slots
+from penstock.store.admission import namespaces
+from penstock.store.definitions import catalog
+from penstock.store.executions.attempts import AttemptEnd
+from penstock.store.session.database import Session
+from penstock_worker.claiming.claiming import Claiming
+from penstock_worker.claiming.claims import Claims
+from penstock_worker.claiming.open_claims import OpenClaims
+from penstock_worker.claiming.parked_queues import ParkedQueues
+from penstock_worker.ending.next_step import finish
+from penstock_worker.ending.next_work import NextWork, Taking
+from penstock_worker.records.executor_room import ExecutorRoom
+from penstock_worker.records.slots import Slots
 from tests.interleavings.scene import Scene, soon
 from tests.interleavings.stage import Work
 

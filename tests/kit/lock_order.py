@@ -4,7 +4,7 @@ The watch needs neither."""
 
 from __future__ import annotations
 
-from penstock.store.database import Session
+from penstock.store.session.database import Session
 
 WATCH = (
     "create table out_of_order (path text)",

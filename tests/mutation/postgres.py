@@ -12,7 +12,7 @@ import asyncpg
 from pydantic import SecretStr
 
 from penstock.settings import Settings
-from penstock.store import migrate
+from penstock.store.schema import migrate
 from tests.servers import databases
 from tests.servers.postgres import FAST, NativePostgres
 

@@ -8,7 +8,7 @@ from penstock import Trigger, action
 from penstock.language.loading import Definitions
 from penstock.language.workflows import from_yaml
 from penstock.operate.apply import register
-from penstock.store.database import Session
+from penstock.store.session.database import Session
 from tests.options.odd_values import fault
 
 

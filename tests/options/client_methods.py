@@ -10,8 +10,8 @@ from typing import Any
 from uuid import UUID
 
 from penstock import Schedule
-from penstock.language.column_ranges import HIGHEST_PRIORITY, INTEGER
-from penstock.store.execution_list import ExecutionFilter
+from penstock.language.terms.column_ranges import HIGHEST_PRIORITY, INTEGER
+from penstock.store.executions.execution_list import ExecutionFilter
 from tests.options.declaring import FLOW
 
 NO_DOORS = ("connect", "close", "publish_staged")

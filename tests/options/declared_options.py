@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from penstock.language.editor_schemas import pack_schema
+from penstock.language.packs.editor_schemas import pack_schema
 
 Path = tuple[str, ...]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import PenstockError
-from penstock.language.column_ranges import INTEGER, SMALLINT
+from penstock.language.terms.column_ranges import INTEGER, SMALLINT
 from penstock_api.models.executions import Start
 from tests.flows.installation import Installation
 from tests.options.declared_options import Option, branches, by_suffix, options

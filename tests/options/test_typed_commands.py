@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from penstock.language.column_ranges import INTEGER, SMALLINT
+from penstock.language.terms.column_ranges import INTEGER, SMALLINT
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.penstock.cli.commands import penstock

@@ -9,10 +9,10 @@ import pytest
 
 from penstock import Limit, Route, Schedule, action, workflow
 from penstock.errors import Conflict, DefinitionError, InvalidInput
-from penstock.language.column_ranges import HIGHEST_PRIORITY, INTEGER, SMALLINT
-from penstock.language.ids import new_id
 from penstock.language.loading import Definitions
-from penstock.language.policies import RetryPolicy
+from penstock.language.policies.policies import RetryPolicy
+from penstock.language.terms.column_ranges import HIGHEST_PRIORITY, INTEGER, SMALLINT
+from penstock.language.terms.ids import new_id
 from penstock.language.workflows import from_yaml, task
 from penstock.operate.apply import register
 from penstock.run.steering import Defer

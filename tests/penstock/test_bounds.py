@@ -11,9 +11,9 @@ import pytest
 from penstock.bounds import DEPTH_CAP, DOORS, SCHEMA_PARTS_CAP, Door
 from penstock.engine.plan import Plan
 from penstock.errors import PenstockError
-from penstock.language.options import Wrong
+from penstock.language.rules.secret_references import checked_parameters
 from penstock.language.schemas import Schema, check_schema
-from penstock.language.secret_references import checked_parameters
+from penstock.language.terms.options import Wrong
 from penstock.messaging.transports import Delivery
 from penstock.run.outcomes import Outcome, TaskError
 from penstock.testing.memory_workflow import MemoryWorkflow

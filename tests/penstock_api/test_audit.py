@@ -10,7 +10,7 @@ import orjson
 from fastapi.routing import iter_route_contexts
 
 from penstock.operate import audit as operate
-from penstock_api.access import GuardedRoute
+from penstock_api.auth.access import GuardedRoute
 from tests.penstock_api.conftest import Api
 
 V1 = "/api/v1"

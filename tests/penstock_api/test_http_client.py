@@ -22,8 +22,8 @@ from penstock.errors import (
     NotAuthenticated,
     NotFound,
 )
-from penstock.language.ids import new_id
-from penstock.store.execution_list import ExecutionFilter
+from penstock.language.terms.ids import new_id
+from penstock.store.executions.execution_list import ExecutionFilter
 from penstock.tracing import trace_of
 from tests.flows.shop import count
 from tests.flows.traced import traced

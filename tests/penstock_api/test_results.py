@@ -8,7 +8,7 @@ import asyncio
 import httpx
 import pytest
 
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
 from tests.penstock_api.conftest import THEIRS, Api

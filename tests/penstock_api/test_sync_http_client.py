@@ -12,7 +12,7 @@ import pytest
 from penstock.client.http_client import HttpClient
 from penstock.client.sync_http_client import SyncHttpClient
 from penstock.errors import NotFound
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from tests.flows.shop import count
 from tests.penstock_api.conftest import Api
 

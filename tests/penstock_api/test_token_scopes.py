@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import httpx
 import pytest
 
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from tests.penstock_api.conftest import Api
 
 V1 = "/api/v1"

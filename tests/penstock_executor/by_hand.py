@@ -8,7 +8,7 @@ from uuid import UUID
 
 import orjson
 
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from penstock.service.assembly import Parts
 from penstock_executor.loops import end_overdue, end_unclaimed, fire_timers
 from tests.flows.installation import Installation

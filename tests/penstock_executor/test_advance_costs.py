@@ -12,8 +12,8 @@ from penstock import Trigger
 from penstock.language.moves import COMPLETED, WAITING
 from penstock.language.workflows import from_yaml
 from penstock.messaging.consumer import Batch
-from penstock.store import executions
-from penstock.store.database import Session
+from penstock.store.executions import executions
+from penstock.store.session.database import Session
 from penstock_executor.handlers import execution_completed, execution_requested, workflow_started
 from tests.flows.installation import Installation
 

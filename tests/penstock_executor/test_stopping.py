@@ -12,7 +12,7 @@ from penstock import Trigger, Workflow
 from penstock.language.moves import COMPLETED, FAILED, WAITING
 from penstock.language.workflows import from_yaml
 from penstock.messaging.consumer import Batch
-from penstock.store import executions
+from penstock.store.executions import executions
 from penstock_executor.handlers import execution_completed, execution_requested, workflow_started
 from tests.flows.installation import Installation
 

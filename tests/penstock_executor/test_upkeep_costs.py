@@ -11,8 +11,8 @@ import asyncpg
 import pytest
 
 from penstock.messaging.relay import relay
-from penstock.store import scan_start
-from penstock.store.database import Session
+from penstock.store.session.database import Session
+from penstock.store.upkeep import scan_start
 from penstock_executor.loops import archive_finished
 from tests.flows import shop
 from tests.flows.installation import Installation

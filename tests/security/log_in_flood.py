@@ -26,8 +26,8 @@ from bench.services import service, until_it_listens
 from penstock.operate import people
 from penstock.service.embedded.cluster import free_port
 from penstock.settings import Settings
-from penstock.store import migrate
-from penstock.store.database import Database
+from penstock.store.schema import migrate
+from penstock.store.session.database import Database
 
 RIGHT, WRONG = "correct horse battery staple", "wrong horse battery staple"
 PATIENCE = 60.0

@@ -15,8 +15,8 @@ from penstock import Secret, action
 from penstock.errors import ConfigurationError, ConnectionFailed, ExecutionFailed
 from penstock.messaging.transports.choice import make_transport
 from penstock.settings import Settings
-from penstock.store.connecting import without_password
-from penstock.store.database import Database
+from penstock.store.session.connecting import without_password
+from penstock.store.session.database import Database
 from tests.crash.processes import python_path
 from tests.flows.installation import Installation
 

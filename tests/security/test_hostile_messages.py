@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.messaging import envelope
 from penstock.messaging.transports import Delivery
-from penstock.store.storable import storable
+from penstock.store.session.storable import storable
 from penstock_executor.handlers.dead_letter import letter_of
 
 DEEP = 200_000

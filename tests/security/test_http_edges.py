@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from penstock_api import same_origin
+from penstock_api.auth import same_origin
+from tests.penstock_api.auth.test_access import guarded
 from tests.penstock_api.conftest import Api
 from tests.penstock_api.serving import serving
-from tests.penstock_api.test_access import guarded
 
 JSON = {"content-type": "application/json"}
 STREAMS = ("/api/v1/stream",)

@@ -14,9 +14,9 @@ from structlog.testing import capture_logs
 from penstock.errors import NotAuthenticated, TooManyAttempts
 from penstock.operate import log_in_line, people
 from penstock.operate.log_in_line import LogInLine
-from penstock.store import people as store
-from penstock_api.caller_address import grouped
+from penstock.store.access import people as store
 from penstock_api.refused_log_ins import RefusedLogIns
+from penstock_api.requests.caller_address import grouped
 from tests.penstock_api.conftest import Api
 from tests.penstock_api.serving import serving
 

@@ -9,7 +9,7 @@ import pytest
 
 from penstock import AskInquiry, Limit, Rule, Trigger, action
 from penstock.errors import ExecutionFailed, PenstockError
-from penstock.language.outside_names import LONGEST
+from penstock.language.terms.outside_names import LONGEST
 from penstock.language.workflows import from_yaml
 from tests.flows.installation import Installation
 

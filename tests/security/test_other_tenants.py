@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from tests.penstock_api.conftest import THEIRS, Api
 
 

@@ -21,7 +21,7 @@ from penstock_api.backend import Backend
 from tests.crash.processes import Fleet
 from tests.flows.installation import Installation
 from tests.penstock.operate.keys import KEY
-from tests.penstock_api.test_access import guarded
+from tests.penstock_api.auth.test_access import guarded
 from tests.security.secret_search import LINES, SECRET, shows
 from tests.servers.process import free_port
 
@@ -135,9 +135,9 @@ async def test_nothing_that_is_written_shows_the_secret(
 
 async def letters(house: Installation) -> None:
     """A dead letter of a trigger that is misspelt, with a key among its headers."""
-    from penstock.language.ids import new_id
-    from penstock.store import dead_letters, queues
-    from penstock.store.dead_letters import KeptLetter
+    from penstock.language.terms.ids import new_id
+    from penstock.store.outbox import dead_letters, queues
+    from penstock.store.outbox.dead_letters import KeptLetter
 
     body = json.dumps({"key": SECRET}).encode()
     headers = json.dumps({"x-penstock-trigger": "leaky.caem", "authorization": f"Bearer {LINES[0]}"})

@@ -15,9 +15,9 @@ from pika.exceptions import ChannelClosedByBroker
 from penstock import Trigger
 from penstock.client.dead_letters import replay
 from penstock.errors import InvalidInput, NotAllowed
-from penstock.language.producers import Producer, check_producer
+from penstock.language.terms.producers import Producer, check_producer
 from penstock.operate.access import create_token
-from penstock.store.dead_letters import LetterFilter
+from penstock.store.outbox.dead_letters import LetterFilter
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
 from tests.flows.installation import Installation

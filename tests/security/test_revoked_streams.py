@@ -9,7 +9,8 @@ import httpx
 import pytest
 
 from penstock.operate import access
-from penstock_api import backend, guarded_streams, open_pages
+from penstock_api import backend
+from penstock_api.live import guarded_streams, open_pages
 from tests.penstock_api.conftest import Api
 from tests.penstock_api.serving import serving
 

@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from penstock.operate import secrets
-from penstock.store.rights import FUNCTIONS, SERVICES, TABLES
+from penstock.store.schema.rights import FUNCTIONS, SERVICES, TABLES
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.penstock.operate.keys import KEY

@@ -12,16 +12,16 @@ import httpx
 import pytest
 
 from penstock import AskInquiry, DurableContext, Rule, Schedule, Secret, Trigger, action
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from penstock.language.workflows import from_yaml, to_yaml
-from penstock.store import dead_letters, queues
-from penstock.store.dead_letters import KeptLetter
+from penstock.store.outbox import dead_letters, queues
+from penstock.store.outbox.dead_letters import KeptLetter
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
 from tests.flows.installation import Installation
 from tests.penstock.cli.commands import penstock
 from tests.penstock.cli.test_hostile_arguments import commands
-from tests.penstock_api.test_access import guarded
+from tests.penstock_api.auth.test_access import guarded
 
 HIDDEN = "s3cr3t-"
 """What every secret begins with."""

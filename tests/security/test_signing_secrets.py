@@ -7,7 +7,7 @@ import pytest
 
 from penstock.errors import ConfigurationError, NotFound
 from penstock.operate import secrets, signing_secrets, subscriptions, webhooks
-from penstock.store.database import Session
+from penstock.store.session.database import Session
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.penstock.operate.keys import KEY, OTHER

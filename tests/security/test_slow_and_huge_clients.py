@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from penstock_api import connections
+from penstock_api.requests import connections
 from tests.penstock_api.conftest import Api
 from tests.penstock_api.serving import serving
 

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 
-from penstock.store import grants
-from penstock.store.rights import SERVICES
+from penstock.store.schema import grants
+from penstock.store.schema.rights import SERVICES
 from tests.servers.postgres import Postgres, soon_proved
 
 

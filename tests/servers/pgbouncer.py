@@ -12,7 +12,7 @@ import asyncpg
 
 from penstock.service.embedded import account
 from penstock.service.embedded.cluster import environment
-from penstock.store.session_options import OF_CONNECTIONS, RELIED_UPON
+from penstock.store.session.session_options import OF_CONNECTIONS, RELIED_UPON
 from tests.servers.containers import wait_until
 from tests.servers.errors import NoServer
 from tests.servers.process import Process, free_port, new_folder, remove

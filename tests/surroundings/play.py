@@ -14,7 +14,7 @@ from penstock import Limit, Schedule, action, current
 from penstock.language.workflows import from_yaml
 from penstock.operate import doctor
 from penstock.settings import Settings
-from penstock.store import migrate
+from penstock.store.schema import migrate
 from tests.flows import shop
 from tests.flows.installation import Installation, started_by
 from tests.servers.pgbouncer import PgBouncer

@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from penstock.errors import ConfigurationError
 from penstock.settings import Settings
-from penstock.store import migrate
+from penstock.store.schema import migrate
 from tests.surroundings import play
 from tests.surroundings.roles import tenant
 

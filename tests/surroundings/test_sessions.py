@@ -14,7 +14,7 @@ from penstock import Limit, action
 from penstock.errors import ConfigurationError
 from penstock.operate.doctor import postgres
 from penstock.settings import Settings
-from penstock.store.database import Database, Session
+from penstock.store.session.database import Database, Session
 from tests.flows.installation import Installation
 from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import Postgres

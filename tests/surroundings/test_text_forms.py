@@ -10,7 +10,7 @@ import pytest
 from pydantic import SecretStr
 
 from penstock.settings import Settings
-from penstock.store import migrate
+from penstock.store.schema import migrate
 from tests.servers import databases
 from tests.servers.postgres import NativePostgres, Postgres
 from tests.surroundings.postgres_settings import TEXT_FORMS

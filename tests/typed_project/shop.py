@@ -4,7 +4,7 @@ from typing import Any, assert_type
 from uuid import UUID
 
 from penstock import ActionRef, Client, HttpClient, SyncClient, SyncHttpClient, action, each, workflow
-from penstock.language.action_ref import ActionCall
+from penstock.language.terms.action_ref import ActionCall
 
 
 @action(pack="shop", retry=3, timeout="10s")

@@ -39,11 +39,13 @@ def next_release(home: Path, last: str) -> Path:
     (home / "migrations/versions/9999_next.py").write_text(VERSION.format(last=last))
     for function in (home / "migrations/functions").rglob("*.sql"):
         function.write_text(f"{function.read_text()}-- As of the next release.\n")
-    (home / "migrations/functions/messaging/noted.sql").write_text(
+    (home / "migrations/functions/outbox/noted.sql").write_text(
         "-- A function that only the next release calls.\n"
         "create or replace function noted() returns integer\nlanguage sql\nas $$\n    select 1\n$$;\n"
     )
-    _edit(home / "common/penstock/store/functions.py", 'return version("penstock")', f'return "{NEXT}"')
+    _edit(
+        home / "common/penstock/store/schema/functions.py", 'return version("penstock")', f'return "{NEXT}"'
+    )
     return home
 
 

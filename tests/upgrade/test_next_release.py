@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from penstock.store import migrate as schema
+from penstock.store.schema import migrate as schema
 from tests.crash.processes import Fleet, Started
 from tests.crash.shapes import ALL, result
 from tests.flows import shop

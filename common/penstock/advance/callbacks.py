@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import orjson
 import structlog
 
-from penstock.language.ids import new_id
-from penstock.store import catalog, executions, namespaces
-from penstock.store.callbacks import FollowedExecution
-from penstock.store.database import Transaction
+from penstock.language.terms.ids import new_id
+from penstock.store.admission import namespaces
+from penstock.store.definitions import catalog
+from penstock.store.executions import executions
+from penstock.store.executions.callbacks import FollowedExecution
+from penstock.store.session.database import Transaction
 
 log = structlog.get_logger()
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from penstock.language.waits import WAITS
+from penstock.language.terms.waits import WAITS
 from penstock.language.workflows.target import Target
-from penstock.store import catalog
-from penstock.store.database import Transaction
+from penstock.store.definitions import catalog
+from penstock.store.session.database import Transaction
 from penstock.store.workflows import children
 
 

@@ -11,9 +11,10 @@ from penstock.advance.remembered import all_tasks, is_small
 from penstock.advance.turn_spans import Turns
 from penstock.advance.turns import advance, take_turns
 from penstock.advance.write import write
-from penstock.store import callbacks, steps
-from penstock.store.database import Transaction
-from penstock.store.queues import EXECUTION_COMPLETED
+from penstock.store.durable import steps
+from penstock.store.executions import callbacks
+from penstock.store.outbox.queues import EXECUTION_COMPLETED
+from penstock.store.session.database import Transaction
 from penstock.store.workflows.steps import OpenedParents
 
 MOST_STARTS = 32

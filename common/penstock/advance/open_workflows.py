@@ -12,8 +12,8 @@ from penstock import tracing
 from penstock.advance.read_previous_run import keep_results
 from penstock.engine import ChildEnded, Command, Facts, KeptTask, Plan
 from penstock.language.workflows.model import Workflow
-from penstock.store import catalog
-from penstock.store.database import Transaction
+from penstock.store.definitions import catalog
+from penstock.store.session.database import Transaction
 from penstock.store.workflows import commands, state
 from penstock.store.workflows.state import EndedExecution, StoredWorkflow
 from penstock.tracing import Trace

@@ -10,7 +10,7 @@ import orjson
 
 from penstock.engine import Facts, Needed, Plan, TaskResult, VariablesRequest
 from penstock.engine.facts import SHOWN_ITEMS
-from penstock.store.database import Transaction
+from penstock.store.session.database import Transaction
 from penstock.store.workflows import facts as stored
 from penstock.store.workflows.facts import StoredVariable
 

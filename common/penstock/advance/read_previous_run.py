@@ -9,7 +9,7 @@ from uuid import UUID
 from penstock.engine import KeptTask, Plan, TaskState
 from penstock.engine.rerun import from_failed, from_task
 from penstock.language.moves import COMPLETED
-from penstock.store.database import Transaction
+from penstock.store.session.database import Transaction
 from penstock.store.workflows import kept_results
 
 

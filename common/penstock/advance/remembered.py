@@ -21,8 +21,8 @@ from penstock.engine import ChildEnded, Facts, TaskResult
 from penstock.engine.state import TaskState
 from penstock.language.moves import COMPLETED
 from penstock.language.workflows.target import target_ref
-from penstock.store.attempts import AttemptEnd
-from penstock.store.database import Row, Session, Transaction
+from penstock.store.executions.attempts import AttemptEnd
+from penstock.store.session.database import Row, Session, Transaction
 from penstock.store.workflows.steps import Step
 
 MOST_WORKFLOWS, MOST_TASKS = 256, 500

@@ -13,14 +13,16 @@ from penstock.advance.child_targets import current_targets, known_targets, remem
 from penstock.advance.open_workflows import OpenWorkflow
 from penstock.engine import Plan, Start
 from penstock.engine.children import child_parameters
-from penstock.language.ids import new_id
 from penstock.language.moves import FAILED, REQUESTED
+from penstock.language.terms.ids import new_id
 from penstock.language.workflows.graph import Node
 from penstock.language.workflows.target import Target, target_ref
 from penstock.language.workflows.task import policies_of
-from penstock.store import catalog, executions, namespaces
-from penstock.store.database import Transaction
-from penstock.store.namespaces import Namespace
+from penstock.store.admission import namespaces
+from penstock.store.admission.namespaces import Namespace
+from penstock.store.definitions import catalog
+from penstock.store.executions import executions
+from penstock.store.session.database import Transaction
 from penstock.store.workflows import children
 from penstock.store.workflows.children import NewChild
 from penstock.store.workflows.state import NewState

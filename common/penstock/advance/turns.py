@@ -12,7 +12,7 @@ from penstock.advance.read_facts import Request, read_facts
 from penstock.advance.turn_spans import Turns
 from penstock.advance.write import write
 from penstock.engine import Asking, Inbox, Turn, take_turn
-from penstock.store.database import Transaction
+from penstock.store.session.database import Transaction
 
 
 async def advance(tx: Transaction, workflows: Sequence[OpenWorkflow]) -> None:

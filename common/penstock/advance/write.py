@@ -7,8 +7,8 @@ from uuid import UUID
 from penstock.advance import turn_spans
 from penstock.advance.start_children import ChildStart, are_placed, start_children
 from penstock.advance.turn_spans import Turns
-from penstock.store import executions
-from penstock.store.database import Transaction
+from penstock.store.executions import executions
+from penstock.store.session.database import Transaction
 from penstock.store.workflows import children, commands, facts, kept_results, state
 from penstock.store.workflows.state import EndedWorkflow, NewState
 

@@ -206,7 +206,7 @@ def _explain(error: Exception) -> None:
         sys.stderr.write(f"error: {cause or error}\n")
         sys.exit(2)
     from penstock.errors import MissingExtra, ServersNotReady
-    from penstock.language.visible_text import visible
+    from penstock.language.terms.visible_text import visible
     from penstock.service.explain_errors import explained
 
     if os.environ.get("PENSTOCK_LOG_LEVEL", "").lower() == "debug":

@@ -9,7 +9,7 @@ import typer
 from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, json_line, out
 from penstock.errors import InvalidInput
-from penstock.store import announcements as store
+from penstock.store.outbox import announcements as store
 
 Statuses = Annotated[
     list[str] | None, typer.Argument(help="Such as completed failed. None: say what is announced.")

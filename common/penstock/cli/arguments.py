@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 
 from penstock.errors import InvalidInput
-from penstock.language.durations import positive_seconds
-from penstock.language.options import Wrong
+from penstock.language.terms.durations import positive_seconds
+from penstock.language.terms.options import Wrong
 
 
 def parse_value(word: str) -> Any:

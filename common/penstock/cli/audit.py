@@ -19,13 +19,13 @@ from penstock.cli.output import Json, err, json_line, out, table
 from penstock.errors import InvalidInput, MissingExtra, NotFound
 from penstock.operate import audit as operate
 from penstock.operate.audit import Head, Verified
-from penstock.store import audit as store
-from penstock.store import audited_change
-from penstock.store.audit import AuditedChange, AuditFilter
+from penstock.store.access import audit as store
+from penstock.store.access.audit import AuditedChange, AuditFilter
+from penstock.store.session import audited_change
 from penstock.tracing.switch import is_installed as tracing_is_installed
 
 if TYPE_CHECKING:
-    from penstock.store.database import Session
+    from penstock.store.session.database import Session
     from penstock.tracing.log_records import Line
 
 audit = typer.Typer(

@@ -12,7 +12,7 @@ from penstock.cli.output import Json, json_line, out
 from penstock.cli.server import read
 from penstock.client.generated_types.module import digest_of, module_of
 from penstock.errors import InvalidInput
-from penstock.language.visible_text import visible
+from penstock.language.terms.visible_text import visible
 from penstock.operate import definitions
 
 

@@ -19,8 +19,8 @@ from penstock.client.installation import find_installation
 from penstock.errors import ConfigurationError, PenstockError
 from penstock.messaging.transports.choice import make_transport
 from penstock.service.assembly import Parts, assembled
-from penstock.store import audited_change
-from penstock.store.database import Database, Session
+from penstock.store.session import audited_change
+from penstock.store.session.database import Database, Session
 
 T = TypeVar("T")
 

@@ -16,8 +16,8 @@ from penstock.client import dead_letters
 from penstock.client.bulk import Outcome
 from penstock.client.client import Client
 from penstock.errors import InvalidInput, NotFound
-from penstock.store.database import Session
-from penstock.store.dead_letters import DeadLetterSummary, LetterFilter
+from penstock.store.outbox.dead_letters import DeadLetterSummary, LetterFilter
+from penstock.store.session.database import Session
 
 commands = typer.Typer(
     help="Messages that could not be handled: see why, put them back, drop them.", no_args_is_help=True

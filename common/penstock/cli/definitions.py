@@ -23,7 +23,7 @@ from penstock.operate import event_rules, routes
 from penstock.operate.apply import Change, register
 from penstock.operate.routes import RouteUse
 from penstock.service.process_secrecy import hidden_secrets
-from penstock.store.database import Session
+from penstock.store.session.database import Session
 
 rules = typer.Typer(
     help="List, enable, disable, delete and try rules; see where they failed.", no_args_is_help=True

@@ -25,8 +25,8 @@ from penstock.language.definitions.importing import imported
 from penstock.operate.check import check
 from penstock.service.assembly import run as run_service
 from penstock.service.assembly import stop_on_signals
-from penstock.store.demo import NotCompleted
-from penstock.store.invariants import INVARIANTS
+from penstock.store.upkeep.demo import NotCompleted
+from penstock.store.upkeep.invariants import INVARIANTS
 
 QUICK: dict[str, Any] = {
     "log_level": "error",

@@ -14,10 +14,10 @@ import orjson
 
 from penstock.client.client import Client
 from penstock.errors import ConnectionFailed
-from penstock.language.event_rules import compile_rule, evaluate
-from penstock.store import demo
-from penstock.store import events as store
-from penstock.store.demo import ActionFigures, NotCompleted
+from penstock.language.rules.event_rules import compile_rule, evaluate
+from penstock.store.events import events as store
+from penstock.store.upkeep import demo
+from penstock.store.upkeep.demo import ActionFigures, NotCompleted
 
 TRIGGER = "git.commit"
 FILES = "git.measure_file"

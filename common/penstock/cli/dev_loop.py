@@ -23,8 +23,8 @@ from penstock.language.loading.likely_typos import likely_typos
 from penstock.language.loading.reload import folders_of, reload_all
 from penstock.language.moves import FINAL
 from penstock.operate.executions import described
-from penstock.store import changes
-from penstock.store.database import Database, Session
+from penstock.store.executions import changes
+from penstock.store.session.database import Database, Session
 
 PAUSE = 0.3
 """Seconds between two looks at what ran."""

@@ -13,10 +13,10 @@ from penstock.cli.arguments import parse_value
 from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, json_line, out
 from penstock.cli.server import by_either
-from penstock.language.durable.replay import Replayed
+from penstock.engine.durable.replay import Replayed
 from penstock.language.loading import load
 from penstock.operate import durable_replay
-from penstock.store.database import Session
+from penstock.store.session.database import Session
 
 RunId = Annotated[
     UUID,

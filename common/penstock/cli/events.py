@@ -22,8 +22,8 @@ from penstock.language.workflows.diagram import to_dot, to_mermaid
 from penstock.language.workflows.graph import Graph
 from penstock.operate import event_rules
 from penstock.operate.executions import described, plain
-from penstock.store.database import Session
-from penstock.store.event_list import EventFilter
+from penstock.store.events.event_list import EventFilter
+from penstock.store.session.database import Session
 
 SHOWN = 80
 """Characters of a payload in a list."""

@@ -17,7 +17,7 @@ from penstock.client import executions
 from penstock.client.bulk import Outcome
 from penstock.client.client import Client
 from penstock.errors import InvalidInput
-from penstock.store.execution_list import ExecutionFilter
+from penstock.store.executions.execution_list import ExecutionFilter
 
 All = Annotated[bool, typer.Option("--all", help="All of them.")]
 

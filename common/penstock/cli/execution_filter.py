@@ -14,9 +14,9 @@ import typer
 from penstock.cli import name_completion
 from penstock.cli.arguments import parse_params
 from penstock.errors import InvalidInput
-from penstock.language.durations import seconds
 from penstock.language.moves import STATUSES
-from penstock.store.execution_list import ExecutionFilter
+from penstock.language.terms.durations import seconds
+from penstock.store.executions.execution_list import ExecutionFilter
 
 Text = str | None
 _TIME = "an hour ago is 1h; or 2030-01-31T09:00, in UTC if it has no offset"

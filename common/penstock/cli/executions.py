@@ -19,8 +19,8 @@ from penstock.cli.server import done, read
 from penstock.cli.step_tree import print_steps
 from penstock.cli.workflow_tree import print_sent_commands, print_tree
 from penstock.language.moves import COMPLETED
-from penstock.store import execution_list
-from penstock.store.execution_list import ExecutionFilter
+from penstock.store.executions import execution_list
+from penstock.store.executions.execution_list import ExecutionFilter
 
 
 @choosing

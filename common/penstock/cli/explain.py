@@ -21,7 +21,7 @@ def explain(
     error: Annotated[str, typer.Argument(help="The name of an error, such as NotFound.")], json: Json = False
 ) -> None:
     """Explain the meaning of an error and its remedy."""
-    from penstock.language.options import did_you_mean
+    from penstock.language.terms.options import did_you_mean
 
     error_classes = {name: value for name, value in vars(errors).items() if _is_error(value)}
     if error not in error_classes:

@@ -13,7 +13,7 @@ from penstock.cli.output import Json, json_line, out, table
 from penstock.cli.server import done, read
 from penstock.client.client import Client
 from penstock.client.limits import in_force
-from penstock.store.limits import LimitInForce
+from penstock.store.admission.limits import LimitInForce
 
 commands = typer.Typer(help="List, set and remove limits.", no_args_is_help=True)
 

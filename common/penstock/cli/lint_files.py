@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.markup import escape
 
 from penstock.cli.output import Json, json_line, out
-from penstock.language.durable.lint import nondeterminism
+from penstock.engine.durable.lint import nondeterminism
 from penstock.language.loading import Definitions
 from penstock.language.loading import lint as loading
 from penstock.language.loading.likely_typos import likely_typos
 from penstock.language.loading.lint import Fault
-from penstock.language.shipped_schemas import shipped
+from penstock.language.packs.shipped_schemas import shipped
 from penstock.service.environment import load
 
 

@@ -14,9 +14,9 @@ from penstock.cli.output import Json, err, json_line, out
 from penstock.cli.server import read
 from penstock.errors import NotFound
 from penstock.operate.workflow_tree import names_inside
-from penstock.store import executions as store
-from penstock.store import log_lines
-from penstock.store.database import Session
+from penstock.store.executions import executions as store
+from penstock.store.executions import log_lines
+from penstock.store.session.database import Session
 
 if TYPE_CHECKING:
     from penstock.client.http_client import HttpClient

@@ -14,9 +14,9 @@ import typer
 
 if TYPE_CHECKING:
     from penstock.client.http_client import HttpClient
-    from penstock.store.database import Session
-    from penstock.store.execution_list import ExecutionFilter, ListedExecution
-    from penstock.store.processes import Process
+    from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
+    from penstock.store.processes.processes import Process
+    from penstock.store.session.database import Session
 
 PATIENCE = 2.0
 """Seconds after which nothing is offered."""
@@ -86,7 +86,7 @@ def _executions(among: Callable[[], ExecutionFilter]) -> Complete:
         return [(str(row.id), f"{row.status} {row.action}") for row in rows]
 
     async def of_session(session: Session) -> Offered:
-        from penstock.store import execution_list
+        from penstock.store.executions import execution_list
 
         return offered(await execution_list.page(session, among(), limit=NEWEST))
 
@@ -97,21 +97,21 @@ def _executions(among: Callable[[], ExecutionFilter]) -> Complete:
 
 
 def _any() -> ExecutionFilter:
-    from penstock.store.execution_list import ExecutionFilter
+    from penstock.store.executions.execution_list import ExecutionFilter
 
     return ExecutionFilter()
 
 
 def _open() -> ExecutionFilter:
     from penstock.language.moves import MOVES
-    from penstock.store.execution_list import ExecutionFilter
+    from penstock.store.executions.execution_list import ExecutionFilter
 
     return ExecutionFilter(status=list(MOVES))
 
 
 def _waiting() -> ExecutionFilter:
     from penstock.language.moves import WAITING
-    from penstock.store.execution_list import ExecutionFilter
+    from penstock.store.executions.execution_list import ExecutionFilter
 
     return ExecutionFilter(status=[WAITING])
 
@@ -142,7 +142,7 @@ def _named(processes: Sequence[Process]) -> Offered:
 
 
 async def _workers(session: Session) -> Offered:
-    from penstock.store import processes
+    from penstock.store.processes import processes
 
     return _named(await processes.all(session))
 

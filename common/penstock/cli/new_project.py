@@ -15,7 +15,7 @@ import typer
 from penstock.cli.output import out
 from penstock.errors import Conflict, InvalidInput
 from penstock.language.definitions.qualified_name import is_name
-from penstock.language.shipped_schemas import KINDS, file_name, shipped
+from penstock.language.packs.shipped_schemas import KINDS, file_name, shipped
 
 ALWAYS = {
     "pytest.ini": "pytest.ini",

@@ -13,12 +13,12 @@ from penstock.cli import name_completion
 from penstock.cli.command_runner import with_parts, with_session
 from penstock.cli.output import Json, err, fields, json_line, out, span, table
 from penstock.cli.server import read
-from penstock.language import labels
+from penstock.language.terms import labels
 from penstock.operate import check as checks
 from penstock.operate import repair as repairs
 from penstock.operate import workers as operate_workers
-from penstock.store import processes
-from penstock.store.processes import Process
+from penstock.store.processes import processes
+from penstock.store.processes.processes import Process
 
 workers = typer.Typer(help="List workers, take them out of service and back.", no_args_is_help=True)
 

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.errors import PenstockError
-from penstock.language.visible_text import visible, visible_json
+from penstock.language.terms.visible_text import visible, visible_json
 from penstock.service.explain_errors import more_of
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one document a line.")]

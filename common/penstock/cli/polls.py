@@ -12,8 +12,8 @@ from penstock.cli import name_completion
 from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, fields, json_line, out, table
 from penstock.errors import NotFound
-from penstock.store import polls as store
-from penstock.store.database import Session
+from penstock.store.events import polls as store
+from penstock.store.session.database import Session
 
 polls = typer.Typer(help="Poll triggers: see how they do, stop and start them.", no_args_is_help=True)
 

@@ -15,8 +15,8 @@ from penstock.operate import broker_users
 from penstock.operate import roles as operate
 from penstock.operate.roles import MadeRole
 from penstock.settings import Settings
-from penstock.store import grants
-from penstock.store.database import Session
+from penstock.store.schema import grants
+from penstock.store.session.database import Session
 
 
 def roles(

@@ -12,12 +12,12 @@ from penstock.cli import name_completion
 from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, err, json_line, out, table
 from penstock.client.installation import find_installation
-from penstock.language.routing import RoutingRule
+from penstock.language.terms.routing import RoutingRule
 from penstock.operate import routes
 from penstock.operate.routes import RouteUse
 from penstock.operate.why.answer import count
-from penstock.store.database import Session
-from penstock.store.namespaces import RouteChoice
+from penstock.store.admission.namespaces import RouteChoice
+from penstock.store.session.database import Session
 
 commands = typer.Typer(help="List and explain where work goes; remove rules.", no_args_is_help=True)
 

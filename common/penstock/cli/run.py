@@ -19,8 +19,9 @@ from penstock.cli.output import Json, err, json_line, out
 from penstock.cli.server import done
 from penstock.client.client import Client
 from penstock.errors import ConnectionFailed, PenstockError
-from penstock.store import catalog, processes
-from penstock.store.processes import Process
+from penstock.store.definitions import catalog
+from penstock.store.processes import processes
+from penstock.store.processes.processes import Process
 
 if TYPE_CHECKING:
     from penstock.client.http_client import HttpClient

@@ -19,9 +19,9 @@ from penstock.client.schedules import state_of, upcoming
 from penstock.language.schedules import Preview, Spec, find_zone
 from penstock.language.schedules.compiled_schedule import compile_schedule, expression_of
 from penstock.operate.masking import Masking
-from penstock.store.database import Session
 from penstock.store.schedules import changes, health, reading
 from penstock.store.schedules.reading import Fire, FireStats, ScheduleState
+from penstock.store.session.database import Session
 
 if TYPE_CHECKING:
     from penstock.client.http_client import HttpClient

@@ -11,7 +11,7 @@ import typer
 from penstock.cli.command_runner import ME, with_session
 from penstock.cli.output import Json, json_line, out, table
 from penstock.operate import secrets as operate
-from penstock.store import secrets as store
+from penstock.store.access import secrets as store
 
 secrets = typer.Typer(help="Secrets, for parameters: {{ secrets.NAME }}.", no_args_is_help=True)
 

@@ -18,7 +18,7 @@ from penstock.errors import ConfigurationError
 if TYPE_CHECKING:
     from penstock.client.client import Client
     from penstock.client.http_client import HttpClient
-    from penstock.store.database import Session
+    from penstock.store.session.database import Session
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from penstock.service.environment import load
 from penstock.service.installed_services import service
 from penstock.service.log_setup import configure_logging
 from penstock.service.process_secrecy import forget_secrets
-from penstock.store.database import Database
+from penstock.store.session.database import Database
 
 Modules = Annotated[
     list[str] | None,
@@ -111,7 +111,7 @@ def migrate(
     json: Json = False,
 ) -> None:
     """Create or update the schema. Safe to run any time, by several at once."""
-    from penstock.store import migrate as migrations  # takes a while, and few commands need it
+    from penstock.store.schema import migrate as migrations  # takes a while, and few commands need it
 
     async def work() -> tuple[str | None, str | None, list[str]]:
         settings = await find_installation()

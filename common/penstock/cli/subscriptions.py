@@ -10,8 +10,8 @@ import typer
 from penstock.cli.command_runner import ME, with_session
 from penstock.cli.output import Json, err, json_line, out, table
 from penstock.operate import subscriptions as operate
-from penstock.store import subscriptions as store
-from penstock.store.subscriptions import Subscription
+from penstock.store.access import subscriptions as store
+from penstock.store.access.subscriptions import Subscription
 
 subscriptions = typer.Typer(help="Programs that are called when executions move.", no_args_is_help=True)
 

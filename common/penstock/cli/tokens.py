@@ -12,8 +12,8 @@ from penstock.cli.arguments import parse_duration
 from penstock.cli.command_runner import ME, with_session
 from penstock.cli.output import Json, err, json_line, out, table
 from penstock.operate import access
-from penstock.store import tokens as store
-from penstock.store.tokens import Token
+from penstock.store.access import tokens as store
+from penstock.store.access.tokens import Token
 
 tokens = typer.Typer(help="Tokens of the HTTP API: make, list, revoke.", no_args_is_help=True)
 

@@ -18,7 +18,7 @@ from penstock.cli.server import read
 from penstock.client.installation import find_installation
 from penstock.operate.activity import ActivityWatch
 from penstock.operate.overview import CAUSES, Overview, newest_failures, summed_up
-from penstock.store.database import Session
+from penstock.store.session.database import Session
 
 LEAST = 1.0
 """Seconds between two looks, at the least: a look reads what the first page reads."""

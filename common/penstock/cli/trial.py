@@ -12,11 +12,11 @@ from penstock.cli.arguments import parse_params
 from penstock.cli.output import Json, json_line, out
 from penstock.errors import NotFound
 from penstock.language.definitions.qualified_name import is_ref
-from penstock.language.event_rules import Match, event_namespace
 from penstock.language.loading import Definitions, load_all
-from penstock.language.options import did_you_mean
+from penstock.language.rules.event_rules import Match, event_namespace
+from penstock.language.rules.trial import SimulatedEvent, evaluate, try_rule
 from penstock.language.schemas import Schema
-from penstock.language.trial import SimulatedEvent, evaluate, try_rule
+from penstock.language.terms.options import did_you_mean
 from penstock.service.process_secrecy import hidden_secrets
 
 

@@ -12,11 +12,11 @@ import typer
 from penstock.cli.command_runner import ME, with_session
 from penstock.cli.output import Json, json_line, out, table
 from penstock.extras import require
-from penstock.store import people as store
-from penstock.store.people import Person
+from penstock.store.access import people as store
+from penstock.store.access.people import Person
 
 if TYPE_CHECKING:
-    from penstock.store.database import Session
+    from penstock.store.session.database import Session
 
 users = typer.Typer(help="People who log in to the API and its pages.", no_args_is_help=True)
 

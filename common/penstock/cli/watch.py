@@ -14,9 +14,9 @@ from penstock.cli.output import Json, json_line, out, text
 from penstock.cli.server import read
 from penstock.language.moves import COMPLETED, FINAL
 from penstock.operate.executions import one
-from penstock.store import executions
-from penstock.store.database import Session
-from penstock.store.executions import Move
+from penstock.store.executions import executions
+from penstock.store.executions.executions import Move
+from penstock.store.session.database import Session
 
 PAUSE = 0.5
 """Seconds between two looks."""

@@ -11,8 +11,8 @@ from penstock.cli.arguments import parse_params
 from penstock.cli.command_runner import ME, with_session
 from penstock.cli.output import Json, json_line, out, table
 from penstock.operate import webhooks as operate
-from penstock.store import webhooks as store
-from penstock.store.webhooks import Webhook
+from penstock.store.access import webhooks as store
+from penstock.store.access.webhooks import Webhook
 
 webhooks = typer.Typer(help="Webhooks: calls of other programs that become events.", no_args_is_help=True)
 

@@ -17,9 +17,9 @@ from penstock.operate.why import Why
 from penstock.operate.why import why as ask
 from penstock.operate.why.answer import span
 from penstock.operate.why.line import group_of
-from penstock.store import waiting_work as store
-from penstock.store.database import Session
-from penstock.store.waiting_work import Line, RouteWork
+from penstock.store.admission import waiting_work as store
+from penstock.store.admission.waiting_work import Line, RouteWork
+from penstock.store.session.database import Session
 
 
 def why(

@@ -19,7 +19,7 @@ from penstock.language.workflows.diff import Difference
 from penstock.language.workflows.graph import Graph
 from penstock.operate import workflows as operate
 from penstock.operate.masking import Masking
-from penstock.store.database import Session
+from penstock.store.session.database import Session
 
 DIGEST = re.compile(r"[0-9a-fA-F]{4,64}")
 SHORT = 12

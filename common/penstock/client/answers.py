@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from penstock.errors import Conflict, DefinitionError
-from penstock.store.events import NewEvent, StoredEvents
-from penstock.store.executions import Submission, Submitted
+from penstock.store.events.events import NewEvent, StoredEvents
+from penstock.store.executions.executions import Submission, Submitted
 
 
 class Stale(DefinitionError):

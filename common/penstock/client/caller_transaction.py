@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.errors import Conflict, InvalidInput
-from penstock.store.database import Row
-from penstock.store.postgres_errors import in_our_words
+from penstock.store.session.database import Row
+from penstock.store.session.postgres_errors import in_our_words
 
 
 class CallerTransaction:

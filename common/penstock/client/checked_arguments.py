@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from uuid import UUID
 
 from penstock.errors import InvalidInput
-from penstock.language.action_ref import ActionCall
+from penstock.language.terms.action_ref import ActionCall
 
 T = TypeVar("T", bound=type)
 BIGGEST = 2**31 - 1
@@ -77,7 +77,7 @@ def _is_mapping_of_texts(value: Any) -> bool:
 
 
 def _is_filter(value: Any) -> bool:
-    from penstock.store.execution_list import ExecutionFilter  # only where one is given
+    from penstock.store.executions.execution_list import ExecutionFilter  # only where one is given
 
     return isinstance(value, ExecutionFilter)
 
@@ -173,7 +173,7 @@ def check_options(method: Callable[..., Any], options: Mapping[str, Any]) -> Non
     parameters = _parameters(inspect.unwrap(method))
     for name in options:
         if name not in parameters.by_name:
-            from penstock.language.options import did_you_mean  # loads pydantic
+            from penstock.language.terms.options import did_you_mean  # loads pydantic
 
             raise InvalidInput(
                 f"{method.__name__} takes no option {name!r}", hint=did_you_mean(name, parameters.by_name)

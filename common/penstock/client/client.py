@@ -17,9 +17,9 @@ from uuid import UUID
 from penstock.client.checked_arguments import checks_arguments
 from penstock.client.start_and_wait import Startable, StartAndWatch, named_start
 from penstock.errors import InvalidInput, WrongClock
-from penstock.language.action_ref import STARTER, ActionRef, Starter, open_starter
-from penstock.language.event_sources import check_source
-from penstock.language.ids import new_id
+from penstock.language.terms.action_ref import STARTER, ActionRef, Starter, open_starter
+from penstock.language.terms.event_sources import check_source
+from penstock.language.terms.ids import new_id
 
 if TYPE_CHECKING:
     from penstock.client.limits import Limits
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from penstock.messaging.outbox import Publisher
     from penstock.operate.why import Why
     from penstock.settings import Settings
-    from penstock.store.database import Database, Session, Transaction
-    from penstock.store.executions import Execution, Move
-    from penstock.store.past_attempts import PastAttempt
+    from penstock.store.executions.executions import Execution, Move
+    from penstock.store.executions.past_attempts import PastAttempt
+    from penstock.store.session.database import Database, Session, Transaction
 
 # The import of the client costs little: what a method needs is imported when it is first called, and what all of them
 # need when it connects. A web server imports it in every process, and a script that only shows its usage too.
@@ -43,7 +43,7 @@ class Client(StartAndWatch):
     def __init__(self, settings: Settings, database: Database, publisher: Publisher) -> None:
         from penstock.client.publishing import Publishing
         from penstock.client.submits import Submits
-        from penstock.store.result_watch import ResultWatch
+        from penstock.store.executions.result_watch import ResultWatch
 
         self.settings = settings
         self.database = database
@@ -69,7 +69,7 @@ class Client(StartAndWatch):
         from penstock.client.installation import find_installation
         from penstock.messaging.outbox import Publisher
         from penstock.messaging.transports.choice import make_transport
-        from penstock.store.database import Database
+        from penstock.store.session.database import Database
 
         settings = settings or await find_installation()
         tracing.is_on()  # so that what the program traces itself finds its way
@@ -185,14 +185,14 @@ class Client(StartAndWatch):
 
     async def history(self, id: UUID) -> list[Move]:
         """Every status it ever had, oldest first. Raises NotFound."""
-        from penstock.store import executions
+        from penstock.store.executions import executions
 
         return await executions.history(self.session, await self.get(id))
 
     async def attempts(self, id: UUID) -> list[PastAttempt]:
         """Every attempt of it, oldest first: when it began and ended, on which worker, and what it came to. Raises
         NotFound."""
-        from penstock.store import past_attempts
+        from penstock.store.executions import past_attempts
 
         return await past_attempts.attempts(self.session, await self.get(id))
 
@@ -206,8 +206,8 @@ class Client(StartAndWatch):
     async def cancel(self, *ids: UUID, reason: str = "asked by a client") -> int:
         """Ask for executions to end; returns how many were told. Those that have ended are left alone."""
         from penstock.messaging import broadcast
-        from penstock.store import executions
-        from penstock.store.database import retried
+        from penstock.store.executions import executions
+        from penstock.store.session.database import retried
 
         async def ask() -> tuple[Transaction, int]:
             async with self.session.transaction() as tx:
@@ -263,7 +263,7 @@ class Client(StartAndWatch):
         workflow, `from_failed` keeps what succeeded, and `from_task` what does not come after that task. It is kept with its
         author and reason. Raises NotFound, Conflict, InvalidInput."""
         from penstock.client import commands
-        from penstock.store.database import retried
+        from penstock.store.session.database import retried
 
         new = new_id()
 

@@ -13,12 +13,14 @@ from penstock.client import steps
 from penstock.client.command_kinds import check_command
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.moves import COMPLETED
-from penstock.language.options import did_you_mean
 from penstock.language.schemas import check_value
-from penstock.language.waits import WAITS
-from penstock.store import catalog, executions, workflow_commands
-from penstock.store.database import Transaction
-from penstock.store.executions import Execution
+from penstock.language.terms.options import did_you_mean
+from penstock.language.terms.waits import WAITS
+from penstock.store.definitions import catalog
+from penstock.store.executions import executions
+from penstock.store.executions.executions import Execution
+from penstock.store.session.database import Transaction
+from penstock.store.workflows import workflow_commands
 from penstock.tracing.spans import START, execution_span
 
 

@@ -17,15 +17,18 @@ from penstock.client import answers
 from penstock.client.bulk import Outcome
 from penstock.client.client import Client
 from penstock.errors import Conflict, NotFound, PenstockError, Undecodable
-from penstock.language.event_sources import of_message
 from penstock.language.moves import FINAL
-from penstock.language.producers import check_producer
-from penstock.language.redaction import MASK
+from penstock.language.terms.event_sources import of_message
+from penstock.language.terms.producers import check_producer
+from penstock.language.terms.redaction import MASK
 from penstock.messaging import envelope
 from penstock.operate.masking import Masking
-from penstock.store import catalog, dead_letters, events, executions, outbox, queues
-from penstock.store.database import Session, Transaction, retried
-from penstock.store.dead_letters import (
+from penstock.store.definitions import catalog
+from penstock.store.events import events
+from penstock.store.events.events import NewEvent
+from penstock.store.executions import executions
+from penstock.store.outbox import dead_letters, outbox, queues
+from penstock.store.outbox.dead_letters import (
     APP,
     TRIGGER,
     USER,
@@ -34,7 +37,7 @@ from penstock.store.dead_letters import (
     LetterCount,
     LetterFilter,
 )
-from penstock.store.events import NewEvent
+from penstock.store.session.database import Session, Transaction, retried
 
 BATCH = 200
 """Letters of one transaction."""

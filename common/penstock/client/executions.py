@@ -10,12 +10,13 @@ from penstock.client import commands
 from penstock.client.bulk import Outcome, Part
 from penstock.client.client import Client
 from penstock.errors import Conflict, InvalidInput, NotFound
-from penstock.language.ids import new_id
-from penstock.store import execution_list, workflow_commands
-from penstock.store import executions as store
-from penstock.store.database import Session, Transaction, retried
-from penstock.store.execution_list import ExecutionFilter, ListedExecution
-from penstock.store.executions import Execution
+from penstock.language.terms.ids import new_id
+from penstock.store.executions import execution_list
+from penstock.store.executions import executions as store
+from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
+from penstock.store.executions.executions import Execution
+from penstock.store.session.database import Session, Transaction, retried
+from penstock.store.workflows import workflow_commands
 
 CANCELLED_AT_ONCE = 500
 RERUN_AT_ONCE = 100

@@ -28,11 +28,11 @@ from penstock.errors import ConnectionFailed, ExecutionFailed, InvalidInput, Pen
 from penstock.language.moves import COMPLETED
 from penstock.operate.overview import Lately, Overview
 from penstock.operate.why.answer import Why
-from penstock.store.execution_list import ExecutionFilter, ListedExecution
-from penstock.store.executions import Move
-from penstock.store.inquiries import Inquiry
-from penstock.store.log_lines import LogLine
-from penstock.store.overview import Standing
+from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
+from penstock.store.executions.executions import Move
+from penstock.store.executions.inquiries import Inquiry
+from penstock.store.executions.log_lines import LogLine
+from penstock.store.upkeep.overview import Standing
 
 PREFIX = "/api/v1"
 NO_HEADERS: Mapping[str, str] = {}

@@ -11,8 +11,8 @@ from pydantic import TypeAdapter
 
 from penstock.client.checked_arguments import checks_arguments
 from penstock.client.http_words import segment, text_of
-from penstock.store.limits import LimitInForce
-from penstock.store.processes import Process
+from penstock.store.admission.limits import LimitInForce
+from penstock.store.processes.processes import Process
 
 Ask = Callable[..., Coroutine[Any, Any, Any]]
 """Asks the API: a method, a path, and a body or None."""

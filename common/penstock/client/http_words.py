@@ -13,7 +13,7 @@ import orjson
 from penstock import errors
 from penstock.client.checked_arguments import is_text
 from penstock.errors import ConnectionFailed, ExecutionFailed, InvalidInput, PenstockError
-from penstock.store.execution_list import ExecutionFilter
+from penstock.store.executions.execution_list import ExecutionFilter
 
 KIND = "urn:penstock:error:"
 """What the type of a problem begins with, before the name of the error."""

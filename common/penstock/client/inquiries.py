@@ -12,10 +12,10 @@ import orjson
 from penstock.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from penstock.language.moves import WAITING
 from penstock.language.schemas import Schema, mask
-from penstock.store import executions, inquiries
-from penstock.store.database import Session, Transaction, backoff
-from penstock.store.inquiries import Inquiry
-from penstock.store.staged_messages import StagedMessage
+from penstock.store.executions import executions, inquiries
+from penstock.store.executions.inquiries import Inquiry
+from penstock.store.session.database import Session, Transaction, backoff
+from penstock.store.session.staged_messages import StagedMessage
 
 
 async def listed(

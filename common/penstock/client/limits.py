@@ -12,11 +12,11 @@ from penstock.client.checked_arguments import checks_arguments
 from penstock.errors import InvalidInput, NotFound
 from penstock.language.definitions.limit import EVERYTHING, Limit
 from penstock.language.definitions.qualified_name import is_ref
-from penstock.language.options import did_you_mean, problems
+from penstock.language.terms.options import did_you_mean, problems
 from penstock.messaging.outbox import Publisher
-from penstock.store import limits, namespaces
-from penstock.store.database import Session, Transaction, backoff, retried
-from penstock.store.limits import LimitInForce
+from penstock.store.admission import limits, namespaces
+from penstock.store.admission.limits import LimitInForce
+from penstock.store.session.database import Session, Transaction, backoff, retried
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ async def in_force(session: Session, ref: str | None = None) -> list[LimitInForc
 
 @checks_arguments
 class Limits:
-    """The limits of an installation: each is a `penstock.store.limits.LimitInForce`."""
+    """The limits of an installation: each is a `penstock.store.admission.limits.LimitInForce`."""
 
     def __init__(self, session: Session, publisher: Publisher) -> None:
         self._session = session

@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from penstock.client.installation import HOME
 from penstock.errors import ConfigurationError
 from penstock.language.loading import Definitions, load_all
-from penstock.language.setting_values import LOOPBACK
+from penstock.language.terms.setting_values import LOOPBACK
 from penstock.operate.apply import Change, register
 from penstock.service import embedded
 from penstock.service.assembly import Stop
@@ -26,8 +26,8 @@ from penstock.service.log_setup import configure_logging
 from penstock.service.ports import listening
 from penstock.service.process_secrecy import forget_secrets
 from penstock.settings import Settings
-from penstock.store import migrate
-from penstock.store.database import Database
+from penstock.store.schema import migrate
+from penstock.store.session.database import Database
 
 FOREVER = 365 * 86_400.0
 

@@ -14,13 +14,14 @@ from penstock import tracing
 from penstock.client import answers
 from penstock.client.wrong_clock import with_new_ids
 from penstock.errors import InvalidInput, NotFound, WrongClock
-from penstock.language.outside_names import check_name, check_tenant
 from penstock.language.schemas import Schema
+from penstock.language.terms.outside_names import check_name, check_tenant
 from penstock.messaging.outbox import Publisher
-from penstock.store import catalog, events
-from penstock.store.database import Session, Transaction, retried
-from penstock.store.events import NewEvent, StoredEvents
-from penstock.store.group_commit import GroupCommit
+from penstock.store.definitions import catalog
+from penstock.store.events import events
+from penstock.store.events.events import NewEvent, StoredEvents
+from penstock.store.session.database import Session, Transaction, retried
+from penstock.store.session.group_commit import GroupCommit
 from penstock.tracing.spans import PUBLISH
 
 FRESH = 5.0

@@ -10,12 +10,12 @@ from uuid import UUID
 import orjson
 
 from penstock.client.client import Client
-from penstock.language.event_rules import evaluate
+from penstock.language.rules.event_rules import evaluate
 from penstock.operate.event_rules import KEPT_DAYS
-from penstock.store import events, rule_errors, rule_matches
-from penstock.store.database import Session, Transaction, retried
-from penstock.store.events import Event, NewEnforcement
-from penstock.store.rule_errors import Place, RuleError
+from penstock.store.events import events, rule_errors, rule_matches
+from penstock.store.events.events import Event, NewEnforcement
+from penstock.store.events.rule_errors import Place, RuleError
+from penstock.store.session.database import Session, Transaction, retried
 
 BATCH = 200
 """Of one transaction."""

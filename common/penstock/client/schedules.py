@@ -15,15 +15,15 @@ from penstock.language.definitions.declaration import declare
 from penstock.language.loading import Definitions
 from penstock.language.schedules import Preview
 from penstock.language.schedules.compiled_schedule import TICK, CompiledSchedule, compile_schedule
-from penstock.language.sources import Source
+from penstock.language.terms.sources import Source
 from penstock.messaging import broadcast
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.transports import Transport
 from penstock.operate.apply import Change, register
-from penstock.store.database import Session, Transaction, backoff
 from penstock.store.schedules import backfill, changes, health, reading
 from penstock.store.schedules.backfill import BackfillFire
 from penstock.store.schedules.reading import Fire, FireStats, ScheduleState
+from penstock.store.session.database import Session, Transaction, backoff
 
 T = TypeVar("T")
 WHEN = ("cron", "every", "at", "rrule")

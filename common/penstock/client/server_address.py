@@ -6,7 +6,7 @@ import os
 from urllib.parse import urlsplit
 
 from penstock.errors import ConfigurationError
-from penstock.language.setting_values import LOOPBACK
+from penstock.language.terms.setting_values import LOOPBACK
 
 
 def checked_address(url: str) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, Union, overload
 
 from penstock.client.checked_arguments import check_options, checks_arguments
-from penstock.language.action_ref import ActionCall, ActionRef
+from penstock.language.terms.action_ref import ActionCall, ActionRef
 
 if TYPE_CHECKING:
     from penstock.client.submits import Submits
     from penstock.language.workflows.model import Workflow
-    from penstock.store.result_watch import ResultWatch
+    from penstock.store.executions.result_watch import ResultWatch
 
 R = TypeVar("R")
 Startable = Union[str, ActionRef[..., Any], ActionCall[Any], "Workflow"]

@@ -13,16 +13,18 @@ import orjson
 
 from penstock import tracing
 from penstock.errors import InvalidInput, NotFound
-from penstock.language.column_ranges import HIGHEST_PRIORITY
-from penstock.language.durations import seconds as duration
-from penstock.language.ids import new_id
-from penstock.language.options import Wrong
-from penstock.language.outside_names import check_name, check_tenant
+from penstock.language.rules.secret_references import checked_parameters, referring
 from penstock.language.schemas import Schema
-from penstock.language.secret_references import checked_parameters, referring
-from penstock.store import catalog, clock, namespaces
-from penstock.store.database import Session, retried
-from penstock.store.executions import Submission
+from penstock.language.terms.column_ranges import HIGHEST_PRIORITY
+from penstock.language.terms.durations import seconds as duration
+from penstock.language.terms.ids import new_id
+from penstock.language.terms.options import Wrong
+from penstock.language.terms.outside_names import check_name, check_tenant
+from penstock.store.admission import namespaces
+from penstock.store.definitions import catalog
+from penstock.store.executions.executions import Submission
+from penstock.store.session import clock
+from penstock.store.session.database import Session, retried
 
 FIRST_YEAR, LAST_YEAR = 1970, 9000
 """Instants lie between these years; beyond the last one lies what is held until it is resumed."""

@@ -6,14 +6,15 @@ import re
 from typing import Any
 from uuid import UUID
 
+from penstock.engine.durable.journal import signal_key
+from penstock.engine.durable.names import step_name
+from penstock.engine.durable.records import Key
 from penstock.errors import Conflict, NotFound
-from penstock.language.durable.journal import signal_key
-from penstock.language.durable.names import step_name
-from penstock.language.durable.records import Key
-from penstock.language.options import did_you_mean
 from penstock.language.schemas import check_value
-from penstock.store import executions, steps
-from penstock.store.database import Transaction
+from penstock.language.terms.options import did_you_mean
+from penstock.store.durable import steps
+from penstock.store.executions import executions
+from penstock.store.session.database import Transaction
 
 
 def step_key(text: str) -> Key:

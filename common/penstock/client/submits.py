@@ -13,10 +13,10 @@ from penstock.client.starts import Request, Starts
 from penstock.client.wrong_clock import with_new_ids
 from penstock.errors import Conflict, WrongClock
 from penstock.messaging.outbox import Publisher
-from penstock.store import executions, plain_executions
-from penstock.store.database import Database, Session, Transaction, retried
-from penstock.store.executions import Submission
-from penstock.store.group_commit import GroupCommit
+from penstock.store.executions import executions, plain_executions
+from penstock.store.executions.executions import Submission
+from penstock.store.session.database import Database, Session, Transaction, retried
+from penstock.store.session.group_commit import GroupCommit
 from penstock.tracing.spans import START
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from penstock.language.ids import new_id
-from penstock.store.events import NewEvent
-from penstock.store.executions import Submission
+from penstock.language.terms.ids import new_id
+from penstock.store.events.events import NewEvent
+from penstock.store.executions.executions import Submission
 
 New = TypeVar("New", Submission, NewEvent)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from penstock.engine.decision import Start
 from penstock.errors import InvalidInput, PenstockError
+from penstock.language.rules.secret_references import checked_parameters
 from penstock.language.schemas import PAYLOAD_CAP, Schema, check_value
-from penstock.language.secret_references import checked_parameters
 from penstock.language.workflows.target import Target, target_ref
 
 
@@ -37,7 +37,7 @@ def child_parameters(
 
 
 def _wait_parameters(start: Start) -> dict[str, Any]:
-    """Return the parameters of a task that waits: see `penstock.language.waits`. Raises InvalidInput."""
+    """Return the parameters of a task that waits: see `penstock.language.terms.waits`. Raises InvalidInput."""
     event, inquiry = start.step.wait_for_event, start.step.inquiry
     if event is not None:
         return {"trigger": event.trigger, "timeout": event.timeout, **start.body}

@@ -9,8 +9,8 @@ from typing import Any
 from penstock.engine.facts import EVERYTHING, WORKFLOW, VariablesRequest
 from penstock.errors import ExpressionError, InvalidInput, ResultNotStorable
 from penstock.language.expressions import Condition, Render, compile_template, condition
+from penstock.language.rules.secret_references import with_references
 from penstock.language.schemas import PAYLOAD_CAP, check_value
-from penstock.language.secret_references import with_references
 from penstock.language.workflows import task_trigger_rules
 from penstock.language.workflows.graph import Graph, Node
 from penstock.language.workflows.model import Workflow

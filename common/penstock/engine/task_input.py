@@ -8,9 +8,9 @@ from typing import Any
 from penstock.engine.decision import Start
 from penstock.engine.plan import CompiledTask
 from penstock.errors import ExpressionError
-from penstock.language.durations import seconds
-from penstock.language.event_filter import bind_filter
 from penstock.language.expressions import SECRETS
+from penstock.language.rules.event_filter import bind_filter
+from penstock.language.terms.durations import seconds
 
 
 def make_start(compiled: CompiledTask, item: int | None, names: Mapping[str, Any]) -> Start:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from penstock.messaging.messages import CancelRequested, Due, Sooner, WorkParked
 from penstock.messaging.transports import Transport
-from penstock.store.database import is_transient
+from penstock.store.session.database import is_transient
 
 
 async def due_sooner(transport: Transport, kind: Due) -> None:

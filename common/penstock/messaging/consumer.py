@@ -23,8 +23,8 @@ from penstock.messaging.pieces import PIECE, pieces
 from penstock.messaging.relay import offer_again
 from penstock.messaging.retry_log import RetryLog, reason_of
 from penstock.messaging.transports import QUEUE_HEADER, REASON_HEADER, Delivery, Message, Transport
-from penstock.store import queues
-from penstock.store.database import Database, Transaction, is_transient, retried
+from penstock.store.outbox import queues
+from penstock.store.session.database import Database, Transaction, is_transient, retried
 
 log = structlog.get_logger()
 

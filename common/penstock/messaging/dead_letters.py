@@ -11,10 +11,10 @@ import orjson
 
 from penstock.messaging.pieces import pieces
 from penstock.messaging.transports import Delivery
-from penstock.store import dead_letters
-from penstock.store.database import Transaction
-from penstock.store.dead_letters import APP, TRIGGER, USER, KeptLetter
-from penstock.store.storable import storable
+from penstock.store.outbox import dead_letters
+from penstock.store.outbox.dead_letters import APP, TRIGGER, USER, KeptLetter
+from penstock.store.session.database import Transaction
+from penstock.store.session.storable import storable
 
 LARGEST = 1024 * 1024
 """Bytes of a body that are kept."""

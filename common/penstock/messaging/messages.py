@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from penstock.messaging import envelope
 from penstock.messaging.transports import Message
-from penstock.store.queues import message_type
+from penstock.store.outbox.queues import message_type
 
 
 class CancelRequested(BaseModel):

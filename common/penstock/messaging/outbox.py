@@ -17,9 +17,10 @@ from penstock.messaging import messages
 from penstock.messaging.broadcast import CoalescedBroadcast, due_sooner, work_parked
 from penstock.messaging.settled_rows import SettledRows
 from penstock.messaging.transports import Transport
-from penstock.store import awaited, queues
-from penstock.store.database import Database, is_transient
-from penstock.store.staged_messages import StagedMessage
+from penstock.store.executions import awaited
+from penstock.store.outbox import queues
+from penstock.store.session.database import Database, is_transient
+from penstock.store.session.staged_messages import StagedMessage
 
 log = structlog.get_logger()
 

@@ -13,10 +13,10 @@ import structlog
 
 from penstock.messaging import dead_letters, envelope, messages
 from penstock.messaging.transports import Transport
-from penstock.store import outbox, queues
-from penstock.store.database import Session, is_transient, retried
-from penstock.store.outbox import Unpublished
-from penstock.store.scan_start import scan_start
+from penstock.store.outbox import outbox, queues
+from penstock.store.outbox.outbox import Unpublished
+from penstock.store.session.database import Session, is_transient, retried
+from penstock.store.upkeep.scan_start import scan_start
 
 log = structlog.get_logger()
 

@@ -9,8 +9,8 @@ from functools import partial
 
 import structlog
 
-from penstock.store import outbox
-from penstock.store.database import Database, retried
+from penstock.store.outbox import outbox
+from penstock.store.session.database import Database, retried
 
 log = structlog.get_logger()
 

@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from penstock.errors import PartEnded
-from penstock.store.database import is_transient
+from penstock.store.session.database import is_transient
 
 log = structlog.get_logger()
 

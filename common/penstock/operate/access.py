@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from penstock.errors import Conflict, InvalidInput, NotFound
-from penstock.language.ids import new_id
-from penstock.language.options import did_you_mean
-from penstock.language.outside_names import check_name, check_tenant
-from penstock.store import tokens
-from penstock.store.database import Session
-from penstock.store.tokens import Token
+from penstock.language.terms.ids import new_id
+from penstock.language.terms.options import did_you_mean
+from penstock.language.terms.outside_names import check_name, check_tenant
+from penstock.store.access import tokens
+from penstock.store.access.tokens import Token
+from penstock.store.session.database import Session
 
 READ, OPERATE, DEFINE, ADMIN = SCOPES = ("read", "operate", "define", "admin")
 """read: look at anything; operate: publish, start, and tell what runs; define: change what is defined, limits, schedules,

@@ -11,11 +11,14 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
-from penstock.store import clock, overview, processes, waiting_work
-from penstock.store.database import Session
-from penstock.store.overview import Slice, Standing
-from penstock.store.processes import Process
-from penstock.store.waiting_work import Line, RouteWork
+from penstock.store.admission import waiting_work
+from penstock.store.admission.waiting_work import Line, RouteWork
+from penstock.store.processes import processes
+from penstock.store.processes.processes import Process
+from penstock.store.session import clock
+from penstock.store.session.database import Session
+from penstock.store.upkeep import overview
+from penstock.store.upkeep.overview import Slice, Standing
 
 Sessions = Callable[[], AbstractAsyncContextManager[Session]]
 """Opens a session, once it is this look's turn."""

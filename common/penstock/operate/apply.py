@@ -6,16 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import DefinitionError
-from penstock.language import routing
 from penstock.language.definitions.qualified_name import is_generated
-from penstock.language.executor_names import refuse_unknown_executors
 from penstock.language.loading import Definitions
+from penstock.language.terms import routing
+from penstock.language.terms.executor_names import refuse_unknown_executors
 from penstock.operate.retire import RETIRABLE
 from penstock.operate.routes import named_routes
-from penstock.store import catalog, limits, namespaces, polls
-from penstock.store.catalog import Document, Version
-from penstock.store.database import Session, Transaction, backoff, retried
+from penstock.store.admission import limits, namespaces
+from penstock.store.definitions import catalog
+from penstock.store.definitions.catalog import Document, Version
+from penstock.store.events import polls
 from penstock.store.schedules import changes as schedules
+from penstock.store.session.database import Session, Transaction, backoff, retried
 
 MOST_TOLD = 100
 """Changes that the audit names."""

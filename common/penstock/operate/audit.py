@@ -12,9 +12,10 @@ from urllib.parse import urlsplit
 import orjson
 
 from penstock.errors import InvalidInput
-from penstock.store import audit, audited_change
-from penstock.store.audit import AuditedChange, Chain
-from penstock.store.database import Session
+from penstock.store.access import audit
+from penstock.store.access.audit import AuditedChange, Chain
+from penstock.store.session import audited_change
+from penstock.store.session.database import Session
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)

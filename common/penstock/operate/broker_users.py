@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from shlex import quote
 
 from penstock.messaging.transports.rabbitmq.topology import Names
-from penstock.store.queues import DEAD, EVENT_RECEIVED, WORK
+from penstock.store.outbox.queues import DEAD, EVENT_RECEIVED, WORK
 
 
 @dataclass(frozen=True, slots=True)

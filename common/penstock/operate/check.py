@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from penstock.store.database import Session
-from penstock.store.invariants import INVARIANTS, Invariant, violations
+from penstock.store.session.database import Session
+from penstock.store.upkeep.invariants import INVARIANTS, Invariant, violations
 
 
 @dataclass(frozen=True, slots=True)

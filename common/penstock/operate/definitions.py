@@ -9,9 +9,10 @@ import orjson
 
 from penstock.errors import NotFound
 from penstock.operate.masking import Masking
-from penstock.store import catalog, rule_errors
-from penstock.store.catalog import Current
-from penstock.store.database import Session
+from penstock.store.definitions import catalog
+from penstock.store.definitions.catalog import Current
+from penstock.store.events import rule_errors
+from penstock.store.session.database import Session
 
 LISTED_BY = {
     "action": "actions",

@@ -6,15 +6,16 @@ from uuid import UUID
 
 import orjson
 
+from penstock.engine.durable.records import STATE, History, Key
+from penstock.engine.durable.replay import Replayed
+from penstock.engine.durable.replay import replay as replay_code
 from penstock.errors import Conflict, DefinitionError
-from penstock.language.durable.records import STATE, History, Key
-from penstock.language.durable.replay import Replayed
-from penstock.language.durable.replay import replay as replay_code
 from penstock.language.loading import Definitions
 from penstock.operate.executions import one
-from penstock.store import clock, steps
-from penstock.store.database import Session
-from penstock.store.run_records import child_of, record_of
+from penstock.store.durable import steps
+from penstock.store.durable.run_records import child_of, record_of
+from penstock.store.session import clock
+from penstock.store.session.database import Session
 
 
 async def replay(session: Session, id: UUID, definitions: Definitions) -> Replayed:

@@ -9,10 +9,11 @@ from uuid import UUID
 
 import orjson
 
-from penstock.language.durable.records import COMPLETED, END, SLEEP, STARTED, STATE
-from penstock.store import clock, steps
-from penstock.store.database import Session
-from penstock.store.steps import StoredStep
+from penstock.engine.durable.records import COMPLETED, END, SLEEP, STARTED, STATE
+from penstock.store.durable import steps
+from penstock.store.durable.steps import StoredStep
+from penstock.store.session import clock
+from penstock.store.session.database import Session
 
 
 @dataclass(slots=True)

@@ -10,15 +10,17 @@ from uuid import UUID
 import orjson
 
 from penstock.errors import NotFound
-from penstock.language.event_rules import compile_rule, evaluate
-from penstock.language.ids import new_id
-from penstock.language.outside_names import check_tenant
+from penstock.language.rules.event_rules import compile_rule, evaluate
 from penstock.language.schemas import Schema
+from penstock.language.terms.ids import new_id
+from penstock.language.terms.outside_names import check_tenant
 from penstock.operate.masking import Masking
-from penstock.store import catalog, clock, event_list, events
-from penstock.store.database import Session
-from penstock.store.event_list import EventFilter
-from penstock.store.events import Enforcement, Event
+from penstock.store.definitions import catalog
+from penstock.store.events import event_list, events
+from penstock.store.events.event_list import EventFilter
+from penstock.store.events.events import Enforcement, Event
+from penstock.store.session import clock
+from penstock.store.session.database import Session
 
 KEPT_DAYS = 3650
 """However long ago an event was: where its day was dropped it is not found."""

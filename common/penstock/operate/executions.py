@@ -15,9 +15,11 @@ from penstock.operate.durable_steps import steps_and_state
 from penstock.operate.masking import Masking
 from penstock.operate.workflow_tree import graph_of, sent_commands, tree
 from penstock.run.progress import STREAM, Progress
-from penstock.store import catalog, executions, inquiries, log_lines, past_attempts, workflow_runs
-from penstock.store.database import Session
-from penstock.store.executions import Execution
+from penstock.store.definitions import catalog
+from penstock.store.executions import executions, inquiries, log_lines, past_attempts
+from penstock.store.executions.executions import Execution
+from penstock.store.session.database import Session
+from penstock.store.workflows import workflow_runs
 
 
 async def one(session: Session, id: UUID) -> Execution:

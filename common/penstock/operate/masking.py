@@ -11,13 +11,13 @@ from typing import Any
 
 import orjson
 
-from penstock.language.redaction import MASK
+from penstock.language.rules.secret_references import without_references
 from penstock.language.schemas import Schema
 from penstock.language.schemas.secrets import masked_schema
-from penstock.language.secret_references import without_references
+from penstock.language.terms.redaction import MASK
 from penstock.language.workflows.diff import Difference
-from penstock.store import catalog
-from penstock.store.database import Session
+from penstock.store.definitions import catalog
+from penstock.store.session.database import Session
 
 Body = dict[str, Any]
 

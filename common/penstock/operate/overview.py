@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from penstock.language.moves import BAD
 from penstock.operate.activity import LATELY, SECONDS, Activity
-from penstock.store import execution_list
-from penstock.store.database import Session
-from penstock.store.execution_list import ExecutionFilter, ListedExecution
-from penstock.store.overview import Standing
-from penstock.store.processes import Process
+from penstock.store.executions import execution_list
+from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
+from penstock.store.processes.processes import Process
+from penstock.store.session.database import Session
+from penstock.store.upkeep.overview import Standing
 
 NEWEST = 12
 """Failures that are listed."""

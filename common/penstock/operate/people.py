@@ -18,14 +18,15 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from penstock.errors import Conflict, InvalidInput, NotAuthenticated, NotFound, TooManyAttempts
-from penstock.language.ids import new_id
-from penstock.language.options import did_you_mean
-from penstock.language.outside_names import check_tenant
+from penstock.language.terms.ids import new_id
+from penstock.language.terms.options import did_you_mean
+from penstock.language.terms.outside_names import check_tenant
 from penstock.operate.access import ROLES, Caller, Grant
 from penstock.operate.log_in_line import AT_ONCE, LogInLine
-from penstock.store import audited_change, people
-from penstock.store.database import Session, Transaction
-from penstock.store.people import Person
+from penstock.store.access import people
+from penstock.store.access.people import Person
+from penstock.store.session import audited_change
+from penstock.store.session.database import Session, Transaction
 
 T = TypeVar("T")
 

@@ -1,6 +1,6 @@
 """`penstock repair`: mends what `penstock check` finds, where there is a mend that can do no harm.
 
-A mend is a function in the database (migrations/functions/repair). It takes the ids that were found, looks again
+A mend is a function in the database (migrations/functions/upkeep). It takes the ids that were found, looks again
 under the locks, and leaves alone what is right by now. What has no mend is evidence of what happened, and stays.
 """
 
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from penstock.errors import InvalidInput
-from penstock.language.options import did_you_mean
+from penstock.language.terms.options import did_you_mean
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.relay import relay
 from penstock.operate.check import violated
-from penstock.store import repairs
-from penstock.store.database import Session, backoff
-from penstock.store.invariants import INVARIANTS, Invariant
+from penstock.store.session.database import Session, backoff
+from penstock.store.upkeep import repairs
+from penstock.store.upkeep.invariants import INVARIANTS, Invariant
 
 BATCH = 500
 """Violations that are mended in one transaction."""

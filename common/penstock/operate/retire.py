@@ -8,8 +8,9 @@ from typing import Any
 import orjson
 
 from penstock.errors import Conflict, NotFound
-from penstock.store import catalog, polls
-from penstock.store.database import Session, Transaction, retried
+from penstock.store.definitions import catalog
+from penstock.store.events import polls
+from penstock.store.session.database import Session, Transaction, retried
 
 RETIRABLE = ("action", "trigger", "workflow")
 

@@ -12,9 +12,9 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from penstock.errors import ConfigurationError, NotAllowed
 from penstock.settings import Settings
-from penstock.store import grants
-from penstock.store.database import Session
-from penstock.store.rights import SERVICES
+from penstock.store.schema import grants
+from penstock.store.schema.rights import SERVICES
+from penstock.store.session.database import Session
 
 ROUNDS = 4096
 """Of SCRAM-SHA-256, as PostgreSQL itself takes."""

@@ -10,11 +10,13 @@ from typing import Any
 import orjson
 
 from penstock.errors import InvalidInput, NotFound
-from penstock.language.routing import DEFAULT_ROUTE, SEPARATOR, RoutingRule
+from penstock.language.terms.routing import DEFAULT_ROUTE, SEPARATOR, RoutingRule
 from penstock.settings import Settings
-from penstock.store import catalog, limits, namespaces, presence
-from penstock.store.database import Session, retried
-from penstock.store.namespaces import RouteChoice
+from penstock.store.admission import limits, namespaces
+from penstock.store.admission.namespaces import RouteChoice
+from penstock.store.definitions import catalog
+from penstock.store.processes import presence
+from penstock.store.session.database import Session, retried
 
 
 @dataclass(frozen=True, slots=True)

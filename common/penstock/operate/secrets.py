@@ -11,14 +11,14 @@ from uuid import UUID
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from penstock.errors import ConfigurationError, InvalidInput, NotFound
-from penstock.language.options import did_you_mean
-from penstock.language.outside_names import SECRET, check_tenant
-from penstock.language.redaction import SHORTEST
+from penstock.language.terms.options import did_you_mean
+from penstock.language.terms.outside_names import SECRET, check_tenant
+from penstock.language.terms.redaction import SHORTEST
 from penstock.operate.master_keys import MasterKeys, master_keys, seal, unseal
 from penstock.settings import Settings
-from penstock.store import secrets as store
-from penstock.store.database import Session, retried
-from penstock.store.secrets import Sealed, SecretSummary
+from penstock.store.access import secrets as store
+from penstock.store.access.secrets import Sealed, SecretSummary
+from penstock.store.session.database import Session, retried
 
 LONGEST = 64 * 1024
 """Bytes of a secret."""

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from penstock.errors import NotFound
 from penstock.operate import secrets
 from penstock.settings import Settings
-from penstock.store import secrets as store
-from penstock.store.database import Session, Transaction
-from penstock.store.secrets import Sealed
+from penstock.store.access import secrets as store
+from penstock.store.access.secrets import Sealed
+from penstock.store.session.database import Session, Transaction
 
 NO_TENANT = ""
 CACHED_SECRETS = 1000

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from penstock.errors import ConfigurationError, Conflict, InvalidInput, NotAllowed
-from penstock.language.ids import new_id
-from penstock.language.options import did_you_mean
-from penstock.language.outside_names import check_tenant
+from penstock.language.terms.ids import new_id
+from penstock.language.terms.options import did_you_mean
+from penstock.language.terms.outside_names import check_tenant
 from penstock.operate.access import ROLES
 from penstock.operate.people import NAME, Begun, begin_session
-from penstock.store import people
-from penstock.store.database import Session
+from penstock.store.access import people
+from penstock.store.session.database import Session
 
 Roles = tuple[tuple[str, str], ...]
 """Each with its tenant; an empty one: all of them."""

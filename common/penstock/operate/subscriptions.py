@@ -10,13 +10,13 @@ from urllib.parse import urlsplit
 
 from penstock.errors import InvalidInput, NotFound
 from penstock.language.moves import FINAL, STATUSES
-from penstock.language.options import did_you_mean
-from penstock.language.outside_names import check_tenant
-from penstock.language.standard_webhooks import PREFIX, new_secret
+from penstock.language.terms.options import did_you_mean
+from penstock.language.terms.outside_names import check_tenant
+from penstock.language.terms.standard_webhooks import PREFIX, new_secret
 from penstock.operate import signing_secrets
-from penstock.store import subscriptions as store
-from penstock.store.database import Session
-from penstock.store.subscriptions import NewSubscription, Subscription
+from penstock.store.access import subscriptions as store
+from penstock.store.access.subscriptions import NewSubscription, Subscription
+from penstock.store.session.database import Session
 
 SHORTEST = 16
 """Bytes of a secret."""

@@ -11,12 +11,13 @@ import orjson
 
 from penstock.errors import InvalidInput, NotFound
 from penstock.language.expressions import compile_template
-from penstock.language.options import did_you_mean
-from penstock.language.outside_names import check_tenant
+from penstock.language.terms.options import did_you_mean
+from penstock.language.terms.outside_names import check_tenant
 from penstock.operate import signing_secrets
-from penstock.store import catalog, webhooks
-from penstock.store.database import Session
-from penstock.store.webhooks import Webhook
+from penstock.store.access import webhooks
+from penstock.store.access.webhooks import Webhook
+from penstock.store.definitions import catalog
+from penstock.store.session.database import Session
 
 SIGNATURES = ("secret", "github", "stripe", "standard")
 """How a call shows that it may be believed: the secret itself in a header; or signed with it, as GitHub, Stripe or Standard

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.errors import NotFound
-from penstock.store import processes
-from penstock.store.database import Session
-from penstock.store.processes import Process
+from penstock.store.processes import processes
+from penstock.store.processes.processes import Process
+from penstock.store.session.database import Session
 
 SHOWN = "`penstock workers list` shows them."
 

@@ -11,9 +11,11 @@ from uuid import UUID
 from penstock.language.workflows import from_body
 from penstock.language.workflows.graph import Graph
 from penstock.language.workflows.progress import TaskProgress, progress
-from penstock.store import catalog, executions, workflow_runs
-from penstock.store.database import Session
-from penstock.store.executions import Execution
+from penstock.store.definitions import catalog
+from penstock.store.executions import executions
+from penstock.store.executions.executions import Execution
+from penstock.store.session.database import Session
+from penstock.store.workflows import workflow_runs
 
 DEEPEST = 10
 """Levels of workflows inside workflows that are shown."""

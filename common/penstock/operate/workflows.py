@@ -11,9 +11,9 @@ from penstock.errors import NotFound
 from penstock.language.workflows import Workflow, from_body
 from penstock.language.workflows.diff import Difference, diff
 from penstock.operate.masking import Masking
-from penstock.store import catalog
-from penstock.store.catalog import PastVersion
-from penstock.store.database import Session
+from penstock.store.definitions import catalog
+from penstock.store.definitions.catalog import PastVersion
+from penstock.store.session.database import Session
 
 
 async def current(session: Session, ref: str, masking: Masking | None = None) -> Workflow:

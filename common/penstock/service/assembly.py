@@ -15,7 +15,7 @@ from uuid import UUID
 import structlog
 
 from penstock import tracing
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from penstock.messaging.metrics import Metrics
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.supervision import Supervisor
@@ -23,7 +23,7 @@ from penstock.messaging.transports import Transport
 from penstock.messaging.transports.choice import make_transport
 from penstock.run.event_loop import run_to_end
 from penstock.settings import Settings
-from penstock.store.database import FEWEST, Database
+from penstock.store.session.database import FEWEST, Database
 
 log = structlog.get_logger()
 

@@ -10,7 +10,7 @@ from http import HTTPStatus
 import h11
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from penstock.language.setting_values import LOOPBACK, host_name
+from penstock.language.terms.setting_values import LOOPBACK, host_name
 from penstock.service.assembly import Parts
 from penstock.service.ports import refused
 from penstock.service.readiness import Readiness, consumption

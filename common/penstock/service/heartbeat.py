@@ -23,9 +23,9 @@ from penstock.errors import ServerFull
 from penstock.language.moves.processes import ACTIVE
 from penstock.messaging.supervision import Supervisor
 from penstock.settings import Settings
-from penstock.store import heartbeats
-from penstock.store.database import Database, Row, Session, is_transient
-from penstock.store.heartbeats import Identity, Pulse
+from penstock.store.processes import heartbeats
+from penstock.store.processes.heartbeats import Identity, Pulse
+from penstock.store.session.database import Database, Row, Session, is_transient
 
 log = structlog.get_logger()
 

@@ -10,8 +10,8 @@ from typing import Any
 import structlog
 from structlog.typing import EventDict, Processor
 
-from penstock.language.redaction import LIVE
-from penstock.language.visible_text import visible
+from penstock.language.terms.redaction import LIVE
+from penstock.language.terms.visible_text import visible
 from penstock.run.context import CURRENT
 from penstock.service.process_secrecy import credentials
 from penstock.settings import Settings

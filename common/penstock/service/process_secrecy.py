@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from pydantic import SecretStr
 
-from penstock.language.redaction import SHORTEST
+from penstock.language.terms.redaction import SHORTEST
 from penstock.settings import Settings
 
 SECRETS = frozenset(

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 
 from penstock.errors import PenstockError
 from penstock.service.assembly import Parts
-from penstock.store import notifications
-from penstock.store.database import is_transient
+from penstock.store.session import notifications
+from penstock.store.session.database import is_transient
 
 ANSWER_TIMEOUT_S = 2.0
 """Seconds that PostgreSQL may take to answer a probe."""

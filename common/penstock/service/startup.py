@@ -15,8 +15,8 @@ from penstock.errors import ConnectionFailed, NotMigrated, PenstockError, Server
 from penstock.messaging.transports.choice import make_transport
 from penstock.service.assembly import Parts, assembled
 from penstock.settings import Settings
-from penstock.store import functions
-from penstock.store.database import Database
+from penstock.store.schema import functions
+from penstock.store.session.database import Database
 
 log = structlog.get_logger()
 

@@ -7,7 +7,7 @@ Not here: what runs in production. A simulation stands on the same engine and th
 
 from __future__ import annotations
 
-from penstock.language.trial import evaluate, try_rule
+from penstock.language.rules.trial import evaluate, try_rule
 from penstock.testing.crash_everywhere import crash_everywhere
 from penstock.testing.durable_run import DurableRun
 from penstock.testing.simulated_run import SimulatedRun

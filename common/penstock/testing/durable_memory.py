@@ -12,9 +12,7 @@ from uuid import UUID
 
 import orjson
 
-from penstock.errors import ClaimLost
-from penstock.language.definitions.action import Action
-from penstock.language.durable.records import (
+from penstock.engine.durable.records import (
     ASK,
     CANCELLED,
     COMPLETED,
@@ -33,7 +31,9 @@ from penstock.language.durable.records import (
     Key,
     Record,
 )
-from penstock.language.ids import new_id
+from penstock.errors import ClaimLost
+from penstock.language.definitions.action import Action
+from penstock.language.terms.ids import new_id
 from penstock.run import results
 from penstock.run.outcomes import TaskError
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import orjson
 
+from penstock.engine.durable.context import Span
+from penstock.engine.durable.drive import Attempt
+from penstock.engine.durable.journal import signal_key, state_key
+from penstock.engine.durable.records import SIGNAL, Record
 from penstock.errors import ClaimLost, ExecutionFailed
 from penstock.language.definitions.action import Action
-from penstock.language.durable.context import Span
-from penstock.language.durable.drive import Attempt
-from penstock.language.durable.journal import signal_key, state_key
-from penstock.language.durable.records import SIGNAL, Record
-from penstock.language.durations import seconds
+from penstock.language.terms.durations import seconds
 from penstock.run.outcomes import Outcome
 from penstock.run.results import RESULT_LIMIT
 from penstock.testing.durable_memory import Memory

@@ -8,7 +8,7 @@ from inspect import iscoroutinefunction
 from typing import Any, Literal
 
 from penstock.errors import InvalidInput
-from penstock.language.options import did_you_mean
+from penstock.language.terms.options import did_you_mean
 from penstock.run.run import RunnableAction
 
 Loss = Literal["before", "after"]

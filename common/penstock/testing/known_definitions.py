@@ -14,10 +14,10 @@ from penstock.language.definitions.action import Action
 from penstock.language.definitions.rule import Rule
 from penstock.language.definitions.trigger import Trigger
 from penstock.language.loading import Definitions, load
-from penstock.language.options import did_you_mean
 from penstock.language.schemas import Schema
-from penstock.language.sources import Source
-from penstock.language.waits import WAITS
+from penstock.language.terms.options import did_you_mean
+from penstock.language.terms.sources import Source
+from penstock.language.terms.waits import WAITS
 from penstock.language.workflows.model import Workflow
 from penstock.language.workflows.target import Target
 

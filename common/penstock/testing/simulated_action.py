@@ -13,10 +13,10 @@ from typing import Any
 import orjson
 
 from penstock.errors import NotFound
-from penstock.language.after_attempt import Ending, ending_of
 from penstock.language.definitions.action import Action
 from penstock.language.moves import COMPLETED, FAILED, REQUESTED, RUNNING, WAITING
-from penstock.language.policies import DEFAULT_ATTEMPT_TIMEOUT, Policies, Recovery, RetryPolicy
+from penstock.language.policies.after_attempt import Ending, ending_of
+from penstock.language.policies.policies import DEFAULT_ATTEMPT_TIMEOUT, Policies, Recovery, RetryPolicy
 from penstock.run.calls import call_plain
 from penstock.run.outcomes import Outcome
 from penstock.run.progress import STREAM, Progress

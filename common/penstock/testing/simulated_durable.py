@@ -12,14 +12,14 @@ from uuid import UUID
 
 import orjson
 
+from penstock.engine.durable.drive import Attempt
+from penstock.engine.durable.journal import signal_key
+from penstock.engine.durable.records import MAP, RUN, SIGNAL, STARTED, Child, ChildStart, Key
 from penstock.errors import NotFound
-from penstock.language.after_attempt import ending_of
-from penstock.language.durable.drive import Attempt
-from penstock.language.durable.journal import signal_key
-from penstock.language.durable.records import MAP, RUN, SIGNAL, STARTED, Child, ChildStart, Key
-from penstock.language.ids import new_id
 from penstock.language.moves import COMPLETED, FAILED, REQUESTED, WAITING
-from penstock.language.options import did_you_mean
+from penstock.language.policies.after_attempt import ending_of
+from penstock.language.terms.ids import new_id
+from penstock.language.terms.options import did_you_mean
 from penstock.run import results
 from penstock.run.outcomes import Outcome
 from penstock.testing.durable_memory import Memory

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from penstock.errors import Conflict, ExecutionFailed, NotFound
 from penstock.language.moves import COMPLETED
-from penstock.language.options import did_you_mean
+from penstock.language.terms.options import did_you_mean
 from penstock.testing.simulated_durable import DurableExecution
 from penstock.testing.simulated_workflow import WorkflowExecution
 from penstock.testing.steps import Step

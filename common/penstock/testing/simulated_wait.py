@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.errors import ExpressionError
-from penstock.language.event_filter import matches
 from penstock.language.moves import COMPLETED, WAITING
-from penstock.language.waits import INQUIRY
+from penstock.language.rules.event_filter import matches
+from penstock.language.terms.waits import INQUIRY
 from penstock.testing.world import EventWait, Execution, Question
 
 
 class WaitExecution(Execution):
-    """Its parameters are those of `penstock.language.waits`."""
+    """Its parameters are those of `penstock.language.terms.waits`."""
 
     def begin(self) -> None:
         self.status = WAITING

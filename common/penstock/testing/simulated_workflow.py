@@ -10,8 +10,8 @@ from penstock.engine import ChildEnded, Decision, Start
 from penstock.engine.children import child_parameters
 from penstock.errors import NotFound
 from penstock.language.moves import FAILED, RUNNING
-from penstock.language.options import did_you_mean
-from penstock.language.waits import WAITS
+from penstock.language.terms.options import did_you_mean
+from penstock.language.terms.waits import WAITS
 from penstock.language.workflows.target import target_ref
 from penstock.language.workflows.task import policies_of
 from penstock.testing.known_definitions import plan_of

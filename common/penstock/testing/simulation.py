@@ -9,12 +9,12 @@ from typing import Any
 import orjson
 
 from penstock.errors import DefinitionError
-from penstock.language.durations import seconds
-from penstock.language.event_rules import compile_rule, event_namespace
-from penstock.language.event_rules import evaluate as evaluate_rule
 from penstock.language.moves import COMPLETED
+from penstock.language.rules.event_rules import compile_rule, event_namespace
+from penstock.language.rules.event_rules import evaluate as evaluate_rule
+from penstock.language.rules.trial import MIDNIGHT, SimulatedEvent
 from penstock.language.schemas import Schema
-from penstock.language.trial import MIDNIGHT, SimulatedEvent
+from penstock.language.terms.durations import seconds
 from penstock.testing.fakes import Fake, Loss, raising, returning
 from penstock.testing.known_definitions import Loadable
 from penstock.testing.simulated_run import SimulatedRun

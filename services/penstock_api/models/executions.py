@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, Field
 
-from penstock.language.column_ranges import HIGHEST_PRIORITY
+from penstock.language.terms.column_ranges import HIGHEST_PRIORITY
 from penstock_api.models.model import Answer, Given, Instant, JsonText, Seconds, Tenant, Text
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import orjson
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
-from penstock.language.outside_names import TENANT
+from penstock.language.terms.outside_names import TENANT
 
 T = TypeVar("T")
 

@@ -11,9 +11,9 @@ from fastapi import APIRouter, Query, Request, Response
 from penstock.client import dead_letters
 from penstock.client.bulk import Tally, tally
 from penstock.errors import InvalidInput
-from penstock.store.database import Session
-from penstock.store.dead_letters import LetterFilter
-from penstock_api.access import OPERATE_ALL, READ_ALL
+from penstock.store.outbox.dead_letters import LetterFilter
+from penstock.store.session.database import Session
+from penstock_api.auth.access import OPERATE_ALL, READ_ALL
 from penstock_api.backend import Db, Here, Lists
 from penstock_api.pages.page import PageRouter, form_of, page
 

@@ -9,12 +9,12 @@ from fastapi import APIRouter, Query, Request, Response
 from penstock.language.workflows.graph import Graph
 from penstock.operate import definitions, workflows
 from penstock.operate.masking import Masking
-from penstock.store import execution_list
-from penstock.store.database import Session
-from penstock.store.execution_list import ExecutionFilter
-from penstock_api.access import READ, Asked
+from penstock.store.executions import execution_list
+from penstock.store.executions.execution_list import ExecutionFilter
+from penstock.store.session.database import Session
+from penstock_api.auth.access import READ, Asked
 from penstock_api.backend import Db
-from penstock_api.changes import Watched
+from penstock_api.live.changes import Watched
 from penstock_api.pages.drawings.layout import layout
 from penstock_api.pages.page import PageRouter, first_tenant, page
 from penstock_api.pages.schema_form import fields

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query, Request, Response
 
 from penstock.errors import NotFound
 from penstock.operate import definitions, event_rules
-from penstock.store.event_list import EventFilter
-from penstock_api.access import READ, Asked, Tenants
+from penstock.store.events.event_list import EventFilter
+from penstock_api.auth.access import READ, Asked, Tenants
 from penstock_api.backend import Db, Lists
 from penstock_api.pages.page import PageRouter, first_tenant, page
 from penstock_api.pages.schema_form import fields

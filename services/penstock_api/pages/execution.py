@@ -18,13 +18,14 @@ from penstock.operate.durable_steps import Step
 from penstock.operate.executions import described, one
 from penstock.operate.why import why
 from penstock.operate.workflow_tree import names_inside
-from penstock.store import executions, inquiries, log_lines, timelines, workflow_runs
-from penstock.store.database import Session
-from penstock.store.executions import Execution
-from penstock.store.timelines import TaskStay
-from penstock_api.access import READ, Asked, ExecutionId
+from penstock.store.executions import executions, inquiries, log_lines, timelines
+from penstock.store.executions.executions import Execution
+from penstock.store.executions.timelines import TaskStay
+from penstock.store.session.database import Session
+from penstock.store.workflows import workflow_runs
+from penstock_api.auth.access import READ, Asked, ExecutionId
 from penstock_api.backend import Db, Here
-from penstock_api.changes import Watched
+from penstock_api.live.changes import Watched
 from penstock_api.pages.drawings.layout import layout
 from penstock_api.pages.drawings.step_timeline import step_timeline
 from penstock_api.pages.drawings.timeline import Timeline, timeline

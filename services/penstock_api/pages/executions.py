@@ -15,11 +15,11 @@ from penstock.client.bulk import Tally, tally
 from penstock.errors import InvalidInput
 from penstock.language.moves import STATUSES
 from penstock.operate.access import Caller
-from penstock.store import execution_list, executions
-from penstock.store.execution_list import ExecutionFilter
-from penstock_api.access import OPERATE, READ, Asked, own
+from penstock.store.executions import execution_list, executions
+from penstock.store.executions.execution_list import ExecutionFilter
+from penstock_api.auth.access import OPERATE, READ, Asked, own
 from penstock_api.backend import Db, Here, Lists
-from penstock_api.changes import Watched
+from penstock_api.live.changes import Watched
 from penstock_api.pages.page import PageRouter, form_of, page
 
 router: APIRouter = PageRouter("executions")

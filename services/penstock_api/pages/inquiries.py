@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from penstock.client import inquiries
 from penstock.client.inquiries import may_answer
 from penstock.operate.access import ANSWER
-from penstock_api.access import READ, Asked, Tenants
+from penstock_api.auth.access import READ, Asked, Tenants
 from penstock_api.backend import Db
 from penstock_api.pages.page import PageRouter, page
 from penstock_api.pages.schema_form import fields

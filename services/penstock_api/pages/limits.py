@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from penstock.store import limit_holders, waiting_work
-from penstock_api.access import READ_ALL
+from penstock.store.admission import limit_holders, waiting_work
+from penstock_api.auth.access import READ_ALL
 from penstock_api.backend import Db, OnLimits
 from penstock_api.pages.page import PageRouter, page
 

@@ -8,11 +8,11 @@ from fastapi import APIRouter, Request, Response
 
 from penstock.operate.activity import SECONDS, Activity
 from penstock.operate.overview import CAUSES, lately, newest_failures
-from penstock.store import execution_list
-from penstock.store.execution_list import ExecutionFilter
-from penstock_api.access import READ, Asked
+from penstock.store.executions import execution_list
+from penstock.store.executions.execution_list import ExecutionFilter
+from penstock_api.auth.access import READ, Asked
 from penstock_api.backend import Here
-from penstock_api.changes import Watched
+from penstock_api.live.changes import Watched
 from penstock_api.pages.drawings import plot
 from penstock_api.pages.page import PageRouter, page
 from penstock_api.pages.templating import number, took

@@ -14,18 +14,18 @@ from fastapi.routing import request_response
 from fastapi.security import SecurityScopes
 
 from penstock.errors import NotAllowed, NotAuthenticated, PenstockError
-from penstock.language.options import dotted
-from penstock.language.visible_text import visible_order
+from penstock.language.terms.options import dotted
+from penstock.language.terms.visible_text import visible_order
 from penstock.operate.access import START, Caller
-from penstock_api import shared_looks
-from penstock_api.access import GuardedRoute
-from penstock_api.allowed import allowed_to
+from penstock_api.auth.access import GuardedRoute
+from penstock_api.auth.allowed import allowed_to
+from penstock_api.auth.same_origin import Message
 from penstock_api.backend import backend_of
-from penstock_api.open_pages import Live, Page
+from penstock_api.live import shared_looks
+from penstock_api.live.open_pages import Live, Page
 from penstock_api.pages.templating import TEMPLATES
-from penstock_api.problems import STATUSES
+from penstock_api.requests.problems import STATUSES
 from penstock_api.routes.router import operation_id
-from penstock_api.same_origin import Message
 
 STREAM = "text/event-stream"
 """What a browser accepts that keeps a page open."""

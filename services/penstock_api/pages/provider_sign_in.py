@@ -16,20 +16,20 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from penstock.errors import NotAuthenticated, NotFound, PenstockError
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from penstock.operate import people, single_sign_on
-from penstock.store import audited_change
-from penstock.store.people import forget_failure
-from penstock_api import session_cookie
+from penstock.store.access.people import forget_failure
+from penstock.store.session import audited_change
+from penstock_api.auth import session_cookie
 from penstock_api.backend import Backend, Here
-from penstock_api.caller_address import address_of
-from penstock_api.log_in import LOG_IN
 from penstock_api.pages.page import page
 from penstock_api.pages.sign_in import inside
-from penstock_api.problems import STATUSES
+from penstock_api.requests.caller_address import address_of
+from penstock_api.requests.problems import STATUSES
+from penstock_api.routes.log_in import LOG_IN
 
 if TYPE_CHECKING:  # Authlib is imported where there is a provider: it takes most of a second
-    from penstock_api.identity_provider import Asked, IdentityProvider
+    from penstock_api.auth.identity_provider import Asked, IdentityProvider
 
 log = structlog.get_logger()
 
@@ -42,7 +42,7 @@ AWAY = timedelta(minutes=10)
 @router.get("/sign-in/provider")
 async def leave(request: Request, then: str = "/") -> Response:
     """Send the person to the provider."""
-    from penstock_api.identity_provider import Asked
+    from penstock_api.auth.identity_provider import Asked
 
     try:
         provider = _provider(request)
@@ -104,7 +104,7 @@ def _provider(request: Request) -> IdentityProvider:
 
 
 def _asked(request: Request) -> tuple[Asked, str]:
-    from penstock_api.identity_provider import Asked
+    from penstock_api.auth.identity_provider import Asked
 
     cookie = session_cookie.secret_of(request, session_cookie.ASKED)
     with suppress(ValueError, TypeError, AttributeError):

@@ -12,9 +12,9 @@ from penstock.client import rule_errors
 from penstock.errors import InvalidInput
 from penstock.operate import definitions, event_rules
 from penstock.operate.access import Caller
-from penstock.store.database import Session
-from penstock.store.event_list import EventFilter
-from penstock_api.access import READ, Asked, own
+from penstock.store.events.event_list import EventFilter
+from penstock.store.session.database import Session
+from penstock_api.auth.access import READ, Asked, own
 from penstock_api.backend import Db
 from penstock_api.pages.page import PageRouter, first_tenant, form_of, page
 from penstock_api.pages.schema_example import example

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 
 from penstock.client.schedules import Schedules
 from penstock.operate import definitions
-from penstock_api.access import READ_ALL
+from penstock_api.auth.access import READ_ALL
 from penstock_api.backend import Db, OnSchedules
 from penstock_api.models.schedules import Schedule
 from penstock_api.pages.page import PageRouter, page

@@ -11,13 +11,14 @@ from pydantic import ValidationError
 
 from penstock.errors import NotAuthenticated, PenstockError
 from penstock.operate import access
-from penstock.store import audited_change
-from penstock_api import log_in, session_cookie
+from penstock.store.session import audited_change
+from penstock_api.auth import session_cookie
 from penstock_api.backend import Here
-from penstock_api.caller_address import address_of
 from penstock_api.models.users import LogIn
 from penstock_api.pages.page import form_of, page
-from penstock_api.problems import STATUSES
+from penstock_api.requests.caller_address import address_of
+from penstock_api.requests.problems import STATUSES
+from penstock_api.routes import log_in
 
 router = APIRouter(include_in_schema=False)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from fastapi import APIRouter, Response
 
 from penstock.errors import NotFound
-from penstock_api.public_path import base
+from penstock_api.requests.public_path import base
 
 router = APIRouter(include_in_schema=False)
 

@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from penstock.language.moves import FINAL
 from penstock.operate.why.answer import count, ordinal, span
 from penstock_api.pages import static_files
-from penstock_api.public_path import base
+from penstock_api.requests.public_path import base
 
 TEMPLATES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),

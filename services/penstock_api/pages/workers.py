@@ -5,8 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from penstock.operate import routes
-from penstock.store import processes, waiting_work
-from penstock_api.access import READ_ALL
+from penstock.store.admission import waiting_work
+from penstock.store.processes import processes
+from penstock_api.auth.access import READ_ALL
 from penstock_api.backend import Db, Here
 from penstock_api.pages.page import PageRouter, page
 

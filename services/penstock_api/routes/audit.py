@@ -8,8 +8,8 @@ from fastapi import Query
 
 from penstock.errors import NotFound
 from penstock.operate.audit import Head, plain
-from penstock.store import audit
-from penstock_api.access import ADMIN_ALL
+from penstock.store.access import audit
+from penstock_api.auth.access import ADMIN_ALL
 from penstock_api.backend import Db, Lists
 from penstock_api.models import operations as models
 from penstock_api.models.model import Instant, Page

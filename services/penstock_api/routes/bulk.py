@@ -8,9 +8,9 @@ from penstock.client.bulk import Part, Tally, tally
 from penstock.errors import InvalidInput
 from penstock.language.moves import STATUSES
 from penstock.operate.access import Caller
-from penstock.store.dead_letters import LetterFilter
-from penstock.store.execution_list import ExecutionFilter
-from penstock_api.access import OPERATE, OPERATE_ALL, Asked, own
+from penstock.store.executions.execution_list import ExecutionFilter
+from penstock.store.outbox.dead_letters import LetterFilter
+from penstock_api.auth.access import OPERATE, OPERATE_ALL, Asked, own
 from penstock_api.backend import Db, Here
 from penstock_api.models import bulk as models
 from penstock_api.routes.router import Router

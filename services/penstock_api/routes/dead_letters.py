@@ -8,8 +8,8 @@ from uuid import UUID
 from fastapi import Query
 
 from penstock.client import dead_letters
-from penstock.store.dead_letters import LetterFilter
-from penstock_api.access import OPERATE_ALL, READ_ALL
+from penstock.store.outbox.dead_letters import LetterFilter
+from penstock_api.auth.access import OPERATE_ALL, READ_ALL
 from penstock_api.backend import Db, Here, Lists
 from penstock_api.models import operations as models
 from penstock_api.models.model import Page

@@ -10,7 +10,7 @@ from penstock.client import rule_errors
 from penstock.errors import InvalidInput
 from penstock.operate import definitions, event_rules
 from penstock.operate import retire as retiring
-from penstock_api.access import DEFINE_ALL, OPERATE_ALL, READ, READ_ALL, Asked, own
+from penstock_api.auth.access import DEFINE_ALL, OPERATE_ALL, READ, READ_ALL, Asked, own
 from penstock_api.backend import Db, Here
 from penstock_api.models import definitions as models
 from penstock_api.routes.router import Router

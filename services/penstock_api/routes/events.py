@@ -8,10 +8,10 @@ from uuid import UUID
 from fastapi import Header, Query, Response
 
 from penstock.errors import NotFound
-from penstock.language.event_sources import API
+from penstock.language.terms.event_sources import API
 from penstock.operate import event_rules
-from penstock.store.event_list import EventFilter
-from penstock_api.access import READ, SUBMIT, Asked, Tenants, own
+from penstock.store.events.event_list import EventFilter
+from penstock_api.auth.access import READ, SUBMIT, Asked, Tenants, own
 from penstock_api.backend import Db, Here, Lists
 from penstock_api.models import events as models
 from penstock_api.models.model import Instant, Page

@@ -15,9 +15,9 @@ from penstock.operate.access import DEFINE as DEFINING
 from penstock.operate.durable_steps import steps_of
 from penstock.operate.executions import described, ending, one, plain
 from penstock.operate.why import why
-from penstock.store import execution_list, executions, log_lines, past_attempts
-from penstock.store.execution_list import ExecutionFilter
-from penstock_api.access import OPERATE, READ, START, Asked, ExecutionId, Tenants, must_have, own
+from penstock.store.executions import execution_list, executions, log_lines, past_attempts
+from penstock.store.executions.execution_list import ExecutionFilter
+from penstock_api.auth.access import OPERATE, READ, START, Asked, ExecutionId, Tenants, must_have, own
 from penstock_api.backend import Db, Here, Lists
 from penstock_api.models import executions as models
 from penstock_api.models.model import Instant, Page

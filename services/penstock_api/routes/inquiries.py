@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Query
 
 from penstock.client import inquiries
-from penstock_api.access import ANSWER, READ, Asked, ExecutionId, Tenants
+from penstock_api.auth.access import ANSWER, READ, Asked, ExecutionId, Tenants
 from penstock_api.backend import Db, Here
 from penstock_api.models import operations as models
 from penstock_api.routes.router import Router

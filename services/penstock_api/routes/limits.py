@@ -6,8 +6,8 @@ from typing import Annotated
 
 from fastapi import Query
 
-from penstock.store import limit_holders, waiting_work
-from penstock_api.access import DEFINE_ALL, READ_ALL
+from penstock.store.admission import limit_holders, waiting_work
+from penstock_api.auth.access import DEFINE_ALL, READ_ALL
 from penstock_api.backend import Db, Here, OnLimits
 from penstock_api.models import limits as models
 from penstock_api.routes.router import Router

@@ -5,8 +5,8 @@ from __future__ import annotations
 from penstock.operate import check, workers
 from penstock.operate.doctor import examine
 from penstock.operate.overview import newest_failures, summed_up
-from penstock.store import processes
-from penstock_api.access import OPERATE_ALL, READ_ALL
+from penstock.store.processes import processes
+from penstock_api.auth.access import OPERATE_ALL, READ_ALL
 from penstock_api.backend import Db, Here
 from penstock_api.models import operations as models
 from penstock_api.routes.router import Router

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
-from penstock_api.access import GuardedRoute
+from penstock_api.auth.access import GuardedRoute
 
 
 def Router(subject: str) -> APIRouter:

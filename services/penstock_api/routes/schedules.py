@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Query
 
 from penstock.operate import definitions
-from penstock_api.access import DEFINE_ALL, OPERATE_ALL, READ_ALL
+from penstock_api.auth.access import DEFINE_ALL, OPERATE_ALL, READ_ALL
 from penstock_api.backend import Db, OnSchedules
 from penstock_api.models import schedules as models
 from penstock_api.models.definitions import Definition

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
-from penstock.language.outside_names import SECRET
+from penstock.language.terms.outside_names import SECRET
 from penstock.operate import secrets
-from penstock.store import secrets as store
-from penstock_api.access import DEFINE, READ, Asked, Tenants, own
+from penstock.store.access import secrets as store
+from penstock_api.auth.access import DEFINE, READ, Asked, Tenants, own
 from penstock_api.backend import Db
 from penstock_api.models import secrets as models
 from penstock_api.models.model import Tenant

@@ -10,11 +10,11 @@ from uuid import UUID
 from fastapi import Header, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from penstock.store.changes import Change
-from penstock_api.access import READ, Tenants, still_lets_in
+from penstock.store.executions.changes import Change
+from penstock_api.auth.access import READ, Tenants, still_lets_in
 from penstock_api.backend import Here
-from penstock_api.changes import Watched
-from penstock_api.guarded_streams import while_let_in
+from penstock_api.live.changes import Watched
+from penstock_api.live.guarded_streams import while_let_in
 from penstock_api.models.changes import Changed
 from penstock_api.routes.router import Router
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock.operate import subscriptions
-from penstock.store import subscriptions as store
-from penstock_api.access import DEFINE_ALL, READ_ALL, Asked
+from penstock.store.access import subscriptions as store
+from penstock_api.auth.access import DEFINE_ALL, READ_ALL, Asked
 from penstock_api.backend import Db
 from penstock_api.models import subscriptions as models
 from penstock_api.routes.router import Router

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock.operate import access
-from penstock.store import tokens
-from penstock_api.access import ADMIN_ALL, Asked
+from penstock.store.access import tokens
+from penstock_api.auth.access import ADMIN_ALL, Asked
 from penstock_api.backend import Db, Here
 from penstock_api.models import operations as models
 from penstock_api.routes.router import Router

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock.operate import people
-from penstock.store import people as store
-from penstock_api.access import ADMIN_ALL, READ, Asked
+from penstock.store.access import people as store
+from penstock_api.auth.access import ADMIN_ALL, READ, Asked
 from penstock_api.backend import Db, Here
 from penstock_api.models import users as models
 from penstock_api.routes.router import Router

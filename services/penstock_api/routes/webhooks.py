@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock.operate import webhooks
-from penstock.store import webhooks as store
-from penstock_api.access import DEFINE_ALL, READ_ALL, Asked
+from penstock.store.access import webhooks as store
+from penstock_api.auth.access import DEFINE_ALL, READ_ALL, Asked
 from penstock_api.backend import Db
 from penstock_api.models import webhooks as models
 from penstock_api.routes.router import Router

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Query
 
 from penstock.operate import routes
-from penstock_api.access import DEFINE_ALL, READ_ALL
+from penstock_api.auth.access import DEFINE_ALL, READ_ALL
 from penstock_api.backend import Db, Here
 from penstock_api.models import work_routes as models
 from penstock_api.routes.router import Router

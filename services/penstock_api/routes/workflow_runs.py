@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Literal
 from uuid import UUID
 
-from penstock_api.access import OPERATE, Asked, ExecutionId
+from penstock_api.auth.access import OPERATE, Asked, ExecutionId
 from penstock_api.backend import Backend, Here
 from penstock_api.models import executions as models
 from penstock_api.routes.router import Router

@@ -10,7 +10,7 @@ from penstock.language.workflows import Workflow
 from penstock.language.workflows.graph import Graph
 from penstock.operate import definitions, workflows
 from penstock.operate.masking import Masking
-from penstock_api.access import READ
+from penstock_api.auth.access import READ
 from penstock_api.backend import Db
 from penstock_api.models import definitions as models
 from penstock_api.routes.router import Router

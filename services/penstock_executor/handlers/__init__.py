@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.messaging.consumer import Route
-from penstock.store import queues
+from penstock.store.outbox import queues
 from penstock_executor.handlers import (
     dead_letter,
     event_created,

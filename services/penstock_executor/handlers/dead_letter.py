@@ -17,9 +17,10 @@ from penstock.messaging import dead_letters, envelope
 from penstock.messaging.consumer import Batch
 from penstock.messaging.dead_letters import Letter
 from penstock.messaging.transports import QUEUE_HEADER, REASON_HEADER, Delivery
-from penstock.store import executions, outbox, queues
-from penstock.store.database import Transaction
-from penstock.store.dead_letters import OF_POLICIES
+from penstock.store.executions import executions
+from penstock.store.outbox import outbox, queues
+from penstock.store.outbox.dead_letters import OF_POLICIES
+from penstock.store.session.database import Transaction
 from penstock_executor.handlers import event_received
 
 DELIVERED_TOO_OFTEN = "delivery_limit"

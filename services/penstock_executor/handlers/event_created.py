@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock.messaging.consumer import Batch
-from penstock.store import events
-from penstock.store.database import Transaction
+from penstock.store.events import events
+from penstock.store.session.database import Transaction
 from penstock_executor import rule_matching
 
 

@@ -16,16 +16,17 @@ import orjson
 
 from penstock import tracing
 from penstock.errors import Conflict, InvalidInput, NotFound, PenstockError, Undecodable
-from penstock.language.event_sources import of_message
-from penstock.language.ids import new_id
-from penstock.language.outside_names import check_name
-from penstock.language.producers import check_producer
 from penstock.language.schemas import Schema
+from penstock.language.terms.event_sources import of_message
+from penstock.language.terms.ids import new_id
+from penstock.language.terms.outside_names import check_name
+from penstock.language.terms.producers import check_producer
 from penstock.messaging.consumer import Batch
 from penstock.messaging.transports import UNREADABLE, Delivery
 from penstock.settings import Settings
-from penstock.store import catalog, events
-from penstock.store.database import Transaction
+from penstock.store.definitions import catalog
+from penstock.store.events import events
+from penstock.store.session.database import Transaction
 from penstock.tracing.spans import event_span
 from penstock_executor import rule_matching
 

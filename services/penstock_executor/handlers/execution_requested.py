@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock.messaging.consumer import Batch
-from penstock.store import executions
-from penstock.store.database import Transaction
+from penstock.store.executions import executions
+from penstock.store.session.database import Transaction
 
 
 async def handle(batch: Batch, tx: Transaction) -> None:

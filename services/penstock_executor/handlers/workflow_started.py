@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.advance.open_workflows import open_workflows
 from penstock.advance.turns import advance
 from penstock.messaging.consumer import Batch
-from penstock.store.database import Transaction
+from penstock.store.session.database import Transaction
 
 
 async def handle(batch: Batch, tx: Transaction) -> None:

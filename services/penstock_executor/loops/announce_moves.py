@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from penstock.messaging.relay import relay
 from penstock.service.assembly import Parts
-from penstock.store.announcements import announced
-from penstock.store.database import Session
-from penstock.store.queues import STATUS_MOVED
+from penstock.store.outbox.announcements import announced
+from penstock.store.outbox.queues import STATUS_MOVED
+from penstock.store.session.database import Session
 from penstock_executor.loop_runner import Loop
 
 PAUSE = 0.5

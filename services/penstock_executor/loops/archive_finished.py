@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from penstock.service.assembly import Parts
-from penstock.store import archive
-from penstock.store.database import Session
-from penstock.store.scan_start import scan_start
+from penstock.store.executions import archive
+from penstock.store.session.database import Session
+from penstock.store.upkeep.scan_start import scan_start
 from penstock_executor.loop_runner import Loop
 
 BATCH = 20

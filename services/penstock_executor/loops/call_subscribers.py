@@ -13,10 +13,10 @@ from penstock.errors import ConfigurationError
 from penstock.operate import signing_secrets
 from penstock.service.assembly import Parts
 from penstock.settings import Settings
-from penstock.store import subscriptions
-from penstock.store.database import Session
-from penstock.store.secrets import Sealed
-from penstock.store.subscriptions import Called, Delivery
+from penstock.store.access import subscriptions
+from penstock.store.access.secrets import Sealed
+from penstock.store.access.subscriptions import Called, Delivery
+from penstock.store.session.database import Session
 from penstock_executor.loop_runner import Loop
 from penstock_executor.subscriber_calls import TIMEOUT, call, connections, failed
 

@@ -12,8 +12,10 @@ import structlog
 from penstock.errors import PartitionDropped
 from penstock.service.assembly import Parts
 from penstock.settings import Settings
-from penstock.store import audit, partitions, retention
-from penstock.store.database import Session
+from penstock.store.access import audit
+from penstock.store.schema import partitions
+from penstock.store.session.database import Session
+from penstock.store.upkeep import retention
 from penstock_executor import archive_export
 from penstock_executor.loop_runner import Loop
 

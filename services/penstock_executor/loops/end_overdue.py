@@ -16,12 +16,12 @@ from uuid import UUID
 import orjson
 import structlog
 
-from penstock.language.after_attempt import ending_of_overdue
-from penstock.language.policies import RetryPolicy
+from penstock.language.policies.after_attempt import ending_of_overdue
+from penstock.language.policies.policies import RetryPolicy
 from penstock.service.assembly import Parts
-from penstock.store import attempts
-from penstock.store.attempts import AttemptEnd, OverdueAttempt
-from penstock.store.database import Session
+from penstock.store.executions import attempts
+from penstock.store.executions.attempts import AttemptEnd, OverdueAttempt
+from penstock.store.session.database import Session
 from penstock_executor.loop_runner import Loop
 
 log = structlog.get_logger()

@@ -9,8 +9,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from penstock.service.assembly import Parts
-from penstock.store import unclaimed
-from penstock.store.database import Session
+from penstock.store.admission import unclaimed
+from penstock.store.session.database import Session
 from penstock_executor.loop_runner import Loop
 
 BATCH = 1000

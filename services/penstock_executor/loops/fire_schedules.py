@@ -14,8 +14,8 @@ import structlog
 
 from penstock.messaging import broadcast
 from penstock.service.assembly import Parts
-from penstock.store.database import Session, is_transient
 from penstock.store.schedules import firing, lost_fires, statements
+from penstock.store.session.database import Session, is_transient
 from penstock_executor.loop_runner import Loop
 from penstock_executor.schedule_metrics import tally
 

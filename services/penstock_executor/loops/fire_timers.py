@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from penstock.messaging import broadcast
 from penstock.service.assembly import Parts
-from penstock.store import timers
-from penstock.store.database import Session
+from penstock.store.session.database import Session
+from penstock.store.upkeep import timers
 from penstock_executor.loop_runner import Loop
 
 BATCH = 500

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock.service.assembly import Parts
-from penstock.store import partitions
-from penstock.store.database import Session
+from penstock.store.schema import partitions
+from penstock.store.session.database import Session
 from penstock_executor.loop_runner import Loop
 
 AHEAD = 7

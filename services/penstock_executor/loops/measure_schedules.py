@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from penstock.service.assembly import Parts
-from penstock.store.database import Session
 from penstock.store.schedules import figures, health
+from penstock.store.session.database import Session
 from penstock_executor.loop_runner import Loop
 from penstock_executor.schedule_metrics import tally
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from penstock.service.assembly import Parts
-from penstock.store import figures
-from penstock.store.database import Session
+from penstock.store.session.database import Session
+from penstock.store.upkeep import figures
 from penstock_executor import installation_metrics
 from penstock_executor.loop_runner import Loop
 

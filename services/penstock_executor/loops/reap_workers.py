@@ -7,8 +7,8 @@ import structlog
 
 from penstock.messaging.relay import relay
 from penstock.service.assembly import Parts
-from penstock.store import processes
-from penstock.store.database import Session
+from penstock.store.processes import processes
+from penstock.store.session.database import Session
 from penstock_executor.loop_runner import Loop
 
 log = structlog.get_logger()

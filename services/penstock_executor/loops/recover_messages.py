@@ -13,9 +13,14 @@ from uuid import UUID
 import structlog
 
 from penstock.service.assembly import Parts
-from penstock.store import lost_messages
-from penstock.store.database import Session, Transaction
-from penstock.store.queues import EVENT_CREATED, EXECUTION_COMPLETED, EXECUTION_REQUESTED, WORKFLOW_STARTED
+from penstock.store.outbox import lost_messages
+from penstock.store.outbox.queues import (
+    EVENT_CREATED,
+    EXECUTION_COMPLETED,
+    EXECUTION_REQUESTED,
+    WORKFLOW_STARTED,
+)
+from penstock.store.session.database import Session, Transaction
 from penstock_executor.loop_runner import Loop
 
 log = structlog.get_logger()

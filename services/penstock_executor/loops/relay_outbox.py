@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.messaging.relay import relay
 from penstock.service.assembly import Parts
-from penstock.store.database import Session
+from penstock.store.session.database import Session
 from penstock_executor.loop_runner import Loop
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import structlog
 
 from penstock.service.assembly import Parts
-from penstock.store.database import Session
+from penstock.store.session.database import Session
 from penstock_executor.loop_runner import Loop
 from penstock_executor.rule_failures import tally
 

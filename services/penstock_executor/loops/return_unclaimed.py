@@ -4,8 +4,8 @@ the same limit can run then. They wait at their old place until a worker comes."
 from __future__ import annotations
 
 from penstock.service.assembly import Parts
-from penstock.store import namespaces, unclaimed
-from penstock.store.database import Session
+from penstock.store.admission import namespaces, unclaimed
+from penstock.store.session.database import Session
 from penstock_executor.loop_runner import Loop
 
 BATCH = 500

@@ -11,9 +11,9 @@ import random
 import structlog
 
 from penstock.service.assembly import Parts
-from penstock.store import polls
-from penstock.store.database import Session, is_transient
+from penstock.store.events import polls
 from penstock.store.schedules.firing import ids_at
+from penstock.store.session.database import Session, is_transient
 from penstock_executor import poll_results
 from penstock_executor.loop_runner import Loop
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import structlog
 
 from penstock.service.assembly import Parts
-from penstock.store import audit
-from penstock.store.database import Session
+from penstock.store.access import audit
+from penstock.store.session.database import Session
 from penstock_executor.loop_runner import Loop
 
 log = structlog.get_logger()

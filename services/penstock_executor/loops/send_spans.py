@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from penstock import tracing
 from penstock.service.assembly import Parts
-from penstock.store import untraced
-from penstock.store.database import Session
+from penstock.store.executions import untraced
+from penstock.store.session.database import Session
 from penstock_executor.execution_spans import spans_of
 from penstock_executor.loop_runner import Loop
 

@@ -1,4 +1,4 @@
-"""One attempt's access to what is recorded of its run: the worker's side of `penstock.language.durable.backend`."""
+"""One attempt's access to what is recorded of its run: the worker's side of `penstock.engine.durable.backend`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from penstock.errors import ClaimLost
-from penstock.language.durable.records import (
+from penstock.engine.durable.records import (
     COMPLETED,
     GIVEN,
     WAIT_FOR,
@@ -19,13 +18,14 @@ from penstock.language.durable.records import (
     Key,
     Record,
 )
+from penstock.errors import ClaimLost
 from penstock.run.task_executors import TaskReadyEvent
-from penstock.store.executions import ExecutionEnd
-from penstock.store.result_watch import ResultWatch
-from penstock.store.steps import StepWrite, Unwritten
+from penstock.store.durable.steps import StepWrite, Unwritten
+from penstock.store.executions.executions import ExecutionEnd
+from penstock.store.executions.result_watch import ResultWatch
 from penstock_worker.durable.child_starts import ChildOrder
 from penstock_worker.durable.recorder import Recorder
-from penstock_worker.traced_attempt import TracedAttempt
+from penstock_worker.records.traced_attempt import TracedAttempt
 
 
 class AttemptAccess:

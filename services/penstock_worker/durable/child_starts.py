@@ -11,18 +11,20 @@ from uuid import UUID
 import orjson
 
 from penstock.advance.child_targets import current_targets, known_targets, remembered
+from penstock.engine.durable.records import MAP, WAIT_FOR, Child, ChildStart
 from penstock.errors import InvalidInput, NotFound, PenstockError
-from penstock.language.durable.records import MAP, WAIT_FOR, Child, ChildStart
-from penstock.language.event_filter import bind_filter
-from penstock.language.ids import new_id
+from penstock.language.rules.event_filter import bind_filter
+from penstock.language.rules.secret_references import checked_parameters
 from penstock.language.schemas import Schema
-from penstock.language.secret_references import checked_parameters
+from penstock.language.terms.ids import new_id
 from penstock.language.workflows.target import Target
-from penstock.store import catalog, namespaces, steps
-from penstock.store.database import Session, Transaction
-from penstock.store.namespaces import Namespace
-from penstock.store.staged_messages import StagedMessage
-from penstock.store.steps import StepWrite
+from penstock.store.admission import namespaces
+from penstock.store.admission.namespaces import Namespace
+from penstock.store.definitions import catalog
+from penstock.store.durable import steps
+from penstock.store.durable.steps import StepWrite
+from penstock.store.session.database import Session, Transaction
+from penstock.store.session.staged_messages import StagedMessage
 from penstock.store.workflows import children
 from penstock.store.workflows.children import NewChild
 from penstock_worker.durable.item_workflow import item_workflow_ref

@@ -8,8 +8,8 @@ from penstock.language.definitions.qualified_name import GENERATED
 from penstock.language.schemas.secrets import has_secrets
 from penstock.language.workflows import Workflow, from_body
 from penstock.operate.apply import apply
-from penstock.store import catalog
-from penstock.store.database import Session
+from penstock.store.definitions import catalog
+from penstock.store.session.database import Session
 
 
 def item_workflow_ref(action: str) -> str:

@@ -10,13 +10,14 @@ from uuid import UUID
 
 import orjson
 
-from penstock.language.durable.records import CHILDREN, MAP, STATE, TOLD, Child, Failure, History, Key, Record
-from penstock.store import executions, steps
-from penstock.store.database import Session, retried
-from penstock.store.group_commit import GroupCommit
-from penstock.store.run_records import child_of, record_of
-from penstock.store.staged_messages import StagedMessage
-from penstock.store.steps import StepWrite, Unwritten
+from penstock.engine.durable.records import CHILDREN, MAP, STATE, TOLD, Child, Failure, History, Key, Record
+from penstock.store.durable import steps
+from penstock.store.durable.run_records import child_of, record_of
+from penstock.store.durable.steps import StepWrite, Unwritten
+from penstock.store.executions import executions
+from penstock.store.session.database import Session, retried
+from penstock.store.session.group_commit import GroupCommit
+from penstock.store.session.staged_messages import StagedMessage
 from penstock_worker.durable.child_starts import Answer, ChildOrder, start_children
 from penstock_worker.durable.item_workflow import ensure_item_workflow
 

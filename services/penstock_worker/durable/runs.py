@@ -6,22 +6,22 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 from uuid import UUID
 
-from penstock.language.after_attempt import ending_of
+from penstock.engine.durable.drive import Attempt
 from penstock.language.definitions.action import Action
-from penstock.language.durable.drive import Attempt
 from penstock.language.moves import REQUESTED
-from penstock.language.redaction import hidden_forms
+from penstock.language.policies.after_attempt import ending_of
+from penstock.language.terms.redaction import hidden_forms
 from penstock.messaging import broadcast
 from penstock.run.outcomes import Outcome
 from penstock.service.assembly import Parts
 from penstock.service.heartbeat import Identity
 from penstock.service.process_secrecy import credentials
-from penstock.store.result_watch import ResultWatch
+from penstock.store.executions.result_watch import ResultWatch
 from penstock_worker.durable.attempt_access import AttemptAccess
 from penstock_worker.durable.recorder import Recorder
-from penstock_worker.owned_attempt import OwnedAttempt
-from penstock_worker.secret_masking import conceal_step, passed_on
-from penstock_worker.slots import Slots
+from penstock_worker.records.owned_attempt import OwnedAttempt
+from penstock_worker.records.secret_masking import conceal_step, passed_on
+from penstock_worker.records.slots import Slots
 
 Durable = Callable[[Mapping[str, Any]], Awaitable[Outcome]]
 

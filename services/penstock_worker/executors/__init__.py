@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConfigurationError, NoExecutor
-from penstock.language.redaction import LIVE
+from penstock.language.terms.redaction import LIVE
 from penstock.run import capture
 from penstock.run.executor_registry import REGISTERED
 from penstock.run.run import executor_name
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from penstock.settings import Settings
 
 EXECUTORS = (
-    ("async", "penstock_worker.executors.async_:AsyncExecutor"),
-    ("thread", "penstock_worker.executors.thread:ThreadExecutor"),
-    ("process", "penstock_worker.executors.process:ProcessExecutor"),
-    ("command", "penstock_worker.executors.command:CommandExecutor"),
-    ("http", "penstock_worker.executors.http:HttpExecutor"),
-    ("kubernetes", "penstock_worker.executors.kubernetes:KubernetesExecutor"),
-    ("dask", "penstock_worker.executors.dask:DaskExecutor"),
-    ("ray", "penstock_worker.executors.ray:RayExecutor"),
+    ("async", "penstock_worker.executors.python.async_:AsyncExecutor"),
+    ("thread", "penstock_worker.executors.python.thread:ThreadExecutor"),
+    ("process", "penstock_worker.executors.python.process:ProcessExecutor"),
+    ("command", "penstock_worker.executors.processes.command:CommandExecutor"),
+    ("http", "penstock_worker.executors.http.http:HttpExecutor"),
+    ("kubernetes", "penstock_worker.executors.kubernetes.kubernetes:KubernetesExecutor"),
+    ("dask", "penstock_worker.executors.clusters.dask:DaskExecutor"),
+    ("ray", "penstock_worker.executors.clusters.ray:RayExecutor"),
 )
 """Named, not imported: a child process that runs one function needs none of them."""
 

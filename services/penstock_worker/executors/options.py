@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from penstock.errors import DefinitionError
-from penstock.language.options import Options, problems
+from penstock.language.terms.options import Options, problems
 from penstock.run.task_executors import Run
 
 Chosen = TypeVar("Chosen", bound=Options)

@@ -7,7 +7,7 @@ import random
 from typing import Any
 from urllib.parse import quote
 
-from penstock.store.queues import EXECUTION_REQUESTED
+from penstock.store.outbox.queues import EXECUTION_REQUESTED
 from tests.chaos.cluster import VHOST, Cluster
 from tests.chaos.faults.fault import Fault
 from tests.servers.management import Api

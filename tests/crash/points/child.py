@@ -24,8 +24,8 @@ from penstock.operate.check import check
 from penstock.service.assembly import assembled
 from penstock.service.log_setup import configure_logging
 from penstock.settings import Settings
-from penstock.store import crash_points
-from penstock.store.database import Database, Session
+from penstock.store.session import crash_points
+from penstock.store.session.database import Database, Session
 from penstock_executor import main as executor
 from penstock_executor.loops import fire_schedules, fire_timers
 from penstock_worker import main as worker

@@ -19,9 +19,9 @@ from penstock.messaging.relay import RETURNS, relay
 from penstock.operate.apply import register
 from penstock.operate.repair import repair
 from penstock.service.assembly import assembled
-from penstock.store import processes
-from penstock.store.dead_letters import LetterFilter
-from penstock.store.execution_list import ExecutionFilter
+from penstock.store.executions.execution_list import ExecutionFilter
+from penstock.store.outbox.dead_letters import LetterFilter
+from penstock.store.processes import processes
 from tests.crash.points.world import World, again
 
 LETTER = """

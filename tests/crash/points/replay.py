@@ -19,7 +19,7 @@ from pydantic import SecretStr
 from penstock.language.loading import Definitions
 from penstock.operate.apply import register
 from penstock.settings import Settings
-from penstock.store.database import Database
+from penstock.store.session.database import Database
 from tests.crash.points.child import Job
 from tests.crash.points.scenarios import SCENARIOS, Scenario
 from tests.crash.points.sites import ROOT, Site, sites

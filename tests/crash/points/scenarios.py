@@ -13,7 +13,8 @@ import pika
 
 from penstock.errors import Conflict
 from penstock.messaging.transports import Message
-from penstock.store import polls, queues
+from penstock.store.events import polls
+from penstock.store.outbox import queues
 from tests.crash.points import operating, works
 from tests.crash.points.world import World, again
 

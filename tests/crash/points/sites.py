@@ -21,13 +21,13 @@ ELSEWHERE = (
     "operate/doctor",
     "testing",
     "service/embedded",
-    "store/demo.py",
-    "store/functions.py",
-    "store/invariants.py",
-    "store/migrate.py",
+    "store/upkeep/demo.py",
+    "store/schema/functions.py",
+    "store/upkeep/invariants.py",
+    "store/schema/migrate.py",
 )
 """Below common/penstock: commands, probes of an operator and of tests, and what talks to no server."""
-PRIMITIVES = ("common/penstock/store/database.py", "common/penstock/store/crash_points.py")
+PRIMITIVES = ("common/penstock/store/session/database.py", "common/penstock/store/session/crash_points.py")
 TRANSPORTS = "common/penstock/messaging/transports/"
 READS = re.compile(r"^\s*(select|with)\b", re.IGNORECASE)
 WRITES = re.compile(r"\b(insert into|update|delete from|pg_notify)\b", re.IGNORECASE)

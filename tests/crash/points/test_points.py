@@ -13,14 +13,14 @@ from tests.servers.postgres import Postgres
 
 AROUND = {
     "common/penstock/client/caller_transaction.py": "a transaction of the caller's own, which he commits",
-    "common/penstock/store/connecting.py": "a setting of a new connection, which no other process sees",
-    "common/penstock/store/grants.py": "an operator's, not a service's",
-    "common/penstock/store/connection_pool.py": "options of a connection, which are nobody's state",
-    "common/penstock/store/database.py": "the primitive itself",
-    "common/penstock/store/heartbeats.py": "the lock of a new connection, taken before anything is done on it",
-    "common/penstock/store/unanswered.py": "asks whether a connection is known to the server, and changes nothing",
-    "common/penstock/store/functions.py": "an operator's, not a service's",
-    "common/penstock/store/migrate.py": "an operator's, not a service's",
+    "common/penstock/store/session/connecting.py": "a setting of a new connection, which no other process sees",
+    "common/penstock/store/schema/grants.py": "an operator's, not a service's",
+    "common/penstock/store/session/connection_pool.py": "options of a connection, which are nobody's state",
+    "common/penstock/store/session/database.py": "the primitive itself",
+    "common/penstock/store/processes/heartbeats.py": "the lock of a new connection, taken before anything is done on it",
+    "common/penstock/store/session/unanswered.py": "asks whether a connection is known to the server, and changes nothing",
+    "common/penstock/store/schema/functions.py": "an operator's, not a service's",
+    "common/penstock/store/schema/migrate.py": "an operator's, not a service's",
     "common/penstock/messaging/transports/rabbitmq/consumer.py": "the transport's own ack",
 }
 SHORT = {"event": 5, "admission": 2, "workflow": 3, "inquiry": 2, "commands": 2, "upkeep": 2, "durable": 4}
@@ -47,16 +47,16 @@ def test_nothing_talks_to_a_server_around_the_points() -> None:
 def test_the_sites_are_those_that_the_source_has() -> None:
     names = {str(site) for site in sites()}
     for one in (
-        "common/penstock/store/attempts.py:claim#1 (commit)",
-        "services/penstock_worker/next_step.py:_at_once#1 (commit)",
+        "common/penstock/store/executions/attempts.py:claim#1 (commit)",
+        "services/penstock_worker/ending/next_step.py:_at_once#1 (commit)",
         "common/penstock/store/workflows/steps.py:take_steps#1 (commit)",
-        "common/penstock/store/attempts.py:finish#1 (commit)",
-        "common/penstock/store/letting_in.py:finish_and_claim#1 (commit)",
-        "services/penstock_worker/route_consumer.py:RouteConsumer._take#2 (ack)",
+        "common/penstock/store/executions/attempts.py:finish#1 (commit)",
+        "common/penstock/store/executions/letting_in.py:finish_and_claim#1 (commit)",
+        "services/penstock_worker/claiming/route_consumer.py:RouteConsumer._take#2 (ack)",
         "common/penstock/messaging/consumer.py:Consumer._transact#1 (commit)",
         "common/penstock/messaging/consumer.py:Consumer._handle#1 (ack)",
         "common/penstock/messaging/outbox.py:Publisher._publish#1 (publish)",
-        "common/penstock/store/heartbeats.py:beat#1 (commit)",
+        "common/penstock/store/processes/heartbeats.py:beat#1 (commit)",
     ):
         assert one in names, sorted(names)
 

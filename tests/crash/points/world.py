@@ -10,7 +10,7 @@ from uuid import UUID
 
 from penstock.client.client import Client
 from penstock.service.assembly import Parts, Stop
-from penstock.store.database import Row, Session, is_transient
+from penstock.store.session.database import Row, Session, is_transient
 
 T = TypeVar("T")
 SETTLED = """

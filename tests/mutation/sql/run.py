@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.store import functions
+from penstock.store.schema import functions
 from tests.mutation.postgres import Migrated, migrated
 from tests.mutation.sql import measure, trial
 from tests.mutation.sql.measure import Measured

@@ -18,8 +18,8 @@ from penstock.cli import build
 from penstock.cli.command_runner import ME
 from penstock.operate import audit as operate
 from penstock.settings import Settings
-from penstock.store import audit as store
-from penstock.store.database import Database
+from penstock.store.access import audit as store
+from penstock.store.session.database import Database
 from tests.penstock.cli.commands import penstock
 
 PASSWORD = "correct horse battery staple"

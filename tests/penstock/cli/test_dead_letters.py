@@ -13,11 +13,11 @@ import pytest
 from penstock import Trigger
 from penstock.client.bulk import tally
 from penstock.client.dead_letters import replay
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from penstock.messaging import dead_letters, envelope
 from penstock.messaging.transports import QUEUE_HEADER, REASON_HEADER, Message
-from penstock.store import queues
-from penstock.store.dead_letters import LetterFilter
+from penstock.store.outbox import queues
+from penstock.store.outbox.dead_letters import LetterFilter
 from tests.flows import shop
 from tests.flows.installation import QUICK, Installation
 from tests.penstock.cli.commands import penstock

@@ -6,7 +6,7 @@ from typing import Annotated
 from uuid import uuid4
 
 from penstock import Secret, action, each, workflow
-from penstock.store import archive
+from penstock.store.executions import archive
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.penstock.cli.commands import penstock

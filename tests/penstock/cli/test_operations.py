@@ -10,8 +10,8 @@ from pydantic import SecretStr
 from penstock.operate import activity
 from penstock.operate.overview import lately
 from penstock.settings import Settings
-from penstock.store import clock
-from penstock.store.database import Database
+from penstock.store.session import clock
+from penstock.store.session.database import Database
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.penstock.cli.commands import penstock

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from penstock import Route, action
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from penstock.language.workflows import from_yaml
-from penstock.store.database import Session
+from penstock.store.session.database import Session
 from tests.flows.installation import Installation
 from tests.penstock.cli.commands import penstock
 

@@ -157,7 +157,7 @@ async def test_failures_are_counted_by_rule_and_told_once_a_turn(
 async def test_a_replica_shows_them_on_its_page_of_metrics(house: Installation) -> None:
     await house.apply(book, paid, rule("payload.amout > 3"))
     parts = await house.parts("executor")
-    from penstock.store import events as store
+    from penstock.store.events import events as store
     from penstock_executor import rule_matching
 
     event = await house.client.publish("till.paid", {"amount": 5})

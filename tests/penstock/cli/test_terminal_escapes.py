@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from penstock import DurableContext, action, workflow
-from penstock.language.visible_text import visible, visible_json, visible_order
+from penstock.language.terms.visible_text import visible, visible_json, visible_order
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.penstock.cli.commands import penstock

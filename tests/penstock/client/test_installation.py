@@ -12,7 +12,7 @@ from penstock import Client, SyncClient
 from penstock.client.installation import find_installation
 from penstock.errors import ConfigurationError, InvalidInput
 from penstock.service import embedded
-from penstock.store import migrate
+from penstock.store.schema import migrate
 
 
 @pytest.fixture(autouse=True)

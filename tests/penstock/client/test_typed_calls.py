@@ -11,7 +11,7 @@ import pytest
 
 from penstock import ActionRef, Client, SyncClient, action, workflow
 from penstock.errors import NotFound, OutsideRun
-from penstock.language.action_ref import ActionCall, connected
+from penstock.language.terms.action_ref import ActionCall, connected
 from tests.flows.installation import Installation
 
 

@@ -7,7 +7,7 @@ import pytest
 from penstock.engine.decision import Start
 from penstock.engine.state import TaskState
 from penstock.errors import ExpressionError
-from penstock.language.event_filter import bind_filter, matches
+from penstock.language.rules.event_filter import bind_filter, matches
 from penstock.testing.memory_workflow import MemoryWorkflow as World
 from tests.penstock.engine.written import run
 

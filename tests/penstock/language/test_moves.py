@@ -15,11 +15,11 @@ from pydantic import SecretStr
 from penstock.engine.state import Phase
 from penstock.errors import IllegalMove
 from penstock.language import moves
-from penstock.language.ids import new_id
 from penstock.language.moves import executions
+from penstock.language.terms.ids import new_id
 from penstock.operate.why import READERS
 from penstock.settings import Settings
-from penstock.store.database import Database
+from penstock.store.session.database import Database
 
 SCRIPT = Path(__file__).parents[3] / "docs/lifecycle.py"
 INSERT = "insert into execution (id, status, namespace_id, definition_id) values ($1, $2, 1, 1)"

@@ -11,7 +11,8 @@ from penstock.messaging import envelope
 from penstock.messaging.consumer import Consumer
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.transports import Delivery, Message
-from penstock.store import executions, queues
+from penstock.store.executions import executions
+from penstock.store.outbox import queues
 from penstock_executor.handlers import ROUTES
 from tests.flows import shop
 from tests.flows.installation import Installation

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import Undecodable
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from penstock.messaging import envelope, messages
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 
 from penstock.operate import audit as operate
-from penstock.store import audit as store
+from penstock.store.access import audit as store
 
 EDITED = (
     *("text", "text", "at", "id", "position", "hash", "delete", "tail", "head", "middle", "truncate"),

@@ -17,9 +17,9 @@ from penstock.errors import InvalidInput
 from penstock.operate import audit as operate
 from penstock.operate.audit import Head, Verified
 from penstock.settings import Settings
-from penstock.store import audit as store
-from penstock.store import audited_change
-from penstock.store.database import Database, Session
+from penstock.store.access import audit as store
+from penstock.store.session import audited_change
+from penstock.store.session.database import Database, Session
 from tests.penstock.operate.audit_edits import edit, snapshot
 from tests.servers.databases import as_service
 

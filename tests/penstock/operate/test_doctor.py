@@ -8,8 +8,8 @@ from penstock.messaging.transports import Message
 from penstock.messaging.transports.choice import make_transport
 from penstock.operate import doctor
 from penstock.operate.doctor import broker
-from penstock.store import partitions
-from penstock.store.queues import QUEUES
+from penstock.store.outbox.queues import QUEUES
+from penstock.store.schema import partitions
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.penstock.messaging.transports.broker import plain_pika

@@ -14,9 +14,9 @@ from penstock.operate.access import create_token
 from penstock.operate.doctor import security
 from penstock.operate.doctor.finding import Finding
 from penstock.settings import Settings
-from penstock.store import server_state
-from penstock.store.server_state import ConnectionPath
-from penstock.store.tokens import Token
+from penstock.store.access.tokens import Token
+from penstock.store.schema import server_state
+from penstock.store.schema.server_state import ConnectionPath
 from tests.flows.installation import Installation
 from tests.penstock.operate.keys import KEY, OTHER
 

@@ -11,9 +11,9 @@ from pydantic import SecretStr
 from penstock.operate import roles
 from penstock.operate.doctor import roles as doctor
 from penstock.settings import Settings
-from penstock.store import grants, migrate
-from penstock.store.database import Database
-from penstock.store.rights import SERVICES
+from penstock.store.schema import grants, migrate
+from penstock.store.schema.rights import SERVICES
+from penstock.store.session.database import Database
 from tests.servers.databases import as_service
 
 

@@ -12,11 +12,11 @@ from pydantic import SecretStr
 
 from penstock import Limit
 from penstock.errors import NotFound
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from penstock.operate.why import Why, why
 from penstock.settings import Settings
-from penstock.store import admission_line
-from penstock.store.database import Database
+from penstock.store.admission import admission_line
+from penstock.store.session.database import Database
 from tests.penstock.store.admission.desk import Desk
 
 ONE = Limit(1, ref="shop.one", scope="shop")

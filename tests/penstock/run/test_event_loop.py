@@ -12,8 +12,8 @@ import uvloop
 
 from penstock.run.event_loop import run_to_end
 from penstock.run.task_executors import Outcome, TaskExecutor, attempt
-from penstock_worker.executors.async_ import AsyncExecutor
-from penstock_worker.executors.thread import ThreadExecutor
+from penstock_worker.executors.python.async_ import AsyncExecutor
+from penstock_worker.executors.python.thread import ThreadExecutor
 from tests.penstock_worker.executors.runs import run_of
 
 Action = Callable[[], Awaitable[Any]]

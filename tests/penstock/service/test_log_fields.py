@@ -11,7 +11,7 @@ import pytest
 import structlog
 
 from docs.written.logs import ROOT, logged
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from penstock.run.context import CURRENT
 from penstock.run.run import Run, TaskReadyEvent
 from penstock.run.run_log import RunLog

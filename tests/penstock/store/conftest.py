@@ -6,7 +6,7 @@ import pytest
 from pydantic import SecretStr
 
 from penstock.settings import Settings
-from penstock.store.database import Database
+from penstock.store.session.database import Database
 from tests.penstock.store.race_scene import Scene
 from tests.penstock.store.stand import Stand
 

@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 from uuid import UUID
 
-from penstock.language.ids import new_id
-from penstock.store.database import Database, Row, Session
+from penstock.language.terms.ids import new_id
+from penstock.store.session.database import Database, Row, Session
 
 CLAIM = (
     "select one.* from claim_executions($1, $2, $3::uuid[], 100, 'work.default', $4::integer[], '{}'::integer[]), "

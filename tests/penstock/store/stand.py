@@ -9,8 +9,8 @@ from uuid import UUID
 
 import orjson
 
-from penstock.language.ids import new_id
-from penstock.store.database import Database
+from penstock.language.terms.ids import new_id
+from penstock.store.session.database import Database
 from tests.penstock.store.race_scene import Scene
 
 AGO = timedelta(hours=1)

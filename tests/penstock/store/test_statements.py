@@ -16,7 +16,11 @@ from tests.house_rules import SQL
 
 UTILITY = ("listen", "unlisten", "create", "set ")
 """What PostgreSQL does not prepare."""
-ELSEWHERE = ("penstock.store.migrate", "penstock.store.functions", "penstock.store.server_state")
+ELSEWHERE = (
+    "penstock.store.schema.migrate",
+    "penstock.store.schema.functions",
+    "penstock.store.schema.server_state",
+)
 """Statements on what is not there yet, or on the server itself."""
 TEMPLATE = re.compile(r"(?<!')\{\w*\}")
 """A statement that is made for a table when it is run."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from penstock.tracing import trace_of
 from penstock.tracing.carrier import STATE_LIMIT
 from penstock.tracing.spans import ATTRIBUTES, SPANS, attempt_span, execution_span

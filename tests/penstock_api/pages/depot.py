@@ -14,11 +14,11 @@ from pydantic import Field
 
 from penstock import DurableContext, Limit, NonRetryable, Rule, Schedule, Trigger, action
 from penstock.errors import PenstockError
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from penstock.language.workflows import from_yaml
 from penstock.run.steering import AskInquiry
-from penstock.store import dead_letters
-from penstock.store.dead_letters import KeptLetter
+from penstock.store.outbox import dead_letters
+from penstock.store.outbox.dead_letters import KeptLetter
 from tests.flows.installation import Installation
 
 EVIL = """</script><script>window.hit=1</script>"><img src=x onerror="window.hit=1">'{{7*7}}\u202e"""

@@ -24,11 +24,11 @@ from penstock_api.backend import Backend
 from penstock_api.pages.page import PageRoute
 from tests.flows.installation import Installation
 from tests.penstock.operate.keys import KEY
+from tests.penstock_api.auth.test_access import OPEN, routes
 from tests.penstock_api.conftest import THEIRS
 from tests.penstock_api.pages import depot
 from tests.penstock_api.pages.forms import Form, forms
-from tests.penstock_api.pages.test_pages import PAGES
-from tests.penstock_api.test_access import OPEN, routes
+from tests.penstock_api.pages.test_page import PAGES
 from tests.servers import databases
 from tests.servers.postgres import Postgres
 

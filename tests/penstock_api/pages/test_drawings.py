@@ -8,11 +8,11 @@ from uuid import UUID
 
 import pytest
 
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from penstock.language.workflows import from_yaml
 from penstock.language.workflows.graph import Graph
 from penstock.language.workflows.progress import TaskProgress
-from penstock.store.timelines import TaskStay
+from penstock.store.executions.timelines import TaskStay
 from penstock_api.pages.drawings import plot
 from penstock_api.pages.drawings.layout import HIGH, LARGE, WIDE, layout
 from penstock_api.pages.drawings.timeline import HELD, QUEUED, RAN, parts, timeline

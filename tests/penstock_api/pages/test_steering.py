@@ -11,7 +11,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from penstock.operate.access import create_token
-from penstock.store import audit
+from penstock.store.access import audit
 from penstock_api.app import make_app
 from tests.penstock_api.pages import depot
 from tests.penstock_api.pages.conftest import Site

@@ -12,12 +12,12 @@ from penstock.run.task_executors import RunnableAction, TaskExecutor
 from penstock.testing import scenarios
 from penstock.testing.executor_conformance import ExecutorConformance, LoggingExecutorConformance
 from penstock.testing.scenarios import ScenarioAction, coroutine_action, function_action, program_command
-from penstock_worker.executors.async_ import AsyncExecutor
-from penstock_worker.executors.command import CommandExecutor
-from penstock_worker.executors.http import HttpExecutor
-from penstock_worker.executors.kubernetes import KubernetesExecutor
-from penstock_worker.executors.process import ProcessExecutor
-from penstock_worker.executors.thread import ThreadExecutor
+from penstock_worker.executors.http.http import HttpExecutor
+from penstock_worker.executors.kubernetes.kubernetes import KubernetesExecutor
+from penstock_worker.executors.processes.command import CommandExecutor
+from penstock_worker.executors.python.async_ import AsyncExecutor
+from penstock_worker.executors.python.process import ProcessExecutor
+from penstock_worker.executors.python.thread import ThreadExecutor
 from tests.penstock_worker.executors import fake_kubernetes, web
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from penstock.errors import ConfigurationError, DefinitionError, NoExecutor
 from penstock.language.definitions import action
-from penstock.language.executor_names import BUILT_IN, refuse_unknown_executors
 from penstock.language.loading import Definitions
+from penstock.language.terms.executor_names import BUILT_IN, refuse_unknown_executors
 from penstock.run.executor_registry import REGISTERED
 from penstock.run.task_executors import attempt
 from penstock.service.assembly import Stop
@@ -17,7 +17,7 @@ from penstock.settings import Settings
 from penstock.testing.scenarios import ScenarioAction
 from penstock_worker import main as worker
 from penstock_worker.executors import EXECUTORS, build, chosen, executors
-from penstock_worker.executors.thread import ThreadExecutor
+from penstock_worker.executors.python.thread import ThreadExecutor
 from tests.flows.installation import Installation
 from tests.penstock_worker.executors.runs import run_of
 from tests.penstock_worker.executors.victims import own_pid
@@ -56,7 +56,7 @@ def test_coroutines_go_to_async_and_functions_to_threads_unless_they_say_otherwi
 
 
 def test_executors_can_be_configured_left_out_and_added() -> None:
-    own = "penstock_worker.executors.thread:ThreadExecutor"
+    own = "penstock_worker.executors.python.thread:ThreadExecutor"
     found = build(3, {"thread": {"capacity": 7}, "command": None, "gpu": {"class": own, "capacity": 1}})
     assert found["thread"].metrics().available == 7
     assert found["async"].metrics().available == 3
@@ -90,7 +90,7 @@ def test_names_are_given_once() -> None:
 
 
 async def test_a_worker_may_replace_the_default_executor() -> None:
-    process = "penstock_worker.executors.process:ProcessExecutor"
+    process = "penstock_worker.executors.python.process:ProcessExecutor"
     async with executors(Settings(), {"thread": {"class": process}}) as found:
         run, _ = run_of(own_pid)
         outcome = await attempt(chosen(found, run.action), run)

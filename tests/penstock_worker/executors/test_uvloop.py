@@ -10,10 +10,10 @@ from typing import Any
 import uvloop
 
 from penstock.run.task_executors import Outcome, TaskExecutor, attempt
-from penstock_worker.executors.command import CommandExecutor
-from penstock_worker.executors.http import HttpExecutor
-from penstock_worker.executors.process import ProcessExecutor
-from penstock_worker.executors.thread import ThreadExecutor
+from penstock_worker.executors.http.http import HttpExecutor
+from penstock_worker.executors.processes.command import CommandExecutor
+from penstock_worker.executors.python.process import ProcessExecutor
+from penstock_worker.executors.python.thread import ThreadExecutor
 from tests.penstock_worker.executors import victims
 from tests.penstock_worker.executors.runs import run_of, until
 from tests.penstock_worker.executors.web import serve_scenarios, serving

@@ -25,7 +25,7 @@ from penstock.client.generated_types.python_types import (
     literal,
     text_of,
 )
-from penstock.language.redaction import MASK
+from penstock.language.terms.redaction import MASK
 
 WIDEST = 110
 DIGEST = re.compile(r"^Digest: ([0-9a-f]{32})$", re.MULTILINE)

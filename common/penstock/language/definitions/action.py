@@ -10,19 +10,19 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 from pydantic import BeforeValidator, Field, field_validator
 
 from penstock.errors import DefinitionError
-from penstock.language import labels as labels_
-from penstock.language.action_ref import ActionRef
 from penstock.language.definitions.document import Document
+from penstock.language.definitions.durable_functions import code_digest
 from penstock.language.definitions.limit import Limit
 from penstock.language.definitions.qualified_name import Ref, checked_ref
 from penstock.language.definitions.schedule import Schedule
 from penstock.language.definitions.signature import Bind
-from penstock.language.durable.declared import code_digest
-from penstock.language.options import Items, Wrong, read_options
-from penstock.language.policies import Policies
-from penstock.language.routing import RoutingRule
+from penstock.language.policies.policies import Policies
 from penstock.language.schemas import parameters_schema, payload_schema
-from penstock.language.sources import Source
+from penstock.language.terms import labels as labels_
+from penstock.language.terms.action_ref import ActionRef
+from penstock.language.terms.options import Items, Wrong, read_options
+from penstock.language.terms.routing import RoutingRule
+from penstock.language.terms.sources import Source
 from penstock.run.call_interceptor import CALL_INTERCEPTOR
 from penstock.run.run import executor_name
 

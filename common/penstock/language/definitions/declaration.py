@@ -10,8 +10,8 @@ from pydantic import Field, PrivateAttr
 
 from penstock.language.definitions.document import Document
 from penstock.language.definitions.qualified_name import Ref, pack_of, qualified
-from penstock.language.options import Options, Problem, read_options, refusal
-from penstock.language.sources import Source, caller, of_frame
+from penstock.language.terms.options import Options, Problem, read_options, refusal
+from penstock.language.terms.sources import Source, caller, of_frame
 
 UNBOUND = "__penstock__"
 """In the globals of a module: what it declared at its top level, so that `Rule(...)` counts without a variable."""

@@ -14,9 +14,9 @@ from penstock.language.definitions.limit import Limit
 from penstock.language.definitions.program_actions import checked_options
 from penstock.language.definitions.qualified_name import Pack, pack_of, qualified
 from penstock.language.definitions.signature import signature_of
-from penstock.language.options import Problem, problems, read_options, refusal
-from penstock.language.policies import Recovery, RetryPolicy, Timeouts
-from penstock.language.sources import Source, caller, of_code, of_frame
+from penstock.language.policies.policies import Recovery, RetryPolicy, Timeouts
+from penstock.language.terms.options import Problem, problems, read_options, refusal
+from penstock.language.terms.sources import Source, caller, of_code, of_frame
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -11,7 +11,7 @@ import orjson
 
 from penstock.errors import InvalidInput
 from penstock.language.schemas.value_checks import check_value
-from penstock.language.sources import Source
+from penstock.language.terms.sources import Source
 
 DOCUMENT_CAP = 1024 * 1024
 """Bytes of JSON that a definition may have."""

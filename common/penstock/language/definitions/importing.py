@@ -13,8 +13,8 @@ from pathlib import Path
 from types import ModuleType
 
 from penstock.errors import DefinitionError, PenstockError
-from penstock.language.options import did_you_mean
-from penstock.language.sources import Source, shown
+from penstock.language.terms.options import did_you_mean
+from penstock.language.terms.sources import Source, shown
 
 _NO_NAME = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from penstock.language.column_ranges import INTEGER
 from penstock.language.definitions.declaration import Declaration
 from penstock.language.definitions.qualified_name import is_name, is_ref, ref_of
-from penstock.language.options import Count, Items, Options, Wrong
-from penstock.language.sources import Source
+from penstock.language.terms.column_ranges import INTEGER
+from penstock.language.terms.options import Count, Items, Options, Wrong
+from penstock.language.terms.sources import Source
 
 _PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
 _RATE = re.compile(r"\s*(\d+)\s*(?:/|per)\s*(\d+)?\s*(s|sec|second|m|min|minute|h|hour|d|day)s?\s*")

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from penstock.language.definitions.action import Action, ActionOptions
-from penstock.language.options import read_options
-from penstock.language.sources import Source
+from penstock.language.terms.options import read_options
+from penstock.language.terms.sources import Source
 
 PARAMETERS: Mapping[str, Any] = {
     "type": "object",

@@ -12,10 +12,10 @@ from pydantic import Field, ValidationError, field_validator
 from penstock.language.definitions.action import Action, ActionOptions
 from penstock.language.definitions.declaration import remember
 from penstock.language.definitions.qualified_name import Pack, pack_of, qualified
-from penstock.language.durations import PositiveDuration
-from penstock.language.options import Options, Problem, Wrong, problems, read_options, refusal
 from penstock.language.schemas import Schema, parameters_schema, payload_schema
-from penstock.language.sources import Source, caller, of_frame
+from penstock.language.terms.durations import PositiveDuration
+from penstock.language.terms.options import Options, Problem, Wrong, problems, read_options, refusal
+from penstock.language.terms.sources import Source, caller, of_frame
 
 Texts = Annotated[list[Annotated[str, Field(strict=True)]], Field(min_length=1)]
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any, TypeGuard
 
 from pydantic import BeforeValidator
 
-from penstock.language.options import Wrong
-from penstock.language.sources import caller, of_frame
+from penstock.language.terms.options import Wrong
+from penstock.language.terms.sources import caller, of_frame
 
 LONGEST = 64
 """Characters of a pack's name, and of a name inside it."""

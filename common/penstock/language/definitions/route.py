@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from pydantic import Field, model_validator
 
 from penstock.errors import DefinitionError
-from penstock.language.column_ranges import INTEGER
 from penstock.language.definitions.declaration import Declaration
-from penstock.language.options import Wrong
-from penstock.language.routing import RoutingRule
+from penstock.language.terms.column_ranges import INTEGER
+from penstock.language.terms.options import Wrong
+from penstock.language.terms.routing import RoutingRule
 
 
 class Route(Declaration):
     """`Route("*::ml::*", "gpu")`: executions with a namespace that fits the pattern go to the queue `work.gpu`. The first
-    route that fits wins, in the order of `position` and then of the pattern; `penstock.language.routing` says what patterns
+    route that fits wins, in the order of `position` and then of the pattern; `penstock.language.terms.routing` says what patterns
     mean. Raises DefinitionError."""
 
     kind: ClassVar[str] = "route"

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, StrictBool
 
-from penstock.language.column_ranges import HIGHEST_PRIORITY
 from penstock.language.definitions.declaration import Declaration
 from penstock.language.definitions.qualified_name import Ref
-from penstock.language.durations import PositiveDuration
 from penstock.language.expressions.template_checks import Condition, Templates
-from penstock.language.outside_names import TENANT
+from penstock.language.terms.column_ranges import HIGHEST_PRIORITY
+from penstock.language.terms.durations import PositiveDuration
+from penstock.language.terms.outside_names import TENANT
 
 Priority = Annotated[int, Field(ge=-HIGHEST_PRIORITY, le=HIGHEST_PRIORITY)]
 """Of an execution that waits for a slot: higher goes first. 0 is ordinary."""

@@ -13,15 +13,15 @@ from penstock.errors import DefinitionError
 from penstock.language.definitions.declaration import Declaration, declare
 from penstock.language.definitions.qualified_name import Ref
 from penstock.language.definitions.rule import Tenant
-from penstock.language.durations import Duration, PositiveDuration, as_text, positive_seconds
 from penstock.language.expressions.template_checks import Templates
-from penstock.language.options import Count, Options, Wrong, did_you_mean
-from penstock.language.policies import RetryPolicy
+from penstock.language.policies.policies import RetryPolicy
 from penstock.language.schedules import Spec, find_zone
 from penstock.language.schedules.cron import WORDS
 from penstock.language.schedules.cron_fields import parse_fields
 from penstock.language.schedules.reserved_context import RESERVED
-from penstock.language.sources import caller, of_frame
+from penstock.language.terms.durations import Duration, PositiveDuration, as_text, positive_seconds
+from penstock.language.terms.options import Count, Options, Wrong, did_you_mean
+from penstock.language.terms.sources import caller, of_frame
 
 MOST_CONTEXT = 32 * 1024
 """Bytes of a schedule's context: programs get it in one environment variable."""

@@ -15,11 +15,11 @@ from pydantic_core import to_jsonable_python
 from typing_extensions import TypedDict
 
 from penstock.errors import InvalidInput
-from penstock.language.durable.declared import context_parameter
-from penstock.language.options import Wrong, did_you_mean, problems
+from penstock.language.definitions.durable_functions import context_parameter
 from penstock.language.schemas import schema_of_type
 from penstock.language.schemas.secrets import is_secret_at
-from penstock.language.sources import Source
+from penstock.language.terms.options import Wrong, did_you_mean, problems
+from penstock.language.terms.sources import Source
 from penstock.run.steering import Steering
 
 Bind = Callable[[Mapping[str, Any]], dict[str, Any]]

@@ -12,10 +12,10 @@ from penstock.language.definitions.action import Action
 from penstock.language.definitions.declaration import Declaration, declare, remember
 from penstock.language.definitions.poll_action import poll_action
 from penstock.language.definitions.qualified_name import pack_of, qualified
-from penstock.language.durations import PositiveDuration
-from penstock.language.options import Options
 from penstock.language.schemas import payload_schema as as_schema  # the field has that name
-from penstock.language.sources import Source, caller, of_code
+from penstock.language.terms.durations import PositiveDuration
+from penstock.language.terms.options import Options
+from penstock.language.terms.sources import Source, caller, of_code
 
 
 class Poll(Options):

@@ -11,7 +11,7 @@ from jinja2 import StrictUndefined
 from jinja2.exceptions import UndefinedError
 from jinja2.utils import missing
 
-from penstock.language.stored_references import is_reference
+from penstock.language.terms.stored_references import is_reference
 
 _SHOWN = 12
 _OTHER_LANGUAGES = {"null": "none", "nil": "none", "undefined": "none", "NULL": "none", "TRUE": "true"}

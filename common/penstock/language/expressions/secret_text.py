@@ -12,7 +12,7 @@ from jinja2 import nodes
 from jinja2.exceptions import TemplateSyntaxError
 
 from penstock.language.expressions.budget import Refused
-from penstock.language.outside_names import SECRET
+from penstock.language.terms.outside_names import SECRET
 
 ROOT = "secrets"
 """The name that expressions use."""

@@ -9,7 +9,7 @@ from pydantic import AfterValidator
 
 from penstock.errors import ExpressionError
 from penstock.language.expressions import compile_template, condition
-from penstock.language.options import Wrong
+from penstock.language.terms.options import Wrong
 
 
 def _parses(parse: Callable[[Any], object]) -> AfterValidator:

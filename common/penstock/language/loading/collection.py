@@ -15,7 +15,7 @@ from penstock.language.definitions.rule import Rule
 from penstock.language.definitions.schedule import Schedule
 from penstock.language.definitions.trigger import Trigger
 from penstock.language.loading.reference_checks import KnownRefs, check_references, referred
-from penstock.language.sources import Source
+from penstock.language.terms.sources import Source
 
 _RUNNABLE = ("action", "workflow")
 """Kinds that share their refs: a rule that names one must mean one."""

@@ -11,9 +11,9 @@ from penstock.language.definitions.rule import Rule
 from penstock.language.expressions import NamesUsed, condition, names_used
 from penstock.language.loading.collection import Definitions
 from penstock.language.loading.lint import Fault
-from penstock.language.options import dotted
-from penstock.language.parameter_checks import names_of
-from penstock.language.sources import Location, shown
+from penstock.language.rules.parameter_checks import names_of
+from penstock.language.terms.options import dotted
+from penstock.language.terms.sources import Location, shown
 
 NEAR = 0.8
 """How alike two names are, from 0 to 1, for one to be taken for the other: `customre` and `customer` are 0.88."""

@@ -15,10 +15,10 @@ from types import ModuleType
 
 from penstock.errors import DefinitionError, PenstockError
 from penstock.language.definitions.importing import explained
-from penstock.language.executor_names import refuse_unknown_executors
 from penstock.language.loading.collection import Definitions
 from penstock.language.loading.load import load, may_define
-from penstock.language.sources import shown
+from penstock.language.terms.executor_names import refuse_unknown_executors
+from penstock.language.terms.sources import shown
 
 PLACED = re.compile(r"(?P<file>[^\s:][^:]*):(?P<line>\d+)(?::(?P<column>\d+))?: (?P<message>.*)")
 

@@ -15,8 +15,8 @@ from penstock.language.definitions.declaration import UNBOUND
 from penstock.language.definitions.importing import explained, imported, imported_file
 from penstock.language.definitions.qualified_name import Pack
 from penstock.language.loading.collection import Definitions
-from penstock.language.options import did_you_mean
-from penstock.language.sources import Source, shown
+from penstock.language.terms.options import did_you_mean
+from penstock.language.terms.sources import Source, shown
 
 KINDS = ("action", "trigger", "rule", "route", "limit", "schedule", "workflow")
 SKIPPED = (

@@ -9,12 +9,12 @@ from penstock.errors import DefinitionError, as_one
 from penstock.language.definitions.limit import Limit
 from penstock.language.definitions.rule import Rule
 from penstock.language.definitions.schedule import Schedule
-from penstock.language.event_rules import EVENT
 from penstock.language.expressions import NamesUsed, condition, names_used
-from penstock.language.options import Problem, did_you_mean
-from penstock.language.parameter_checks import Names, misfits, names_of, unknown_names
+from penstock.language.rules.event_rules import EVENT
+from penstock.language.rules.parameter_checks import Names, misfits, names_of, unknown_names
 from penstock.language.schedules.reserved_context import RESERVED
-from penstock.language.sources import Location
+from penstock.language.terms.options import Problem, did_you_mean
+from penstock.language.terms.sources import Location
 
 KnownRefs = Mapping[str, Mapping[str, Mapping[str, Any] | None]]
 """What exists elsewhere: by kind (action, workflow, trigger) and ref the schema of its parameters or payload, or None."""

@@ -10,9 +10,9 @@ from penstock.language.definitions.action import Action, ActionOptions
 from penstock.language.definitions.decorator import of_function, qualified_callbacks
 from penstock.language.definitions.program_actions import ENTRY, program_action
 from penstock.language.definitions.qualified_name import Pack
-from penstock.language.options import did_you_mean
 from penstock.language.packs.pack_code import function_of, program_of
-from penstock.language.sources import Source
+from penstock.language.terms.options import did_you_mean
+from penstock.language.terms.sources import Source
 
 PYTHON = "python"
 """The executor of functions: `async` or `thread`, as the function is."""

@@ -9,9 +9,9 @@ from typing import Any
 
 from penstock.language.definitions.action import Action
 from penstock.language.definitions.importing import imported_file
-from penstock.language.options import did_you_mean
 from penstock.language.packs.pack_files import inside
-from penstock.language.sources import Source
+from penstock.language.terms.options import did_you_mean
+from penstock.language.terms.sources import Source
 
 _HINT = "Write module:name, as in code.orders:charge for the function charge in code/orders.py of the pack."
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from penstock.language.sources import Source, shown
+from penstock.language.terms.sources import Source, shown
 from penstock.language.workflows import yaml_text
 
 FILES_CAP = 2_000

@@ -9,10 +9,10 @@ from typing import Any
 
 from penstock.errors import all_at_once
 from penstock.language.definitions.qualified_name import LONGEST, Pack, is_name
-from penstock.language.options import did_you_mean
 from penstock.language.packs.pack_files import FILES_CAP, mapping, read_yaml
 from penstock.language.packs.sections import SECTIONS, Entry, build
-from penstock.language.sources import Source
+from penstock.language.terms.options import did_you_mean
+from penstock.language.terms.sources import Source
 from penstock.language.workflows.serialization import from_value
 
 HEADER = ("name", "version", "description")

@@ -18,7 +18,7 @@ from penstock.language.definitions.trigger import Trigger, poll_trigger
 from penstock.language.packs.actions import action_of
 from penstock.language.packs.pack_code import function_of
 from penstock.language.packs.pack_files import mapping
-from penstock.language.sources import Source
+from penstock.language.terms.sources import Source
 from penstock.language.workflows.serialization import from_value
 
 

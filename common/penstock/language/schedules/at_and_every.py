@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from penstock.errors import DefinitionError
-from penstock.language.durations import seconds
-from penstock.language.options import Wrong
 from penstock.language.schedules.due import Due
 from penstock.language.schedules.zones import first_instant
+from penstock.language.terms.durations import seconds
+from penstock.language.terms.options import Wrong
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

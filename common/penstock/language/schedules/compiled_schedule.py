@@ -9,12 +9,12 @@ from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from penstock.language.durations import as_text
 from penstock.language.expressions import compile_template
 from penstock.language.expressions.template_checks import is_template
 from penstock.language.schedules import FirePlan, FirePolicy, Spec, find_zone, plan
 from penstock.language.schedules.at_and_every import EPOCH
 from penstock.language.schedules.fire_plan import PlannedFire, jitter_of
+from penstock.language.terms.durations import as_text
 
 TICK = timedelta(microseconds=1)
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.language.options import Wrong, did_you_mean, dotted
 from penstock.language.schemas.metaschema import TYPES, WORDS
 from penstock.language.schemas.schema_checks import check_schema
 from penstock.language.schemas.schema_tree import every, normalise
 from penstock.language.schemas.type_schema import schema_of_type
+from penstock.language.terms.options import Wrong, did_you_mean, dotted
 
 _WORDS = frozenset(WORDS) | {"secret", "discriminator"}
 _CLOSED = ("additionalProperties", "unevaluatedProperties")

@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from penstock.language.options import LONGEST_WORD, did_you_mean, dotted
 from penstock.language.schemas.faults import Fault
+from penstock.language.terms.options import LONGEST_WORD, did_you_mean, dotted
 
 SHOWN_NAMES = 10
 """Names that one fault lists."""

@@ -10,7 +10,7 @@ from penstock.language.schemas import evaluated
 from penstock.language.schemas.budget import Budget
 from penstock.language.schemas.patterns import compiled, search
 from penstock.language.schemas.validator import Validator
-from penstock.language.sources import Location
+from penstock.language.terms.sources import Location
 
 
 @dataclass(frozen=True, slots=True)

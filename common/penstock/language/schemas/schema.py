@@ -12,14 +12,14 @@ import orjson
 
 from penstock.bounds import PAYLOAD_CAP
 from penstock.errors import CheckTooCostly, DefinitionError, InvalidInput
-from penstock.language.options import LONGEST_WORD
 from penstock.language.schemas import secrets
 from penstock.language.schemas.budget import Budget
 from penstock.language.schemas.fault_texts import fault_text
 from penstock.language.schemas.faults import faults
 from penstock.language.schemas.validator import Validator
 from penstock.language.schemas.value_checks import check_value
-from penstock.language.stored_references import is_within
+from penstock.language.terms.options import LONGEST_WORD
+from penstock.language.terms.stored_references import is_within
 
 SHOWN = 5
 """Faults of one value that an error lists."""

@@ -7,7 +7,6 @@ from typing import Any
 
 from penstock.bounds import PATTERNS_CAP, SCHEMA_CAP, SCHEMA_PARTS_CAP
 from penstock.errors import CheckTooCostly, InvalidInput
-from penstock.language.options import Wrong, dotted
 from penstock.language.schemas import patterns
 from penstock.language.schemas.budget import Budget
 from penstock.language.schemas.fault_texts import fault_text
@@ -16,6 +15,7 @@ from penstock.language.schemas.metaschema import DIALECT, METASCHEMA
 from penstock.language.schemas.schema_tree import every, follow
 from penstock.language.schemas.validator import Validator
 from penstock.language.schemas.value_checks import check_value
+from penstock.language.terms.options import Wrong, dotted
 
 STEPS = 2_000_000
 """Steps that the check of a schema may take: as many as any schema of SCHEMA_CAP bytes needs."""

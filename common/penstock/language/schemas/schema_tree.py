@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from penstock.language.sources import Location
+from penstock.language.terms.sources import Location
 
 ONE = (
     "additionalProperties", "items", "contains", "not", "if", "then", "else", "propertyNames",

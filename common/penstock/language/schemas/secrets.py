@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from penstock.errors import CheckTooCostly
-from penstock.language.redaction import MASK
 from penstock.language.schemas.budget import Budget
 from penstock.language.schemas.patterns import compiled, search
 from penstock.language.schemas.schema_tree import every, follow
+from penstock.language.terms.redaction import MASK
 
 _VALUES = ("default", "const")
 _LISTS_OF_VALUES = ("enum", "examples")

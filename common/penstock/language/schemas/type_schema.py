@@ -9,8 +9,8 @@ from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from penstock.language.options import Wrong
 from penstock.language.schemas.schema_tree import normalise
+from penstock.language.terms.options import Wrong
 
 
 class Secret:

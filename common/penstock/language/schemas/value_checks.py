@@ -13,8 +13,8 @@ from pydantic import BaseModel
 
 from penstock.bounds import DEPTH_CAP, PAYLOAD_CAP
 from penstock.errors import InvalidInput
-from penstock.language.options import dotted
-from penstock.language.sources import Location
+from penstock.language.terms.options import dotted
+from penstock.language.terms.sources import Location
 
 _HINT = "Send JSON: objects with text keys, arrays, text, finite numbers, booleans, null."
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from penstock.errors import DefinitionError, as_one
-from penstock.language.options import Problem, did_you_mean
-from penstock.language.parameter_checks import misfits
-from penstock.language.sources import Location, Source
+from penstock.language.rules.parameter_checks import misfits
+from penstock.language.terms.options import Problem, did_you_mean
+from penstock.language.terms.sources import Location, Source
 from penstock.language.workflows import task_trigger_rules
 from penstock.language.workflows.check_run_conditions import run_condition_problems
 from penstock.language.workflows.check_templates import template_problems

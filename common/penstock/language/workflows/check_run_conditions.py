@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from penstock.language.options import Problem
-from penstock.language.sources import Location
+from penstock.language.terms.options import Problem
+from penstock.language.terms.sources import Location
 from penstock.language.workflows import task_trigger_rules
 from penstock.language.workflows.graph import Graph, Node
 from penstock.language.workflows.task import FAIL, NOOP, Task

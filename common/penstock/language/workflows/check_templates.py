@@ -7,10 +7,10 @@ from difflib import get_close_matches
 
 from penstock.errors import ExpressionError
 from penstock.language.expressions import NamesUsed
-from penstock.language.options import Problem, did_you_mean
-from penstock.language.parameter_checks import ONLY_GIVEN, names_of, unknown_names
+from penstock.language.rules.parameter_checks import ONLY_GIVEN, names_of, unknown_names
 from penstock.language.schedules.reserved_context import RESERVED
-from penstock.language.sources import Location
+from penstock.language.terms.options import Problem, did_you_mean
+from penstock.language.terms.sources import Location
 from penstock.language.workflows import task_trigger_rules
 from penstock.language.workflows.graph import EXIT, Graph, Node
 from penstock.language.workflows.task import Task

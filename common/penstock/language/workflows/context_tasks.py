@@ -25,8 +25,8 @@ from typing import Any
 from penstock.errors import InvalidInput
 from penstock.language.definitions.action import Action, ActionOptions
 from penstock.language.definitions.qualified_name import Pack, pack_of, qualified
-from penstock.language.options import read_options
-from penstock.language.sources import Source, of_code
+from penstock.language.terms.options import read_options
+from penstock.language.terms.sources import Source, of_code
 from penstock.language.workflows.task_handle import rule_of
 from penstock.run.call_interceptor import CALL_INTERCEPTOR
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from penstock.language.options import dotted
-from penstock.language.sources import Location
+from penstock.language.terms.options import dotted
+from penstock.language.terms.sources import Location
 from penstock.language.workflows.model import Workflow
 
 _ABSENT: Any = object()

@@ -16,13 +16,13 @@ import orjson
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
 from penstock.errors import InvalidInput
-from penstock.language.action_ref import connected
 from penstock.language.definitions.document import Document
 from penstock.language.definitions.qualified_name import Ref
-from penstock.language.durations import PositiveDuration
-from penstock.language.options import Items, Options, Wrong
 from penstock.language.schemas import check_value, parameters_schema
-from penstock.language.sources import Source, caller, of_frame
+from penstock.language.terms.action_ref import connected
+from penstock.language.terms.durations import PositiveDuration
+from penstock.language.terms.options import Items, Options, Wrong
+from penstock.language.terms.sources import Source, caller, of_frame
 from penstock.language.workflows.task import Limits, Name, Step, Task
 from penstock.run.call_interceptor import CALL_INTERCEPTOR
 

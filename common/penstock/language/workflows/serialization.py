@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from penstock.extras import needed
-from penstock.language.options import Problem, problems
-from penstock.language.sources import Location, Source
+from penstock.language.terms.options import Problem, problems
+from penstock.language.terms.sources import Location, Source
 from penstock.language.workflows.check import refusal, require
 from penstock.language.workflows.model import FORMAT, Workflow
 from penstock.language.workflows.task import Step, Task

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.language.waits import INQUIRY, WAIT_FOR_EVENT
+from penstock.language.terms.waits import INQUIRY, WAIT_FOR_EVENT
 from penstock.language.workflows.task import Step
 
 

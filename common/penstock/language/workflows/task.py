@@ -13,11 +13,11 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from penstock.errors import DefinitionError
 from penstock.language.definitions.limit import Limit
 from penstock.language.definitions.qualified_name import Ref
-from penstock.language.durations import PositiveDuration
-from penstock.language.options import Items, Options, Wrong
-from penstock.language.policies import Recovery, RetryPolicy, Timeouts
-from penstock.language.routing import RoutingRule
+from penstock.language.policies.policies import Recovery, RetryPolicy, Timeouts
 from penstock.language.schemas import payload_schema
+from penstock.language.terms.durations import PositiveDuration
+from penstock.language.terms.options import Items, Options, Wrong
+from penstock.language.terms.routing import RoutingRule
 from penstock.language.workflows import task_trigger_rules
 
 NOOP, FAIL = "noop", "fail"

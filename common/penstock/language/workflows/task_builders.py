@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, overload
 
 from penstock.language.definitions.qualified_name import ref_of
-from penstock.language.sources import Source, caller, of_frame
+from penstock.language.terms.sources import Source, caller, of_frame
 from penstock.language.workflows.context_tasks import ContextTask, context_task
 from penstock.language.workflows.model import Workflow
 from penstock.language.workflows.task import FAIL, NOOP

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.language.sources import Source, caller, of_frame
+from penstock.language.terms.sources import Source, caller, of_frame
 from penstock.language.workflows.task_trigger_rules import FAILURE, SKIP, SUCCESS
 from penstock.language.workflows.value_reference import ValueReference, expression
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.errors import DefinitionError, ExpressionError
 from penstock.language.expressions import NamesUsed, condition, names_used
-from penstock.language.sources import Source, caller, of_frame
+from penstock.language.terms.sources import Source, caller, of_frame
 from penstock.language.workflows.fan_out import FanOutItem, options_of
 from penstock.language.workflows.model import Workflow
 from penstock.language.workflows.task_handle import (

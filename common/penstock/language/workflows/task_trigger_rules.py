@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Discriminator, Field, Tag, model_serializer, model_validator
 
-from penstock.language.options import Items, Options, Wrong
+from penstock.language.terms.options import Items, Options, Wrong
 
 Named = Literal["all_success", "all_done", "one_success", "one_failed", "none_failed", "always"]
 NAMED: tuple[str, ...] = get_args(Named)

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import Any, NoReturn
 
 from penstock.errors import DefinitionError
-from penstock.language.sources import caller, of_frame
+from penstock.language.terms.sources import caller, of_frame
 
 FORMATTED: ContextVar[Any] = ContextVar("penstock.language.workflows.formatted", default=None)
 """The latest `each(...)` that was put into a text: `f"{path}.gz"` does not keep it."""

@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from penstock.language.definitions.declaration import remember
 from penstock.language.definitions.qualified_name import Pack, pack_of, qualified
 from penstock.language.definitions.signature import signature_of
-from penstock.language.sources import Source, caller, of_code, of_frame
+from penstock.language.terms.sources import Source, caller, of_code, of_frame
 from penstock.language.workflows.check import refusal, require
 from penstock.language.workflows.context_tasks import ContextTask
 from penstock.language.workflows.model import FORMAT, Workflow

@@ -7,7 +7,7 @@ from uuid import UUID
 from penstock.extras import needed
 from penstock.messaging.supervision import Supervisor
 from penstock.messaging.transports import Transport
-from penstock.store.database import Database
+from penstock.store.session.database import Database
 
 
 def make_transport(

@@ -6,13 +6,13 @@ import time
 from collections.abc import Sequence
 
 from penstock.errors import ConfigurationError, PenstockError
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from penstock.messaging import envelope
 from penstock.messaging.transports import Message
 from penstock.messaging.transports.rabbitmq import RabbitMQTransport
 from penstock.operate.doctor.finding import Finding, bad, ok, warning
 from penstock.settings import Settings
-from penstock.store import queues
+from penstock.store.outbox import queues
 
 DEADLINE = 5.0
 """Seconds to connect."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from penstock.operate.doctor.finding import Finding, bad, ok, warning
 from penstock.settings import Settings
-from penstock.store import connection_room
-from penstock.store.database import FEWEST, Session
+from penstock.store.session import connection_room
+from penstock.store.session.database import FEWEST, Session
 
 
 async def finding(session: Session, settings: Settings) -> Finding:

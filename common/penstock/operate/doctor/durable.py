@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from penstock.operate.doctor.finding import Finding, ok, warning
 from penstock.operate.why.answer import count
-from penstock.store import open_runs
-from penstock.store.database import Session
+from penstock.store.executions import open_runs
+from penstock.store.session.database import Session
 
 
 async def findings(session: Session) -> list[Finding]:

@@ -10,23 +10,19 @@ from importlib import import_module
 import orjson
 
 from penstock.errors import PenstockError
-from penstock.language import labels
+from penstock.language.terms import labels
 from penstock.operate import routes
 from penstock.operate.doctor import connections, durable, policies
 from penstock.operate.doctor.finding import Finding, bad, ok, warning
 from penstock.operate.why.answer import count
 from penstock.settings import Settings
-from penstock.store import (
-    dead_letters,
-    outbox,
-    partitions,
-    presence,
-    queues,
-    rule_errors,
-    subscriptions,
-)
-from penstock.store.database import Session
+from penstock.store.access import subscriptions
+from penstock.store.events import rule_errors
+from penstock.store.outbox import dead_letters, outbox, queues
+from penstock.store.processes import presence
 from penstock.store.schedules import health
+from penstock.store.schema import partitions
+from penstock.store.session.database import Session
 
 ANY_DAY = frozenset({"fire"})
 """Those whose default partition is in use: a backfill makes fires of days long past."""
@@ -71,8 +67,8 @@ async def served_queues(session: Session, settings: Settings) -> list[str]:
 
 async def _schema(session: Session) -> Finding:
     # Alembic takes a third of a second to load: no service that is never asked waits for it, and no request of another meanwhile.
-    await asyncio.to_thread(import_module, "penstock.store.migrate")
-    from penstock.store import migrate
+    await asyncio.to_thread(import_module, "penstock.store.schema.migrate")
+    from penstock.store.schema import migrate
 
     current = await migrate.current(session.fetch)
     try:

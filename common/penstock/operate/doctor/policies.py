@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from penstock.operate.doctor.finding import Finding, warning
 from penstock.operate.why.answer import span
 from penstock.settings import Settings
-from penstock.store import dead_letters
-from penstock.store.database import Session
+from penstock.store.outbox import dead_letters
+from penstock.store.session.database import Session
 
 LATELY = timedelta(days=1)
 

@@ -7,9 +7,10 @@ import time
 from penstock.errors import PenstockError
 from penstock.operate.doctor.finding import Finding, bad, ok, warning
 from penstock.settings import Settings
-from penstock.store import notifications, server_state
-from penstock.store.database import Database, Session
-from penstock.store.server_state import ServerState
+from penstock.store.schema import server_state
+from penstock.store.schema.server_state import ServerState
+from penstock.store.session import notifications
+from penstock.store.session.database import Database, Session
 
 OLDEST = 140_000
 CLOCKS_WARN, CLOCKS_BAD = 1.0, 3600.0

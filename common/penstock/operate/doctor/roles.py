@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.operate.doctor.finding import Finding, ok, warning
-from penstock.store import grants
-from penstock.store.database import Session
+from penstock.store.schema import grants
+from penstock.store.session.database import Session
 
 FIX = (
     "Run `penstock roles --apply`, and give each service the address that it prints: user code of a worker that connects as the "

@@ -6,13 +6,14 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
 from penstock.errors import PenstockError
-from penstock.language.setting_values import LOOPBACK
+from penstock.language.terms.setting_values import LOOPBACK
 from penstock.operate.doctor import installation, postgres, roles
 from penstock.operate.doctor.finding import Finding, bad, ok, warning
 from penstock.settings import Settings
-from penstock.store import secrets, server_state, tokens
-from penstock.store.database import Session
-from penstock.store.tokens import Token
+from penstock.store.access import secrets, tokens
+from penstock.store.access.tokens import Token
+from penstock.store.schema import server_state
+from penstock.store.session.database import Session
 
 UNUSED_FOR = timedelta(days=90)
 """After which a token without any use should be revoked."""

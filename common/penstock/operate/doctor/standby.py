@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.operate.doctor.finding import Finding, ok, warning
 from penstock.settings import Settings
-from penstock.store.standby import Standby
+from penstock.store.session.standby import Standby
 
 
 async def findings(settings: Settings) -> list[Finding]:

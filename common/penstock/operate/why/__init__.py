@@ -14,9 +14,9 @@ from penstock.language.moves import CANCELING, FINAL, QUEUED, REQUESTED, RUNNING
 from penstock.operate.why import line, past, start, work, workflow
 from penstock.operate.why.answer import Why
 from penstock.settings import Settings
-from penstock.store import executions
-from penstock.store.database import Session
-from penstock.store.executions import Execution
+from penstock.store.executions import executions
+from penstock.store.executions.executions import Execution
+from penstock.store.session.database import Session
 
 Reader = Callable[[Session, Execution, Settings], Awaitable[Why]]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 from uuid import UUID
 
-from penstock.store.executions import Execution
+from penstock.store.executions.executions import Execution
 
 Reason = Literal[
     "limit", "rate", "regroup", "worker", "route", "timer", "message", "outage", "task", "dependency", "paused",

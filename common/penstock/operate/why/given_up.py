@@ -11,9 +11,10 @@ from penstock.errors import Undecodable
 from penstock.messaging import envelope
 from penstock.operate.why.answer import count, span
 from penstock.settings import Settings
-from penstock.store import dead_letters, executions
-from penstock.store.database import Session
-from penstock.store.dead_letters import RecentLetter
+from penstock.store.executions import executions
+from penstock.store.outbox import dead_letters
+from penstock.store.outbox.dead_letters import RecentLetter
+from penstock.store.session.database import Session
 
 
 async def given_up(

@@ -12,10 +12,10 @@ import orjson
 from penstock.operate.why import presence
 from penstock.operate.why.answer import Why, count, ordinal, span, why_of
 from penstock.settings import Settings
-from penstock.store import admission_line
-from penstock.store.admission_line import KeyLimit, LinePlace, SlotHolder
-from penstock.store.database import Session
-from penstock.store.executions import Execution
+from penstock.store.admission import admission_line
+from penstock.store.admission.admission_line import KeyLimit, LinePlace, SlotHolder
+from penstock.store.executions.executions import Execution
+from penstock.store.session.database import Session
 
 HISTORY = 3
 """So many must have been let in before a guess is made."""

@@ -7,9 +7,9 @@ import orjson
 from penstock.language.moves import COMPLETED
 from penstock.operate.why.answer import Why, count, span, why_of
 from penstock.settings import Settings
-from penstock.store import clock
-from penstock.store.database import Session
-from penstock.store.executions import Execution
+from penstock.store.executions.executions import Execution
+from penstock.store.session import clock
+from penstock.store.session.database import Session
 
 
 async def ended(session: Session, row: Execution, settings: Settings) -> Why:

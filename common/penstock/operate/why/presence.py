@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from penstock.operate.why.answer import count
 from penstock.settings import Settings
-from penstock.store import presence
-from penstock.store.database import Session
-from penstock.store.executions import Execution
-from penstock.store.presence import Workers
-from penstock.store.queues import WORK
+from penstock.store.executions.executions import Execution
+from penstock.store.outbox.queues import WORK
+from penstock.store.processes import presence
+from penstock.store.processes.presence import Workers
+from penstock.store.session.database import Session
 
 NO_EXECUTOR = (
     "No executor is alive, so nothing is scheduled. Start one with `penstock executor`, or everything with "

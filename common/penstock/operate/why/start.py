@@ -11,11 +11,13 @@ from penstock.operate.why import presence
 from penstock.operate.why.answer import Why, count, span, why_of
 from penstock.operate.why.given_up import given_up
 from penstock.settings import Settings
-from penstock.store import clock, past_attempts, waiting_for
-from penstock.store.database import Session
-from penstock.store.executions import Execution
-from penstock.store.queues import EXECUTION_REQUESTED
-from penstock.store.waiting_for import Parked, ReadyTimer, WaitingMessage
+from penstock.store.admission import waiting_for
+from penstock.store.admission.waiting_for import Parked, ReadyTimer, WaitingMessage
+from penstock.store.executions import past_attempts
+from penstock.store.executions.executions import Execution
+from penstock.store.outbox.queues import EXECUTION_REQUESTED
+from penstock.store.session import clock
+from penstock.store.session.database import Session
 
 LATE = 5.0
 """Seconds after which a message that is not published is in trouble."""

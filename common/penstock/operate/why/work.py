@@ -6,14 +6,14 @@ from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
-from penstock.language.waits import WAIT_FOR_EVENT
+from penstock.language.terms.waits import WAIT_FOR_EVENT
 from penstock.operate.why import workflow
 from penstock.operate.why.answer import Reason, Why, span, why_of
 from penstock.settings import Settings
-from penstock.store import namespaces, waiting_for
-from penstock.store.database import Session
-from penstock.store.executions import Execution
-from penstock.store.waiting_for import AwaitedEvent, ClaimHolder, Suspended
+from penstock.store.admission import namespaces, waiting_for
+from penstock.store.admission.waiting_for import AwaitedEvent, ClaimHolder, Suspended
+from penstock.store.executions.executions import Execution
+from penstock.store.session.database import Session
 
 
 async def running(session: Session, row: Execution, settings: Settings) -> Why:

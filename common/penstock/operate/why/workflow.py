@@ -16,11 +16,12 @@ from penstock.operate.why import presence
 from penstock.operate.why.answer import Reason, Why, count, why_of
 from penstock.operate.why.given_up import given_up
 from penstock.settings import Settings
-from penstock.store import catalog, open_tasks
-from penstock.store.database import Session
-from penstock.store.executions import Execution
-from penstock.store.open_tasks import OpenTask
-from penstock.store.queues import EXECUTION_COMPLETED, WORKFLOW_STARTED
+from penstock.store.definitions import catalog
+from penstock.store.executions.executions import Execution
+from penstock.store.outbox.queues import EXECUTION_COMPLETED, WORKFLOW_STARTED
+from penstock.store.session.database import Session
+from penstock.store.workflows import open_tasks
+from penstock.store.workflows.open_tasks import OpenTask
 
 NOT_BEGUN = "not begun"
 

@@ -12,11 +12,11 @@ from penstock.errors import InvalidInput
 from penstock.language.moves.fires import FAILED, SKIPPED
 from penstock.language.schedules.compiled_schedule import TICK, CompiledSchedule, compile_schedule
 from penstock.language.schedules.fire_kinds import BACKFILL, MANUAL
-from penstock.store.database import Session, Transaction
 from penstock.store.schedules import reading, statements
 from penstock.store.schedules.changes import missing
 from penstock.store.schedules.firing import FireBuilder
 from penstock.store.schedules.statements import FiredUpTo
+from penstock.store.session.database import Session, Transaction
 
 MOST = 10_000
 """Fires of one backfill."""

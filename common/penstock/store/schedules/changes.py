@@ -10,11 +10,13 @@ import orjson
 
 from penstock.errors import Conflict, DefinitionError, NotFound
 from penstock.language.schedules.compiled_schedule import CompiledSchedule, compile_schedule, same_times
-from penstock.store import catalog, clock, namespaces
-from penstock.store.database import Session, Transaction
+from penstock.store.admission import namespaces
+from penstock.store.definitions import catalog
 from penstock.store.schedules import reading, statements
 from penstock.store.schedules.reading import ScheduleState
 from penstock.store.schedules.statements import LockedSchedule
+from penstock.store.session import clock
+from penstock.store.session.database import Session, Transaction
 
 
 async def put(tx: Transaction, applied: Sequence[tuple[str, int, dict[str, Any]]]) -> None:

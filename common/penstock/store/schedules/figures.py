@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from penstock.store.database import Session
-from penstock.store.rows import rows_as
+from penstock.store.session.database import Session
+from penstock.store.session.rows import rows_as
 
 
 @dataclass(frozen=True, slots=True)

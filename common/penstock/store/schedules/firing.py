@@ -16,14 +16,14 @@ from penstock import tracing
 from penstock.errors import DefinitionError, ExpressionError, InvalidInput
 from penstock.language.expressions import SECRETS
 from penstock.language.moves.fires import CREATED, FAILED, SKIPPED
+from penstock.language.rules.secret_references import checked_parameters
 from penstock.language.schedules.compiled_schedule import CompiledSchedule, compile_schedule
 from penstock.language.schedules.fire_kinds import BACKFILL, DUE, MISSED
 from penstock.language.schemas import Schema
-from penstock.language.secret_references import checked_parameters
-from penstock.store import catalog
-from penstock.store.database import Transaction
+from penstock.store.definitions import catalog
 from penstock.store.schedules import statements
 from penstock.store.schedules.statements import DueSchedule, FiredUpTo, LockedSchedule, LostFire, NewFire
+from penstock.store.session.database import Transaction
 from penstock.tracing.spans import execution_span
 
 MOST = 1_000

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from penstock.store import presence
-from penstock.store.database import Session
+from penstock.store.processes import presence
 from penstock.store.schedules import figures
 from penstock.store.schedules.figures import FireCount, Troubled
+from penstock.store.session.database import Session
 
 LATE = 30.0
 """Seconds after which a schedule that is due and was not fired is late. Replicas look every few seconds."""

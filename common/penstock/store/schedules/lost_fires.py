@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from penstock.errors import DefinitionError
 from penstock.language.moves.fires import FAILED
-from penstock.store.database import Transaction
 from penstock.store.schedules import statements
 from penstock.store.schedules.firing import FireBuilder
 from penstock.store.schedules.statements import LostFire, NewFire
+from penstock.store.session.database import Transaction
 
 MOST_RECOVERIES = 3
 """Executions that a fire gets after its first was lost. More would be lost the same way."""

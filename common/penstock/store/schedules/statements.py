@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from penstock.store.database import Session, Transaction
-from penstock.store.rows import columns_as, rows_as
+from penstock.store.session.database import Session, Transaction
+from penstock.store.session.rows import columns_as, rows_as
 
 
 class FiredUpTo(NamedTuple):

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from penstock.store.database import Row, Transaction
+from penstock.store.session.database import Row, Transaction
 from penstock.store.workflows.state import NewState
 
 

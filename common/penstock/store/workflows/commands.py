@@ -8,7 +8,7 @@ from uuid import UUID
 import orjson
 
 from penstock.engine.commands import Command
-from penstock.store.database import Transaction
+from penstock.store.session.database import Transaction
 
 PENDING = """
 select id, execution_id, kind, task, value::text as value from workflow_command

@@ -12,7 +12,7 @@ import orjson
 from penstock.engine.facts import TaskResult
 from penstock.engine.serialization import load_task_state
 from penstock.engine.state import TaskState
-from penstock.store.database import Row, Transaction
+from penstock.store.session.database import Row, Transaction
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from uuid import UUID
 from penstock.engine.serialization import load_task_state
 from penstock.engine.state import TaskState
 from penstock.errors import NotFound
-from penstock.store.database import Transaction
+from penstock.store.session.database import Transaction
 
 TASKS = """
 select task, record::text as record from workflow_task where execution_id = $1

@@ -12,9 +12,9 @@ import orjson
 
 from penstock.engine.serialization import dump_task_state, dump_workflow_state, load_workflow_state
 from penstock.engine.state import TaskState, WorkflowState
-from penstock.store import outbox
-from penstock.store.database import Row, Transaction
-from penstock.store.queues import WORKFLOW_STARTED
+from penstock.store.outbox import outbox
+from penstock.store.outbox.queues import WORKFLOW_STARTED
+from penstock.store.session.database import Row, Transaction
 from penstock.tracing import Trace, trace_of
 
 

@@ -10,7 +10,7 @@ import asyncpg
 
 from penstock.engine.serialization import load_task_state
 from penstock.engine.state import TaskState
-from penstock.store.attempts import (
+from penstock.store.executions.attempts import (
     FINISH_PARAMETERS,
     AttemptEnd,
     ClaimAnswer,
@@ -18,8 +18,8 @@ from penstock.store.attempts import (
     claim_answer,
     finish_arguments,
 )
-from penstock.store.database import Row, Session, Transaction
-from penstock.store.staged_messages import StagedMessage, staged_in
+from penstock.store.session.database import Row, Session, Transaction
+from penstock.store.session.staged_messages import StagedMessage, staged_in
 from penstock.store.workflows.children import NewChild
 from penstock.store.workflows.state import (
     EndedExecution,

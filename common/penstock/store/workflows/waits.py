@@ -10,7 +10,7 @@ from uuid import UUID
 
 import orjson
 
-from penstock.store.database import Transaction
+from penstock.store.session.database import Transaction
 
 
 class WaitKind(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 
-from penstock.language.durable.records import MAP, RUN, SLEEP, STEP, VALUE, VERSION
+from penstock.engine.durable.records import MAP, RUN, SLEEP, STEP, VALUE, VERSION
 from penstock.language.moves import FINAL
 from penstock.operate.durable_steps import Step
 from penstock_api.pages.drawings.timeline import HELD, RAN, Row, Scale, Segment, Timeline, drawn

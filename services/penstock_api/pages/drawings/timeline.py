@@ -9,7 +9,7 @@ from uuid import UUID
 
 from penstock.language.moves import CANCELING, RUNNING, WAITING
 from penstock.language.workflows.progress import TaskProgress
-from penstock.store.timelines import TaskStay
+from penstock.store.executions.timelines import TaskStay
 
 WIDTH = 1000.0
 ROWS = 400

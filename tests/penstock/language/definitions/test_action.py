@@ -13,7 +13,7 @@ from pydantic import Field
 
 from penstock.errors import DefinitionError
 from penstock.language.definitions import Limit, Pack, action
-from penstock.language.policies import RetryPolicy
+from penstock.language.policies.policies import RetryPolicy
 from penstock.language.schemas import Secret
 from tests.penstock.language.definitions.refusals import refused
 

@@ -223,7 +223,7 @@ def test_two_limits_by_the_same_parameters_belong_together(tmp_path: Path) -> No
             r"broken\.py:3: Rule: acton: unknown option",
         ),
         (
-            "from penstock.language.policies import RetryPolicy\n\n\nRetryPolicy(max_atempts=3)\n",
+            "from penstock.language.policies.policies import RetryPolicy\n\n\nRetryPolicy(max_atempts=3)\n",
             r"broken\.py:4: RetryPolicy: max_atempts: unknown option",
         ),
     ],

@@ -18,9 +18,9 @@ import regex
 
 from penstock.bounds import PAYLOAD_CAP, SCHEMA_CAP
 from penstock.errors import DefinitionError, PenstockError
-from penstock.language.options import Wrong
 from penstock.language.schemas import Schema, check_schema, schema
 from penstock.language.schemas.patterns import compiled
+from penstock.language.terms.options import Wrong
 from tests.penstock.language.schemas.hostile_values import NUMBERS, Choices, Draw, Values, size
 
 PATTERNS = (

@@ -95,7 +95,7 @@ _MEASURE = """
 import sys, time, orjson
 from penstock.errors import PenstockError
 from penstock.language.schemas import Schema, check_schema
-from penstock.language.options import Wrong
+from penstock.language.terms.options import Wrong
 document, value = orjson.loads(sys.stdin.buffer.read())
 Schema({"pattern": "a"}).check("a")
 began = time.process_time()

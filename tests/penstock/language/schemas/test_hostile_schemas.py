@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from penstock.errors import CheckTooCostly, DefinitionError
-from penstock.language.options import Wrong
 from penstock.language.schemas import check_schema
 from penstock.language.schemas.budget import Budget
 from penstock.language.schemas.faults import faults
 from penstock.language.schemas.validator import Validator
+from penstock.language.terms.options import Wrong
 from tests.penstock.language.schemas.hostile_schemas import case
 from tests.penstock.language.schemas.hostile_values import Draw
 from tests.penstock.language.schemas.test_budget import copies

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from penstock.errors import CheckTooCostly, InvalidInput
-from penstock.language.options import Wrong
 from penstock.language.schemas import patterns
 from penstock.language.schemas.budget import Budget
 from penstock.language.schemas.schema import Schema
 from penstock.language.schemas.schema_checks import check_schema
+from penstock.language.terms.options import Wrong
 
 ENDLESS = "^(a|aa)+$"
 LONG = "a" * 60 + "!"

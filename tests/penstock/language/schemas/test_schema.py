@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from penstock.errors import InvalidInput
-from penstock.language.options import Wrong
 from penstock.language.schemas import Schema, check_schema, mask, parameters_schema, payload_schema
+from penstock.language.terms.options import Wrong
 
 ORDER = parameters_schema(
     {

@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 
 from penstock.errors import DefinitionError
-from penstock.language.sources import Source
+from penstock.language.terms.sources import Source
 from penstock.language.workflows import yaml_text
 from penstock.language.workflows.serialization import from_body, from_value, from_yaml, to_yaml
 

@@ -34,7 +34,7 @@ from penstock import (
 )
 from penstock.errors import DefinitionError
 from penstock.language.definitions import Limit, Pack, action
-from penstock.language.policies import RetryPolicy
+from penstock.language.policies.policies import RetryPolicy
 from penstock.language.workflows import from_yaml, to_yaml
 
 pack = Pack("shop")

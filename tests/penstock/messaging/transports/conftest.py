@@ -12,7 +12,7 @@ from penstock.messaging.transports import Transport
 from penstock.messaging.transports.postgres import PostgresTransport
 from penstock.messaging.transports.rabbitmq import RabbitMQTransport
 from penstock.settings import Settings
-from penstock.store.database import Database
+from penstock.store.session.database import Database
 from tests.servers import choose
 from tests.servers.rabbitmq import RabbitMQ
 

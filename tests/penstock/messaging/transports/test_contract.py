@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from penstock.messaging.transports import QUEUE_HEADER, REASON_HEADER, Transport
-from penstock.store import queues
+from penstock.store.outbox import queues
 from tests.penstock.messaging.transports.conftest import DELIVERY_LIMIT
 from tests.penstock.messaging.transports.traffic import (
     QUEUE,

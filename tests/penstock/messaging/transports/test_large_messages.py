@@ -13,7 +13,7 @@ from penstock.messaging.transports.postgres import PostgresTransport
 from penstock.messaging.transports.rabbitmq import RabbitMQTransport
 from penstock.messaging.transports.rabbitmq.window import FIRST, GROWTH, Window
 from penstock.settings import Settings
-from penstock.store.database import Database
+from penstock.store.session.database import Database
 from tests.penstock.messaging.transports.conftest import Make
 from tests.penstock.messaging.transports.traffic import PATIENCE, QUEUE, message, numbered, receive
 

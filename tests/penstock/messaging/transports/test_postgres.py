@@ -14,9 +14,9 @@ from pydantic import SecretStr
 from penstock.messaging.transports.postgres import PostgresTransport, heard_by, look_back
 from penstock.messaging.transports.postgres.look_back import EVERYTHING
 from penstock.settings import Settings
-from penstock.store import outbox, outbox_queue
-from penstock.store.database import Database, Session
-from penstock.store.outbox_queue import TAKE
+from penstock.store.outbox import outbox, outbox_queue
+from penstock.store.outbox.outbox_queue import TAKE
+from penstock.store.session.database import Database, Session
 from tests.penstock.messaging.transports.traffic import QUEUE, bodies, message, receive
 from tests.servers.postgres import Postgres
 

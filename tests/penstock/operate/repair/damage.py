@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from penstock import AskInquiry, Limit, action
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from penstock.operate.check import check
 from penstock.operate.repair import repair
 from penstock.service.assembly import Parts

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import InvalidInput
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from penstock.operate.repair import MENDS, repair
 from penstock.service.assembly import Parts
-from penstock.store.invariants import INVARIANTS
+from penstock.store.upkeep.invariants import INVARIANTS
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.penstock.operate.repair.damage import (

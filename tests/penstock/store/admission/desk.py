@@ -10,12 +10,12 @@ from uuid import UUID
 import orjson
 
 from penstock import Limit, action
-from penstock.language.ids import new_id
 from penstock.language.loading import Definitions
+from penstock.language.terms.ids import new_id
 from penstock.operate.apply import apply
 from penstock.operate.check import check
-from penstock.store import namespaces
-from penstock.store.database import Database, Row, Session, Transaction
+from penstock.store.admission import namespaces
+from penstock.store.session.database import Database, Row, Session, Transaction
 
 ROUTE = "default"
 REQUEST = """

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from penstock import Limit
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from tests.penstock.store.admission.desk import Desk, blocked, drained, later
 
 ONE = Limit(1, ref="shop.one", scope="shop")

@@ -7,9 +7,9 @@ from typing import Any
 from uuid import UUID
 
 from penstock import Limit
-from penstock.language.ids import new_id
-from penstock.store.attempts import AttemptEnd, Claimant
-from penstock.store.letting_in import LetIn, finish_and_claim
+from penstock.language.terms.ids import new_id
+from penstock.store.executions.attempts import AttemptEnd, Claimant
+from penstock.store.executions.letting_in import LetIn, finish_and_claim
 from tests.penstock.store.admission.desk import Desk
 
 ONE = Limit(1, ref="shop.one", scope="shop")

@@ -21,7 +21,7 @@ from pydantic import SecretStr
 
 from penstock import Limit
 from penstock.settings import Settings
-from penstock.store.database import Database
+from penstock.store.session.database import Database
 from tests.penstock.store.admission.desk import ACTIONS, Desk
 from tests.penstock.store.admission.model import HOLDING, Model, One
 

@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from penstock.settings import Settings
-from penstock.store.database import Database
+from penstock.store.session.database import Database
 from tests.penstock.store.durable.functions import Functions
 
 

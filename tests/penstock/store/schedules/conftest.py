@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import pytest
 
 from penstock import Schedule
-from penstock.store.database import Row, Transaction
 from penstock.store.schedules import firing
+from penstock.store.session.database import Row, Transaction
 from tests.flows import shop
 from tests.flows.installation import Installation
 

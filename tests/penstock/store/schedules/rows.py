@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from penstock import Limit
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from tests.flows import shop
 from tests.penstock.store.schedules.conftest import House, every_minute
 

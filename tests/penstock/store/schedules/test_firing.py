@@ -11,8 +11,8 @@ import orjson
 import pytest
 
 from penstock import RetryPolicy, Schedule, action
-from penstock.store.database import Session
 from penstock.store.schedules import firing
+from penstock.store.session.database import Session
 from tests.flows import shop
 from tests.penstock.store.schedules.conftest import House, every_minute
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from penstock.language.ids import new_id
+from penstock.language.terms.ids import new_id
 from tests.penstock.store.schedules.conftest import House
 from tests.penstock.store.schedules.rows import BASE, NUMBER, A, B, Rows, instants
 

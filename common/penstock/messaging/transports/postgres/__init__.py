@@ -26,9 +26,10 @@ from penstock.messaging.transports import Message
 from penstock.messaging.transports.postgres.listener import Listener
 from penstock.messaging.transports.postgres.look_back import ALL_AGAIN, EVERYTHING, FAR
 from penstock.messaging.transports.postgres.subscription import Subscription
-from penstock.store import crash_points, notifications, outbox_queue, queues
-from penstock.store.database import Database, is_transient, retried
-from penstock.store.outbox_queue import NewMessage
+from penstock.store.outbox import outbox_queue, queues
+from penstock.store.outbox.outbox_queue import NewMessage
+from penstock.store.session import crash_points, notifications
+from penstock.store.session.database import Database, is_transient, retried
 
 log = structlog.get_logger()
 

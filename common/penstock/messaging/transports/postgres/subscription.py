@@ -15,9 +15,10 @@ from penstock.messaging import envelope
 from penstock.messaging.settled_rows import SettledRows
 from penstock.messaging.transports import QUEUE_HEADER, REASON_HEADER, Delivery
 from penstock.messaging.transports.postgres.look_back import LookBack
-from penstock.store import crash_points, outbox, outbox_queue, queues
-from penstock.store.database import Session, backoff, is_transient
-from penstock.store.outbox_queue import NewMessage, Taken
+from penstock.store.outbox import outbox, outbox_queue, queues
+from penstock.store.outbox.outbox_queue import NewMessage, Taken
+from penstock.store.session import crash_points
+from penstock.store.session.database import Session, backoff, is_transient
 
 TAKEN = 5.0
 """Seconds that a take which is under way may go on while the consumer closes."""

@@ -23,8 +23,8 @@ from penstock.messaging.transports.rabbitmq.patience import RECONNECT_WAIT, answ
 from penstock.messaging.transports.rabbitmq.publisher import Publisher
 from penstock.messaging.transports.rabbitmq.topology import Names, QueueType, Topology, explained
 from penstock.messaging.transports.rabbitmq.watchdog import watch
-from penstock.store import crash_points
-from penstock.store.queues import DEAD, EVENT_RECEIVED
+from penstock.store.outbox.queues import DEAD, EVENT_RECEIVED
+from penstock.store.session import crash_points
 
 __all__ = ["RabbitMQTransport"]
 

@@ -22,7 +22,7 @@ from penstock.messaging.transports.rabbitmq.publisher import Publisher
 from penstock.messaging.transports.rabbitmq.settling import acks
 from penstock.messaging.transports.rabbitmq.topology import Topology
 from penstock.messaging.transports.rabbitmq.window import Window
-from penstock.store import crash_points
+from penstock.store.session import crash_points
 
 log = structlog.get_logger(__name__)
 

@@ -27,7 +27,7 @@ from penstock.messaging.transports.rabbitmq.connection import Link
 from penstock.messaging.transports.rabbitmq.patience import answered
 from penstock.messaging.transports.rabbitmq.refusals import Refusals
 from penstock.messaging.transports.rabbitmq.wire import Outgoing
-from penstock.store import crash_points
+from penstock.store.session import crash_points
 
 log = structlog.get_logger(__name__)
 

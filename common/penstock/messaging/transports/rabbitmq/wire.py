@@ -22,7 +22,7 @@ from penstock.messaging.transports import (
 )
 from penstock.messaging.transports.rabbitmq.topology import DIED, Names
 from penstock.messaging.transports.rabbitmq.undecodable import UNDECODABLE
-from penstock.store.queues import DEAD
+from penstock.store.outbox.queues import DEAD
 
 JSON = "application/json"
 APP_ID = "penstock"

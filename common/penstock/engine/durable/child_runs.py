@@ -1,0 +1,92 @@
+"""Steps that are executions of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import orjson
+
+from penstock.engine.durable.calls import Answer, Call
+from penstock.engine.durable.core import REFUSALS, Core, failure, value_of
+from penstock.engine.durable.records import ASK, FAILED, WAIT_FOR, Child, ChildStart, Record
+from penstock.errors import PenstockError
+
+SLOW = (ASK, WAIT_FOR)
+"""A human or the world outside answers: nothing is gained by waiting for that on a worker."""
+
+
+async def run_child(core: Core, record: Record, target: str, parameters: Mapping[str, Any]) -> Any:
+    """Start the child of this step, unless there is one, and await its end. Raises StepFailed, StepTimedOut."""
+    return await core.result(record, partial(_work, core, record, target, parameters))
+
+
+async def _work(core: Core, record: Record, target: str, parameters: Mapping[str, Any], call: Call) -> None:
+    child = core.children.get(record.key)
+    if child is None:
+        call.starting = True
+        try:
+            child = await _start(core, ChildStart(record, target, parameters))
+        except REFUSALS as error:
+            await _refused(core, record, error, call)
+            return
+        finally:
+            call.starting = False
+        core.children[record.key] = child
+    if not child.ended:
+        core.open_children.add(child.id)
+        if call.told or call.future is None or call.future.done():  # it was cancelled while it started
+            core.deliveries.cancel_started(call, child.id)
+            return
+        call.child = child.id
+        child = await core.waiting.for_child(child.id, slow=record.kind in SLOW)
+        core.open_children.discard(child.id)
+    await _settle(core, record, child, call)
+
+
+async def _start(core: Core, start: ChildStart) -> Child:
+    await core.write_values()
+    return (await core.ours(core.backend.start([start])))[start.record.key]
+
+
+async def _refused(core: Core, record: Record, error: PenstockError, call: Call) -> None:
+    record.status = FAILED
+    description = {"type": type(error).__name__, "message": error.message, "hint": error.hint}
+    record.error = orjson.dumps(description).decode()
+    record.told = core.deliveries.reserve(call)
+    record = await core.written(record)
+    core.deliveries.settle(call, core.answer_of(record))
+
+
+async def _settle(core: Core, record: Record, child: Child, call: Call) -> None:
+    instant = child.at or core.clock()
+    if child.status == "completed":
+        value = await _resolved(core, orjson.loads(child.result or "null"))
+        core.deliveries.settle(call, _giver(value), instant)
+        return
+    if record.told is None:
+        record.told = core.deliveries.reserve(call)
+        record = await core.written(record)
+    if record.final:  # a person has given its result, and ended the child
+        call.record = record
+        value = await _resolved(core, value_of(record))
+        core.deliveries.settle(call, _giver(value), instant)
+    else:
+        late = child.status == "timeout" and record.kind in SLOW
+        core.deliveries.settle(call, _raiser(record, child, late=late), instant)
+
+
+async def _resolved(core: Core, value: Any) -> Any:
+    return await core.backend.resolved(value) if value is not None else None
+
+
+def _giver(value: Any) -> Answer:
+    return lambda: value
+
+
+def _raiser(record: Record, child: Child, *, late: bool) -> Callable[[], Any]:
+    def answer() -> Any:
+        raise failure(record, child.status, child.error, late=late)
+
+    return answer

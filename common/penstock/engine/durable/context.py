@@ -1,0 +1,207 @@
+"""The context of a durable function: every act of the function that has to survive goes through it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock.engine.durable import records
+from penstock.engine.durable.child_runs import run_child
+from penstock.engine.durable.core import Core
+from penstock.engine.durable.first import First, first_of
+from penstock.engine.durable.journal import state_key
+from penstock.engine.durable.names import child_name, step_name, target_of
+from penstock.engine.durable.records import Record
+from penstock.engine.durable.step_runs import run_step
+from penstock.engine.durable.step_tries import policy_of
+from penstock.engine.durable.time_limit import TimeLimit
+from penstock.engine.durable.undo import Undo
+from penstock.engine.durable.waits import await_signal, sleep_for
+from penstock.errors import DefinitionError
+from penstock.language.definitions.durable_functions import ContextMark
+from penstock.language.policies.policies import RetryPolicy
+from penstock.language.terms.durations import seconds
+from penstock.language.terms.ids import new_id
+from penstock.run import results
+
+Retries = RetryPolicy | Mapping[str, Any] | int | None
+Span = float | str | timedelta
+"""Seconds, a timedelta, or text: 90, "10s", "3d"."""
+
+
+class DurableContext(ContextMark):
+    """The first parameter of a durable function. What it gives is recorded: a later attempt gets the same again, and goes on
+    where the one before was. So between its calls a function must not depend on time, chance or anything outside: that belongs
+    into a step.
+
+    A call counts where it stands in the code, not where it is awaited: `asyncio.gather(ctx.run(a), ctx.run(b))` starts both.
+    Each raises DefinitionError for a name that cannot be one, and inside of a step."""
+
+    def __init__(self, core: Core) -> None:
+        """Made by whoever runs the function."""
+        self._core = core
+        self.undo = Undo(core)
+
+    def step(
+        self, name: str, function: Callable[..., Any], /, *args: Any, retry: Retries = None, **kwargs: Any
+    ) -> Coroutine[Any, Any, Any]:
+        """Call `function(*args, **kwargs)` and record its result, as JSON keeps it. A plain function runs in a thread. It runs at
+        least once; what is recorded, and returned, is one result. `retry`: tries in all, or a RetryPolicy.
+
+        Raises StepFailed when it has failed for good."""
+        policy = policy_of(retry)
+        record = self._core.ask(records.STEP, step_name(name))
+        return run_step(self._core, record, partial(function, *args, **kwargs), policy)
+
+    def now(self) -> datetime:
+        """The time by the database's clock, aware. The same in every attempt."""
+        return datetime.fromisoformat(self._recorded("now", lambda: self._core.clock().isoformat()))
+
+    def random(self) -> float:
+        """From 0 to 1, as random.random() gives it. The same in every attempt."""
+        return float(self._recorded("random", random.random))
+
+    def uuid(self) -> UUID:
+        """A new id, in the order of time. The same in every attempt: a key that makes a call to others idempotent."""
+        return UUID(self._recorded("uuid", lambda: str(new_id())))
+
+    def _recorded(self, name: str, make: Callable[[], Any]) -> Any:
+        record = self._core.ask(records.VALUE, name)
+        if not record.final:
+            self._keep(record, orjson.dumps(make()).decode())
+        return orjson.loads(record.result or "null")
+
+    def _keep(self, record: Record, result: str) -> None:
+        """To be written before anything outside can hear of it."""
+        record.status, record.result, record.tries = records.COMPLETED, result, 1
+        self._core.unwritten[record.key] = record
+
+    def version(self, change: str) -> bool:
+        """Return whether this run uses this change of the code: False for a run that was past this place before."""
+        journal = self._core.journal
+        if not journal.peek(records.VERSION, step_name(change)) and journal.replaying:
+            return False
+        record = self._core.ask(records.VERSION, change)
+        if not record.final:
+            self._keep(record, "true")
+        return True
+
+    def set(self, key: str, value: Any) -> None:
+        """Show `value` (JSON) under this key of the run's state (`penstock show`). Written with what is recorded next."""
+        self._core.waiting.check()
+        encoded = results.encode(value, self._core.limit).decode()
+        if not self._core.journal.replaying:
+            self._keep(Record(state_key(step_name(key)), 0, records.STATE, records.STARTED), encoded)
+
+    def sleep(self, duration: Span) -> Coroutine[Any, Any, None]:
+        """Go on so much later. A long sleep holds no worker and no slot."""
+        return sleep_for(
+            self._core, self._core.ask(records.SLEEP, "sleep"), timedelta(seconds=seconds(duration))
+        )
+
+    def run(
+        self, action: Any, parameters: Mapping[str, Any] | None = None, /, *, name: str | None = None, **extra: Any
+    ) -> Coroutine[Any, Any, Any]:  # fmt: skip
+        """Run an action or a workflow (itself, or its ref) as an execution of its own, with its limits and retries, and await its
+        result. Parameters as a mapping, by name, or both. Raises StepFailed when it ends otherwise."""
+        ref = target_of(action)
+        return self._child(records.RUN, name or ref.rpartition(".")[2], ref, {**(parameters or {}), **extra})
+
+    def map(
+        self, action: Any, items: Iterable[Mapping[str, Any]], *, concurrency: int | None = None, name: str | None = None
+    ) -> Coroutine[Any, Any, list[Any]]:  # fmt: skip
+        """Run an action for each of these parameters, at most `concurrency` at a time, and await the list of their results. One
+        child, which fans out. Raises StepFailed when one of them fails."""
+        ref = target_of(action)
+        entries = [dict(item) for item in items]
+        if concurrency is not None and (
+            isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1
+        ):
+            raise DefinitionError(
+                f"concurrency is a number of children at a time, at least 1, not {concurrency!r}",
+                hint="Leave it out to run all of them at once.",
+            )
+        body = {"items": entries, "concurrency": concurrency or max(1, len(entries))}
+        return self._child(records.MAP, name or ref.rpartition(".")[2], ref, body)
+
+    def ask(
+        self,
+        prompt: str,
+        *,
+        schema: Mapping[str, Any] | None = None,
+        assignee: str | None = None,
+        timeout: Span | None = None,
+        default: Any = None,
+        name: str = "ask",
+    ) -> Coroutine[Any, Any, Any]:
+        """The answer of a human (`penstock answer`). After `timeout` the default is the answer; without one it raises
+        StepTimedOut."""
+        question = {
+            "prompt": prompt,
+            "schema": None if schema is None else dict(schema),
+            "assignee": assignee,
+            "timeout": None if timeout is None else seconds(timeout),
+            "default": default,
+        }
+        return self._child(records.ASK, name, "inquiry", question)
+
+    def wait_for(
+        self, trigger: Any, *, when: str | None = None, timeout: Span | None = None, name: str = "wait_for", **names: Any
+    ) -> Coroutine[Any, Any, Any]:  # fmt: skip
+        """The next event of this trigger for which `when` holds, an expression of `event` and of the values given here by name:
+        `wait_for("shop.paid", when="event.payload.order == order", order=order)`. Raises StepTimedOut."""
+        waits = {
+            "trigger": target_of(trigger),
+            "filter": when,
+            "names": names,
+            "timeout": None if timeout is None else seconds(timeout),
+        }
+        return self._child(records.WAIT_FOR, name, "wait_for_event", waits)
+
+    def _child(
+        self, kind: str, name: str, target: str, parameters: Mapping[str, Any]
+    ) -> Coroutine[Any, Any, Any]:
+        results.encode(parameters, self._core.limit)  # raises ResultNotStorable here, where the call stands
+        return run_child(self._core, self._core.ask(kind, child_name(name)), target, parameters)
+
+    def signal(self, name: str, *, timeout: Span | None = None) -> Coroutine[Any, Any, Any]:
+        """Wait for a signal to this run under this name (`penstock signal`). The nth signal of a name goes to the nth call
+        that gets one. Raises StepTimedOut if no signal was sent before the deadline. `timeout=0` takes a signal that was
+        sent before."""
+        core, span = self._core, timedelta(seconds=seconds(timeout or 0))
+        core.refuse_inside_step(f"signal {step_name(name)}")
+        core.waiting.check()
+        deadline = None if timeout is None else core.ask(records.SLEEP, f"timeout of {name}")
+        return await_signal(core, name, core.deliveries.signals.number(), deadline, span)
+
+    def first(self, **arms: Awaitable[Any]) -> Coroutine[Any, Any, First]:
+        """Wait for the first of these: `name, value = await ctx.first(paid=ctx.signal("paid"), late=ctx.sleep("14d"))`. The
+        others are cancelled with their children, and have ended when this returns. Raises the error of the first, if it has one.
+
+        Each arm is a coroutine or a task; a coroutine becomes a branch."""
+        self._core.refuse_inside_step("first")
+        if not arms:
+            raise DefinitionError(
+                "ctx.first waits for nothing",
+                hint='Name what it waits for: ctx.first(paid=ctx.signal("paid")).',
+            )
+        return first_of(self._core.loop, arms)
+
+    def timeout(self, duration: Span) -> TimeLimit:
+        """A limit on what stands in its block, on the database's clock: `async with ctx.timeout("5m"): ...`. It counts from when
+        the block was entered first. The block is cancelled then, and raises StepTimedOut."""
+        return TimeLimit(self._core, timedelta(seconds=seconds(duration)))
+
+    def on_failure(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
+        """If this run fails, times out or is cancelled, call this then, as a step. What was registered last is called first,
+        whichever branch registered it."""
+        self._core.refuse_inside_step("on_failure")
+        self._core.waiting.check()
+        name = getattr(function, "__name__", None) or getattr(function, "name", None) or "undo"
+        self.undo.register(step_name(f"on failure {name}"), partial(function, *args, **kwargs))

@@ -1,0 +1,226 @@
+"""The path of every call of a durable function: it is compared with the journal, recorded, and told in the run's order."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+from uuid import UUID
+
+import orjson
+
+from penstock.engine.durable.attempt_over import AttemptOver, Stopped
+from penstock.engine.durable.backend import Backend
+from penstock.engine.durable.calls import Answer, Call, Work
+from penstock.engine.durable.deliveries import Deliveries
+from penstock.engine.durable.journal import Journal
+from penstock.engine.durable.records import CHILDREN, COMPLETED, SLEEP, History, Key, Record
+from penstock.engine.durable.run_loop import RunLoop
+from penstock.engine.durable.step_tries import IN_STEP
+from penstock.engine.durable.waiting import Waiting
+from penstock.errors import (
+    ClaimLost,
+    DefinitionError,
+    InvalidInput,
+    NotFound,
+    PenstockError,
+    ReplayMismatch,
+    ResultNotStorable,
+    StepFailed,
+    StepTimedOut,
+)
+
+T = TypeVar("T")
+REFUSALS: tuple[type[PenstockError], ...] = (NotFound, InvalidInput, DefinitionError, ResultNotStorable)
+"""Errors that say that a child cannot be started as it is asked for."""
+
+
+class Core:
+    """One attempt: what is recorded (`journal`, `children`), what it waits for, and what is still to be written."""
+
+    def __init__(self, backend: Backend, history: History, *, limit: int, warm: float) -> None:
+        self.backend = backend
+        self.journal = Journal(history)
+        self.children = history.children
+        self.limit = limit
+        self.unwritten: dict[Key, Record] = {}
+        self._writing: set[asyncio.Task[Mapping[Key, Record]]] = set()
+        """The writes under way that carry values of the function."""
+        self.open_children: set[UUID] = set()
+        self.clock = _clock(history.now)
+        self.loop = RunLoop()  # type: ignore[abstract]  # the rest is set by name
+        self.waiting = Waiting(self, warm)
+        self.deliveries = Deliveries(self, history)
+
+    def ask(self, kind: str, name: str) -> Record:
+        """Return the record of the next call of the calling branch, or a new record where there is none."""
+        self.refuse_inside_step(f"{kind} {name}")
+        self.waiting.check()
+        try:
+            return self.journal.ask(kind, name)
+        except ReplayMismatch as error:
+            raise self.stopped(error) from None
+
+    async def result(self, record: Record, work: Work) -> Any:
+        """Wait for the result of a call, as it is recorded or as `work` settles it."""
+        call = Call(record, work)
+        if record.final:
+            call.answer, call.instant = self.answer_of(record), record.at
+        elif record.kind == SLEEP and record.told is not None:
+            call.answer = _nothing
+        return await self.deliveries.result_of(call)
+
+    def answer_of(self, record: Record) -> Answer:
+        return lambda: value_of(record)
+
+    def stopped(self, error: PenstockError) -> AttemptOver:
+        """The code does not fit what is recorded: the attempt is over."""
+        self.waiting.end(Stopped(error))
+        return AttemptOver()
+
+    def refuse_inside_step(self, operation: str) -> None:
+        if (step := IN_STEP.get()) is not None:
+            raise DefinitionError(
+                f"{operation} is asked for inside of the step {step}, which is recorded as a whole",
+                hint="Ask for it in the durable function itself, or call the function without ctx.step.",
+            )
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    @property
+    def has_values(self) -> bool:
+        """Return true if a value of the function, or the delivery of a result, is not recorded yet."""
+        return bool(self.journal.changed or self.unwritten or self._writing)
+
+    async def write_values(self) -> None:
+        """Record the values of the function, and the results that it was told, before anything outside can learn of them.
+        Values that another call records at this moment are awaited."""
+        self.waiting.check()
+        if self.journal.changed or self.unwritten:
+            await self.ours(self._write([]))
+        for write in list(self._writing):
+            await self.ours(asyncio.shield(write))
+
+    async def written(self, record: Record) -> Record:
+        """Write a record, and return it as it is stored. A record that was stored before stays."""
+        self.waiting.check()
+        stored = await self.ours(self._write([record]))
+        return stored.get(record.key, record)
+
+    def _write(self, records: Sequence[Record]) -> Awaitable[Mapping[Key, Record]]:
+        """Write these, with all values that are not recorded. A task of its own writes values: the cancellation of one branch
+        must not end a write that carries the values of another one. A later write is a task, too, so that none comes before."""
+        values = [*self.journal.changed, *self.unwritten.values()]
+        self.journal.changed.clear()
+        self.unwritten = {}
+        if not values and not self._writing:
+            return self._recorded(records)
+        write = asyncio.ensure_future(self._recorded([*values, *records]))
+        self._writing.add(write)
+        write.add_done_callback(self._writing.discard)
+        return asyncio.shield(write)
+
+    async def _recorded(self, records: Sequence[Record]) -> Mapping[Key, Record]:
+        """Write these. After a write that fails the attempt is over: no later write may stand without it."""
+        if self.waiting.verdict is not None:
+            return {}
+        try:
+            return await self.backend.record(records)
+        except Exception as error:
+            self.waiting.end(Stopped(error))
+            return {}
+
+    async def ours(self, write: Awaitable[T]) -> T:
+        """Return the answer of a write. Where the claim is lost, or the attempt is over, the function goes no further."""
+        try:
+            answer = await write
+        except ClaimLost as error:
+            self.waiting.end(Stopped(error))
+            raise AttemptOver from None
+        self.waiting.check()
+        return answer
+
+    async def until_recorded(self, record: Record, span: timedelta) -> datetime:
+        """The instant at which this sleep is over, recorded before it begins."""
+        if record.result is None:
+            record.result = until_json(self.clock() + span)
+            await self.written(record)
+        return instant_of(record)
+
+    def close(self) -> None:
+        """The attempt is over, and awaits no write any more."""
+        for write in self._writing:
+            write.cancel()
+
+    # -- a fresh look ---------------------------------------------------------------------------------------------------
+
+    async def look(self) -> None:
+        """Look for signals and for children that have ended, so that they are told before an instant that came later."""
+        signals, children = self.deliveries.signals.awaited(), self.deliveries.open_children()
+        if not signals and not children:
+            return
+        sent, ends = await self.ours(self.backend.look(signals, list(children)))
+        if self.deliveries.signals.arrive(sent):
+            self.deliveries.wake()
+        self.waiting.resolve_children(dict(ends))
+        settling = [
+            call.task for id, call in children.items() if id in ends and call.task and not call.task.done()
+        ]
+        if settling:
+            await asyncio.wait(settling)
+
+
+def _clock(now: datetime) -> Callable[[], datetime]:
+    """The database's clock: what it said when the attempt began, and what has passed since."""
+    loaded = time.monotonic()
+    return lambda: now + timedelta(seconds=time.monotonic() - loaded)
+
+
+def until_json(instant: datetime) -> str:
+    return orjson.dumps({"until": instant.isoformat()}).decode()
+
+
+def instant_of(record: Record) -> datetime:
+    return datetime.fromisoformat(orjson.loads(record.result or "null")["until"])
+
+
+def value_of(record: Record) -> Any:
+    """Return the result of a step that has ended. Raises StepFailed, or the refusal of a child that could not be started."""
+    if record.status == COMPLETED:
+        return orjson.loads(record.result or "null")
+    if record.kind in CHILDREN and record.error is not None:
+        raise refusal(record)
+    raise failure(record, "failed", record.error)
+
+
+def refusal(record: Record) -> PenstockError:
+    """The error with which a child could not be started."""
+    stored = orjson.loads(record.error or "null") or {}
+    kind = next((error_class for error_class in REFUSALS if error_class.__name__ == stored.get("type")), None)
+    if kind is None:
+        return failure(record, "failed", record.error)
+    error = kind(stored.get("message") or "", hint=stored.get("hint"))
+    error.__dict__["step"] = record.key
+    return error
+
+
+def failure(record: Record, status: str, error: str | None, *, late: bool = False) -> StepFailed:
+    """The exception of a step that ended like this. `late`: it waited for something that did not come."""
+    stored = orjson.loads(error or "null") or {}
+    why = ": ".join(part for part in (stored.get("type"), stored.get("message")) if part)
+    how = status if status in ("failed", "cancelled") else f"ended as {status}"
+    kind = StepTimedOut if late else StepFailed
+    return kind(
+        f"{record.kind} {record.key} {how}" + (f": {why}" if why else ""),
+        name=record.key.name,
+        ordinal=record.key.ordinal,
+        status=status,
+        type=stored.get("type") or "",
+        final=bool(stored.get("final")),
+    )
+
+
+def _nothing() -> None:
+    return None

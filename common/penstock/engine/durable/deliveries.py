@@ -1,0 +1,254 @@
+"""The order in which results are told to a durable function: one at a time, whenever all of its tasks wait.
+
+Each result gets the next number when it is known, and the number is recorded with it. What has a number already is told in that
+order. Only when nothing of that is left, other results are told, by the instant at which they were there, and what is not
+recorded begins."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable
+from typing import Any
+
+from penstock.engine.durable.attempt_over import Stopped
+from penstock.engine.durable.calls import Call
+from penstock.engine.durable.journal import CHANGED
+from penstock.engine.durable.open_calls import OpenCalls, Writer
+from penstock.engine.durable.records import CANCELLED, COMPLETED, END, TOLD, History, Key, Record
+from penstock.errors import PenstockError, ReplayMismatch
+
+BATCH = 100
+"""Results that are told before the worker's loop has its turn."""
+END_KEY = Key(END, 1)
+
+
+class Deliveries(OpenCalls):
+    """Runs the function of an attempt, and tells it the results of its calls."""
+
+    def __init__(self, core: Writer, history: History) -> None:
+        super().__init__(core, history)
+        self.ends_as = history.ends_as
+        """What the run is to end as, until its function is told."""
+        self.end_reason = ""
+        """What the function was told of its end. `asyncio.gather` drops the message of a cancellation."""
+        end = history.records.get(END_KEY)
+        self._end_at = None if end is None else end.told
+        self._root: asyncio.Task[Any] | None = None
+        self._until: Callable[[], bool] = bool
+        self._finished: asyncio.Future[None] | None = None
+        self._scheduled = False
+        """Whether the tasks of the function are about to run."""
+
+    # -- running the function -----------------------------------------------------------------------------------------
+
+    async def run(self, root: asyncio.Task[Any], until: Callable[[], bool]) -> None:
+        """Run the function, and tell it what it waits for, until this is so. Raises AttemptOver where the attempt ends before."""
+        self._root, self._until = root, until
+        self._finished = self._outside.create_future()
+        self.wake()
+        try:
+            await self._finished
+        finally:
+            self._finished = None
+        self._core.waiting.check()
+
+    @property
+    def idle(self) -> bool:
+        """Return true if all tasks of the function wait for a delivery. Once the function has ended, the attempt
+        ends."""
+        return not self._scheduled and self._finished is not None and not self._finished.done()
+
+    def wake(self) -> None:
+        """Something is known that may be told. The tasks run in a callback of their own: no other task runs around them."""
+        if not self._scheduled:
+            self._scheduled = True
+            self._outside.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._scheduled = False
+        finished = self._finished
+        if finished is None or finished.done():
+            return
+        try:
+            for _ in range(BATCH):
+                if self._core.waiting.verdict is None:
+                    self._core.loop.run()
+                if self._core.waiting.verdict is not None or self._until():
+                    finished.set_result(None)
+                    return
+                if not self._tell():
+                    self._core.waiting.changed()
+                    return
+            self.wake()
+        except Exception as error:
+            self._core.waiting.end(Stopped(error))
+            if not finished.done():
+                finished.set_result(None)
+
+    def end_tasks(self) -> None:
+        """The attempt is over: the tasks of the function end where they wait, and what works for them ends as well."""
+        for call in list(self._open):
+            if call.task is not None:
+                call.task.cancel()
+            if call.future is not None and not call.future.done():
+                call.future.set_result(None)
+        self._open.clear()
+        loop = self._core.loop
+        try:
+            loop.run()
+            for _ in range(10):
+                if not (tasks := loop.open_tasks()):
+                    break
+                for task in tasks:
+                    task.cancel()
+                loop.run()
+        except PenstockError:
+            """A task that never waits: it is left as it is."""
+        loop.clear()
+
+    def forget(self) -> None:
+        """Hold nothing more, so that no circle of objects is left."""
+        self._numbered.clear()
+        self._ready.clear()
+        self._new.clear()
+        self._open.clear()
+        self._root = None
+        self._until = bool
+        self.signals.forget()
+        del self._core
+
+    # -- telling ------------------------------------------------------------------------------------------------------
+
+    def _tell(self) -> bool:
+        """Tell the next result. Return whether there was one."""
+        call = self._first_numbered()
+        recorded = self.signals.recorded()
+        of_call = None if call is None else call.number
+        of_signal = None if recorded is None else recorded[0]
+        numbers = [number for number in (of_call, of_signal, self._end_at) if number is not None]
+        if not numbers:
+            return self._go_live()
+        number = min(numbers)
+        if number == self._end_at:
+            self._tell_end(number)
+        elif recorded is not None and number == recorded[0]:
+            self._deliver_signal(recorded[1], number)
+        elif call is not None and call.answer is not None:
+            heapq.heappop(self._numbered)
+            self._deliver(call, number)
+        else:
+            if number > self._recorded:  # it is being recorded: what else is new need not wait for that
+                self._begin()
+            return False
+        return True
+
+    def _first_numbered(self) -> Call | None:
+        while self._numbered:
+            number, _, call = self._numbered[0]
+            if call in self._open and call.number == number:
+                return call
+            heapq.heappop(self._numbered)
+        return None
+
+    def _go_live(self) -> bool:
+        """All that is recorded was told."""
+        self._core.journal.forget_unasked()
+        if self.ends_as is not None:
+            self._tell_end(self._next())
+            return True
+        self._ready = [call for call in self._ready if call in self._open]
+        sent, now = self.signals.earliest(), self._core.clock()
+        call = min(self._ready, key=lambda ready: ready.instant or now, default=None)
+        if sent is not None and (call is None or sent[0] <= (call.instant or now)):
+            self._deliver_signal(sent[1], self._next())
+        elif call is not None:
+            self._ready.remove(call)
+            call.number = self._next()
+            self._deliver(call, call.number)
+        else:
+            self._begin()
+            self._check_waits()
+            return False
+        return True
+
+    def _check_waits(self) -> None:
+        """Raises ReplayMismatch, or stops the attempt, where the function waits for what never comes."""
+        if any(call.task is not None or call.number is not None for call in self._open):
+            return
+        for call in self._open:
+            if call.record is not None and call.record.status == CANCELLED:
+                raise ReplayMismatch(
+                    f"the function waits for {call.record.kind} {call.record.key}, and its run has cancelled it",
+                    hint=CHANGED,
+                )
+        if self._root is not None and not self._until():
+            raise ReplayMismatch(
+                "the tasks of the function wait for each other, and for nothing that can come",
+                hint="Look for a queue, a lock or an event that no task serves any more.",
+            )
+
+    def _deliver(self, call: Call, number: int) -> None:
+        if call.serves:
+            self._serve(call, number)
+            return
+        record = call.record
+        if record is not None:
+            self._note_failure(record, number, dropped=call.cancelling)
+        if record is not None and record.told != number:
+            record.told = number
+            cancelled = record.status == CANCELLED
+            self._core.unwritten[record.key] = record if cancelled else _mark(record, number)
+        self._told(call, number)
+
+    def _serve(self, call: Call, number: int) -> None:
+        assert call.signal is not None, "a call that waits for a signal"
+        call.serves, call.answer, call.number = False, None, None
+        served = self._deliver_signal(call.signal, number)
+        if served is not call:  # its own deadline has passed and is to be recorded: it asks again
+            self._start(call)
+
+    def _deliver_signal(self, name: str, number: int) -> Call:
+        call, row = self.signals.take(name)
+        if row.told is None:
+            row.told = number
+            self._core.unwritten[row.key] = _mark(row, number)
+        call.answer = self._core.answer_of(row)
+        self._told(call, number)
+        return call
+
+    def _told(self, call: Call, number: int) -> None:
+        self._core.journal.told = number
+        self._open.pop(call, None)
+        call.told = True
+        if call.signal is not None:
+            self.signals.leave(call.signal, call)
+            if call.task is not None:
+                call.task.cancel()
+        if call.on_told is not None:
+            call.on_told()
+        if call.future is not None and not call.future.done():
+            call.future.set_result(None)
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def end_as(self, status: str) -> None:
+        """The run is to end: its function is told where it goes on, once."""
+        if self._end_at is None:
+            self.ends_as = status
+            self.wake()
+
+    def _tell_end(self, number: int) -> None:
+        ends_as, self.ends_as = self.ends_as or "cancelled", None
+        if self._end_at is None:
+            self._core.unwritten[END_KEY] = Record(END_KEY, 0, END, COMPLETED, told=number)
+        self._end_at = None
+        self._core.journal.told = number
+        self.end_reason = f"the run was asked to end as {ends_as}"
+        if self._root is not None:
+            self._root.cancel(self.end_reason)
+
+
+def _mark(record: Record, number: int) -> Record:
+    """Return a record that says only when the result of `record` was told."""
+    return Record(record.key, record.position, record.kind, TOLD, told=number)

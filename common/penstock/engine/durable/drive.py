@@ -1,0 +1,194 @@
+"""One attempt of a durable function: replayed up to where the one before had come, gone on with, and ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from penstock.engine.durable.attempt_over import AttemptOver, Stopped, Suspended, Unfinished, Verdict
+from penstock.engine.durable.backend import Backend
+from penstock.engine.durable.context import DurableContext
+from penstock.engine.durable.core import Core
+from penstock.engine.durable.deliveries import Deliveries
+from penstock.engine.durable.journal import Journal
+from penstock.errors import ClaimLost, DefinitionError, ReplayMismatch
+from penstock.run.deadlines import TIME_IS_UP
+from penstock.run.outcomes import Outcome, TaskError
+
+Function = Callable[..., Coroutine[Any, Any, Any]]
+
+
+class Attempt:
+    """`retried`: whether another attempt would follow if this one failed with this error; then nothing is undone yet. `grace`:
+    seconds that the function and what undoes it have once it was asked to end."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        function: Function,
+        *,
+        limit: int,
+        warm: float,
+        grace: float,
+        retried: Callable[[Outcome], bool],
+    ) -> None:
+        self._backend = backend
+        self._function = function
+        self._limit = limit
+        self._warm = warm
+        self._grace = grace
+        self._retried = retried
+        self._core: Core | None = None
+        self._ends_as: str | None = None
+
+    async def run(self, arguments: Mapping[str, Any]) -> Outcome:
+        """Run the attempt, and return its outcome. Raises ClaimLost, and CancelledError where the attempt was ended from
+        outside."""
+        inside = asyncio.create_task(self._inside(arguments))
+        try:
+            return await asyncio.shield(inside)
+        except asyncio.CancelledError as cancelled:
+            if not inside.done():
+                await self._end(inside, told=self._backend.asked_to_end() or self._is_late(cancelled))
+            raise
+        finally:
+            inside.cancel()
+
+    @property
+    def journal(self) -> Journal | None:
+        """Return the journal of the calls so far; None before the records were loaded."""
+        return None if self._core is None else self._core.journal
+
+    def _is_late(self, cancelled: asyncio.CancelledError) -> bool:
+        """Return whether the time of the run is up, and no other attempt follows."""
+        return TIME_IS_UP in cancelled.args and not self._retried(Outcome.timed_out(0))
+
+    async def _end(self, inside: asyncio.Task[Outcome], *, told: bool) -> None:
+        """End it from outside. `told`: as a cancellation, with time to clean up; else only this attempt is over."""
+        core = self._core
+        if core is None:
+            if told:
+                self._ends_as = "cancelled"
+            else:
+                inside.cancel()
+        elif told:
+            core.waiting.staying = True
+            core.deliveries.end_as("cancelled")
+        else:
+            core.waiting.end(Unfinished())
+        await asyncio.wait({inside}, timeout=self._grace)
+        if self._core is not None:
+            self._core.waiting.end(Unfinished())
+        inside.cancel()
+        await asyncio.wait({inside})
+
+    async def _inside(self, arguments: Mapping[str, Any]) -> Outcome:
+        core = self._core = Core(
+            self._backend, await self._backend.load(), limit=self._limit, warm=self._warm
+        )
+        deliveries = core.deliveries
+        deliveries.ends_as = deliveries.ends_as or self._ends_as
+        core.waiting.staying = deliveries.ends_as is not None
+        try:
+            outcome = await self._played(core, arguments)
+        except AttemptOver:
+            outcome = UNFINISHED
+        finally:
+            verdict = core.waiting.verdict
+            core.waiting.end(Unfinished())
+            await _in_a_callback(deliveries.end_tasks)
+            core.close()
+            core.waiting.close()
+            deliveries.forget()
+        return _said(verdict, outcome)
+
+    async def _played(self, core: Core, arguments: Mapping[str, Any]) -> Outcome:
+        """Run the function to its end, and what follows it."""
+        deliveries, context = core.deliveries, DurableContext(core)
+        root = core.loop.start(
+            _called(self._function(context, **arguments), self._limit, deliveries), core.loop.root
+        )
+        await deliveries.run(root, root.done)
+        outcome: Outcome = root.result()
+        if outcome.error is not None and self._retried(outcome):
+            core.waiting.staying = True
+            core.journal.forget_unasked()
+            await deliveries.finish_running()
+            await core.write_values()
+            steps = tuple(deliveries.causes(outcome.error.steps))
+            return Outcome(outcome.kind, error=replace(outcome.error, steps=steps, told=core.journal.told))
+        while tasks := core.loop.open_tasks():  # those that are made meanwhile are cancelled in their turn
+            for task in tasks:
+                task.cancel()
+            await deliveries.run(root, partial(_all_done, tasks))
+        if outcome.kind == "completed":
+            _check_end(core)
+        elif outcome.error is not None:
+            undo = core.loop.start(context.undo.run(), core.loop.root)
+            await deliveries.run(undo, undo.done)
+            if failed := undo.result():
+                message = f"{outcome.error.message} (and not undone: {'; '.join(failed)})"
+                outcome.error = replace(outcome.error, message=message)
+        await deliveries.finish()
+        return outcome
+
+
+def _all_done(tasks: Sequence[asyncio.Task[Any]]) -> bool:
+    return all(task.done() for task in tasks)
+
+
+def _check_end(core: Core) -> None:
+    try:
+        core.journal.check_end()
+    except ReplayMismatch as error:
+        raise core.stopped(error) from None
+
+
+async def _called(function: Coroutine[Any, Any, Any], limit: int, deliveries: Deliveries) -> Outcome:
+    """Run a function as a task of its own loop, and return its outcome."""
+    try:
+        return Outcome.returned(await function, limit)
+    except asyncio.CancelledError as error:
+        if not error.args and deliveries.end_reason:
+            error.args = (deliveries.end_reason,)
+        return Outcome("failed", error=TaskError.of(error, retryable=False))
+    except (AttemptOver, GeneratorExit):
+        raise
+    except BaseException as error:
+        return Outcome.raised(error, limit=limit)
+
+
+async def _in_a_callback(function: Callable[[], None]) -> None:
+    """Call this while no task runs on the worker's loop."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def call() -> None:
+        function()
+        if not done.done():
+            done.set_result(None)
+
+    loop.call_soon(call)
+    await done
+
+
+UNFINISHED = Outcome("failed", error=TaskError("AttemptOver", "the attempt is over, the run goes on"))
+"""Never reported: the verdict says what came of the attempt."""
+
+
+def _said(verdict: Verdict | None, outcome: Outcome) -> Outcome:
+    match verdict:
+        case None:
+            return outcome
+        case Suspended(awaited):
+            return Outcome("suspended", awaited=awaited.document())
+        case Stopped(error) if isinstance(error, ClaimLost):
+            raise error
+        case Stopped(error):
+            final = isinstance(error, ReplayMismatch | DefinitionError)
+            return Outcome("failed", error=TaskError.of(error, retryable=False if final else None))
+        case Unfinished():
+            raise asyncio.CancelledError

@@ -1,0 +1,132 @@
+"""Holds what a function asks for against what is recorded of its run.
+
+A call is found by its branch, name and ordinal, and has to stand where it stood: each branch counts its calls, and where another
+call is recorded at the same place, the run stops. So code that was changed is never given the result of something else."""
+
+from __future__ import annotations
+
+from penstock.engine.durable.branches import branch_here
+from penstock.engine.durable.records import GIVEN, SIGNAL, STARTED, STATE, SUPERSEDED, History, Key, Record
+from penstock.engine.durable.retried_history import forget_failure
+from penstock.errors import ReplayMismatch
+
+CHANGED = (
+    "Its code was changed while it ran, or is not deterministic. Bring the code back, or guard the change with "
+    "ctx.version(...); `penstock replay` tries it without running anything."
+)
+
+
+class Journal:
+    """The records of one run, and how many of them were asked for. `told` is the number of the result that the run was told
+    last. `changed` are the records that this attempt sets aside or takes back after a failure, until they are written."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._tentative, self.changed = forget_failure(history)
+        self._gone = {key for key, record in history.records.items() if record.status == SUPERSEDED}
+        self._at = {
+            (path_of(key.name), record.position): record
+            for key, record in history.records.items()
+            if record.position and key not in self._gone
+        }
+        self._unasked = dict.fromkeys(self._at)
+        self.told = 0
+
+    @property
+    def replaying(self) -> bool:
+        """Return whether there is a record that the function has not reached yet."""
+        return bool(self._unasked)
+
+    def unasked(self) -> Record | None:
+        """The first thing that is recorded and that the function has not come to; None if it has come to all."""
+        return self._at[min(self._unasked)] if self._unasked else None
+
+    def ask(self, kind: str, name: str) -> Record:
+        """Return the record of the next call of the calling branch, or a new record where there is none. Raises
+        ReplayMismatch."""
+        branch = branch_here()
+        branch.asked += 1
+        place = (branch.path, branch.asked)
+        at_place = self._at.get(place)
+        if (
+            at_place is not None
+            and at_place.key in self._tentative
+            and not self._fits(at_place, kind, branch.path + name)
+        ):
+            self._set_aside(place)
+            at_place = None
+        branch.names[name] += 1
+        while (key := Key(branch.path + name, branch.names[name])) in self._gone:
+            branch.names[name] += 1
+        self._unasked.pop(place, None)
+        recorded = self._history.records.get(key)
+        if at_place is not None and at_place.key != key:
+            raise _mismatch(f"{kind} {key}", branch.asked, at_place)
+        other_place = recorded is not None and recorded.position not in (0, branch.asked)
+        if recorded is not None and (other_place or recorded.kind not in (kind, GIVEN)):
+            raise _mismatch(f"{kind} {key}", branch.asked, recorded)
+        return recorded or Record(key, branch.asked, kind, STARTED, tries=0, asked_after=self.told)
+
+    def undo(self, name: str) -> Record:
+        """Return the record of the next undo of this name that the calling branch registers. It has no place."""
+        branch = branch_here()
+        branch.undos[name] += 1
+        key = Key(branch.path + name, branch.undos[name])
+        return self._history.records.get(key) or Record(
+            key, 0, "step", STARTED, tries=0, asked_after=self.told
+        )
+
+    def peek(self, kind: str, name: str) -> bool:
+        """Return whether the record at the next place of the calling branch is of this kind and name."""
+        branch = branch_here()
+        at_place = self._at.get((branch.path, branch.asked + 1))
+        return at_place is not None and at_place.kind == kind and at_place.key.name == branch.path + name
+
+    def forget_unasked(self) -> None:
+        """All that is recorded was told: what went on after a failure and was not asked for again by now never will be."""
+        for place in [place for place in self._unasked if self._at[place].key in self._tentative]:
+            self._set_aside(place)
+
+    def check_end(self) -> None:
+        """The function has ended. Raises ReplayMismatch if something is recorded that it did not ask for."""
+        record = self.unasked()
+        if record is not None:
+            raise ReplayMismatch(
+                f"the function has ended, and its run has recorded {record.kind} {record.key} at position "
+                f"{record.position}, which it did not ask for",
+                hint=CHANGED,
+            )
+
+    def _fits(self, record: Record, kind: str, name: str) -> bool:
+        return (record.kind, record.key.name, record.asked_after) == (kind, name, self.told)
+
+    def _set_aside(self, place: tuple[str, int]) -> None:
+        """Supersede the record at this place, and those after it in its branch."""
+        path, position = place
+        while (record := self._at.pop((path, position), None)) is not None:
+            self._unasked.pop((path, position), None)
+            self._gone.add(record.key)
+            record.status, record.told = SUPERSEDED, None
+            self.changed.append(record)
+            position += 1
+
+
+def signal_key(name: str, ordinal: int) -> Key:
+    return Key(f"{SIGNAL}/{name}", ordinal)
+
+
+def state_key(name: str) -> Key:
+    return Key(f"{STATE}/{name}", 1)
+
+
+def path_of(name: str) -> str:
+    """The branch of a key's name."""
+    return name[: name.rfind("/") + 1]
+
+
+def _mismatch(call: str, position: int, recorded: Record) -> ReplayMismatch:
+    return ReplayMismatch(
+        f"at position {position} the function asks for {call}, and its run has recorded {recorded.kind} {recorded.key} "
+        f"at position {recorded.position}",
+        hint=CHANGED,
+    )

@@ -1,0 +1,271 @@
+"""The calls that a durable function awaits: what works for them on the worker's loop, and how they are cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from contextvars import copy_context
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+from uuid import UUID
+
+from penstock.engine.durable.attempt_over import AttemptOver, Stopped
+from penstock.engine.durable.backend import Backend
+from penstock.engine.durable.calls import Answer, Call
+from penstock.engine.durable.journal import Journal
+from penstock.engine.durable.records import CANCELLED, FAILED, STEP, TOLD, Child, History, Key, Record
+from penstock.engine.durable.run_loop import RunLoop
+from penstock.engine.durable.signal_lines import SignalLines
+from penstock.engine.durable.waiting import Waiting
+
+T = TypeVar("T")
+
+
+class Writer(Protocol):
+    """The part of an attempt that its calls use."""
+
+    backend: Backend
+    journal: Journal
+    loop: RunLoop
+    waiting: Waiting
+    children: dict[Key, Child]
+    open_children: set[UUID]
+    unwritten: dict[Key, Record]
+    clock: Callable[[], datetime]
+
+    def answer_of(self, record: Record) -> Answer: ...
+
+    async def write_values(self) -> None: ...
+
+    async def ours(self, write: Awaitable[T]) -> T: ...
+
+
+class OpenCalls:
+    """`signals` are those that were sent, and the calls that wait for them. What is told has a number (`_numbered`), or is known
+    and gets its number when it is told (`_ready`); what is `_new` has not begun."""
+
+    def __init__(self, core: Writer, history: History) -> None:
+        self._core = core
+        self._outside = asyncio.get_running_loop()
+        self._recorded = max((record.told or 0 for record in history.records.values()), default=0)
+        self._last = self._recorded
+        self._numbered: list[tuple[int, int, Call]] = []
+        self._ready: list[Call] = []
+        self._new: list[Call] = []
+        self._open: dict[Call, None] = {}
+        self._cancels: list[tuple[Record, UUID | None]] = [
+            (record, child.id)
+            for key, child in history.children.items()
+            if not child.ended and (record := history.records.get(key)) and record.status == CANCELLED
+        ]
+        core.open_children.update(child.id for child in history.children.values() if not child.ended)
+        self._failed: dict[Key, int] = {}
+        self._dropped: dict[Key, int] = {}
+        self.signals = SignalLines(history.records)
+        self.closing = False
+        """The function has failed and is tried again: functions of steps that run are let finish, and nothing is told."""
+
+    def wake(self) -> None:
+        """Something is known that may be told."""
+        raise NotImplementedError
+
+    async def result_of(self, call: Call) -> Any:
+        """Wait until the result of a call is told, and return it, or raise its error. Called by a task of the function."""
+        waiting = self._core.waiting
+        waiting.check()
+        call.future = self._core.loop.create_future()
+        self.add(call)
+        try:
+            await call.future
+        except asyncio.CancelledError:
+            waiting.check()
+            if call.told:
+                raise
+            if call.record is None or call.record.kind != STEP:
+                self.cancel(call)
+                raise
+            await self._end_of(call)
+            raise
+        waiting.check()
+        assert call.answer is not None, "a call that was told"
+        return call.answer()
+
+    async def _end_of(self, call: Call) -> None:
+        """Tell a step to end, and wait until it has. Cancelled again meanwhile, the task waits on: it is being cancelled."""
+        call.cancelling = True
+        call.future = self._core.loop.create_future()
+        if call.record is not None and call.record.status == CANCELLED:
+            call.answer, call.number = _nothing, call.record.told or self._next()
+            self._push(call, call.number)
+        elif call.task is not None and call.number is None and call.answer is None:
+            call.task.cancel()
+        elif call.task is None and call.answer is None:
+            self._give_up(call)
+        while not call.told:
+            try:
+                await call.future
+            except asyncio.CancelledError:
+                self._core.waiting.check()
+                if not call.told:
+                    call.future = self._core.loop.create_future()
+            self._core.waiting.check()
+
+    def add(self, call: Call) -> None:
+        """A task of the function waits for this call from now on."""
+        call.context = copy_context()
+        self._open[call] = None
+        record = call.record
+        if call.signal is not None:
+            self.signals.join(call.signal, call)
+        if record is None or record.told is None:
+            self._queue(call)
+        elif record.status != CANCELLED:
+            call.number = record.told
+            if call.answer is None:
+                self._start(call)
+            self._push(call, record.told)
+
+    def _queue(self, call: Call) -> None:
+        if call.answer is None:
+            self._new.append(call)
+        else:
+            self._ready.append(call)
+
+    def cancel(self, call: Call) -> None:
+        """Cancel this call: no task waits for it any more. Its child is cancelled once the function goes on."""
+        self._open.pop(call, None)
+        if call.signal is not None:
+            self.signals.leave(call.signal, call)
+        if call.task is not None and not call.starting:
+            call.task.cancel()
+        record = call.record
+        if record is not None and not record.final and record.status != CANCELLED:
+            record.status, record.told = CANCELLED, self._next()
+            child = self._core.children.get(record.key)
+            self._cancels.append((record, None if child is None else child.id))
+
+    def cancel_started(self, call: Call, child: UUID) -> None:
+        """This child was started for a call that was cancelled meanwhile."""
+        if call.record is not None:
+            self._cancels.append((call.record, child))
+
+    def _next(self) -> int:
+        self._last += 1
+        return self._last
+
+    def reserve(self, call: Call) -> int:
+        """Give a call its number: its result is about to be recorded, and is told in this order."""
+        call.number = self._next()
+        self._push(call, call.number)
+        return call.number
+
+    def _push(self, call: Call, number: int) -> None:
+        heapq.heappush(self._numbered, (number, id(call), call))
+
+    def settle(self, call: Call, answer: Answer, instant: datetime | None = None) -> None:
+        """The result of a call is known, since this instant."""
+        call.answer, call.instant = answer, instant
+        if call.number is None:
+            self._ready.append(call)
+        self.wake()
+
+    def serve(self, call: Call) -> None:
+        """The deadline of this call found a signal: the first call in its line gets it, with the number of this call."""
+        call.serves = True
+        self.settle(call, _nothing)
+
+    def _begin(self) -> None:
+        """Begin the calls that are not recorded, and carry out earlier cancels, because the function goes on."""
+        new, self._new = [call for call in self._new if call in self._open and call.answer is None], []
+        if not new:
+            return
+        if self._cancels:
+            self._outside.create_task(self._core.waiting.busy(self._cancel_beside()))
+        for call in new:
+            self._start(call)
+
+    def _start(self, call: Call) -> None:
+        waiting = self._core.waiting
+        waiting.begin_work()
+        call.task = self._outside.create_task(self._work(call), context=call.context)
+
+    async def _work(self, call: Call) -> None:
+        waiting = self._core.waiting
+        try:
+            await call.work(call)
+        except asyncio.CancelledError:
+            if not call.cancelling:
+                return
+        except AttemptOver:
+            return
+        except Exception as error:
+            waiting.end(Stopped(error))
+            return
+        finally:
+            waiting.end_work()
+        if call.cancelling and call.number is None and call.answer is None:
+            self._give_up(call)
+
+    def _give_up(self, call: Call) -> None:
+        assert call.record is not None, "a step"
+        call.record.status = CANCELLED
+        self.settle(call, _nothing, self._core.clock())
+
+    def _note_failure(self, record: Record, number: int, *, dropped: bool) -> None:
+        if record.status == FAILED:
+            (self._dropped if dropped else self._failed)[record.key] = number
+
+    def causes(self, steps: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+        """Return these steps that have failed, and those whose failure came after the first of these to a branch that was being
+        cancelled: the function has not seen it."""
+        keys = [Key(*step) for step in steps]
+        first = min((self._failed[key] for key in keys if key in self._failed), default=None)
+        unseen = [key for key, number in self._dropped.items() if first is not None and number > first]
+        return list(dict.fromkeys((key.name, key.ordinal) for key in [*keys, *unseen]))
+
+    async def carry_out_cancels(self) -> None:
+        """Record what was cancelled, and cancel its children."""
+        cancels, self._cancels = self._cancels, []
+        for record, _ in cancels:
+            self._core.unwritten[record.key] = record
+        if cancels:
+            await self._core.write_values()
+        children = {child for _, child in cancels if child is not None} & self._core.open_children
+        if children:
+            self._core.open_children -= children
+            await self._core.ours(self._core.backend.cancel(sorted(children)))
+
+    async def _cancel_beside(self) -> None:
+        with suppress(AttemptOver):
+            await self.carry_out_cancels()
+
+    @property
+    def has_cancels(self) -> bool:
+        return bool(self._cancels)
+
+    async def finish_running(self) -> None:
+        """Let the functions of steps that run finish: their results are recorded."""
+        self.closing = True
+        running = [call.task for call in self._open if call.calling and call.task is not None]
+        if running:
+            await asyncio.wait(running)
+
+    async def finish(self) -> None:
+        """The run has ended for good: record what is not recorded yet, and cancel the children that nobody waits for. When
+        something was told matters to no later attempt."""
+        await self.carry_out_cancels()
+        unwritten = self._core.unwritten
+        if any(record.status != TOLD for record in unwritten.values()):
+            await self._core.write_values()
+        if self._core.open_children:
+            await self._core.ours(self._core.backend.cancel(sorted(self._core.open_children)))
+
+    def open_children(self) -> dict[UUID, Call]:
+        """The calls that wait for children that have been started, by child."""
+        return {call.child: call for call in self._open if call.child is not None and call.answer is None}
+
+
+def _nothing() -> None:
+    return None

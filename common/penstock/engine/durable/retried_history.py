@@ -1,0 +1,40 @@
+"""The records that the next attempt forgets of an attempt that failed and is tried again."""
+
+from __future__ import annotations
+
+from penstock.engine.durable.records import CANCELLED, FAILED, STARTED, STEP, SUPERSEDED, History, Key, Record
+
+
+def forget_failure(history: History) -> tuple[set[Key], list[Record]]:
+    """Begin the failed steps that caused the failure again, and those whose failure was not told. Take back the cancellations
+    that came after the first of these failures was told. Return the records of both, which are to be written: an attempt that
+    fails before it calls such a step again must not bring its failure back. Return before them the keys of the calls that were
+    made after that failure: they count only if they are made again in the same situation."""
+    failure = history.failure
+    if failure is None:
+        return set(), []
+    causes = [record for record in history.records.values() if _is_cause(record, history)]
+    numbers = [record.told for record in causes if record.told is not None and record.told <= failure.told]
+    for record in causes:
+        record.status, record.result, record.error, record.told = STARTED, None, None, None
+        record.tries, record.took = 0, 0.0
+    if not numbers:
+        return set(), causes
+    first = min(numbers)
+    taken_back = [r for r in history.records.values() if r.status == CANCELLED and (r.told or 0) >= first]
+    for record in taken_back:
+        record.status, record.told = STARTED, None
+    tentative = {
+        key
+        for key, record in history.records.items()
+        if record.asked_after >= first and record.status != SUPERSEDED
+    }
+    return tentative, [*causes, *taken_back]
+
+
+def _is_cause(record: Record, history: History) -> bool:
+    failure = history.failure
+    assert failure is not None
+    if record.status != FAILED or record.kind != STEP or record.attempt > failure.attempt:
+        return False
+    return record.key in failure.causes or record.told is None or record.told > failure.told

@@ -1,0 +1,178 @@
+"""The event loop of a durable function: it runs the function's tasks until all of them wait, and has no clock and no outside.
+
+The tasks of a function are apart from all else that its worker does. So it is known when all of them wait, and the order in which
+they run depends on nothing but the order in which results are told to them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from asyncio import tasks as asyncio_tasks
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from typing import Any, NoReturn
+
+from penstock.engine.durable.branches import Branch, BranchTask
+from penstock.errors import DefinitionError
+
+TURNS_LIMIT = 100_000
+"""Turns of the loop after which the tasks of a function are taken to spin: they never wait for anything that can come."""
+ASYNCIO_TASKS = asyncio_tasks.__file__
+WAITS_REFUSED = {
+    "_wait": ("asyncio.wait", "ctx.first(a=..., b=...), or asyncio.gather"),
+    "_wait_for_one": ("asyncio.as_completed", "ctx.first(a=..., b=...), or asyncio.gather"),
+}
+"""Functions of asyncio that wait for the first of several: their sets have no order."""
+
+
+class RunLoop(asyncio.AbstractEventLoop):
+    """`root` is the branch of the function itself."""
+
+    def __init__(self) -> None:
+        self.root = Branch("")
+        self._ready: deque[asyncio.Handle] = deque()
+        self._tasks: list[BranchTask] = []
+        self._prune_at = 64
+
+    # -- running -------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Run the tasks until all of them wait. Raises DefinitionError for tasks that never do."""
+        if not self._ready:
+            return
+        outside, hooks = asyncio._get_running_loop(), sys.get_asyncgen_hooks()
+        asyncio._set_running_loop(self)
+        sys.set_asyncgen_hooks(None, None)
+        try:
+            self._run()
+        finally:
+            sys.set_asyncgen_hooks(*hooks)
+            asyncio._set_running_loop(outside)
+
+    def _run(self) -> None:
+        for _ in range(TURNS_LIMIT):
+            if not self._ready:
+                return
+            for _ in range(len(self._ready)):
+                handle = self._ready.popleft()
+                if not handle.cancelled():
+                    try:
+                        handle._run()
+                    except SystemExit:
+                        """The task keeps it as its error: it must not end the worker."""
+        raise DefinitionError(
+            f"the tasks of the function ran {TURNS_LIMIT:,} turns and never waited for anything that can come",
+            hint="Wait for what ctx gives, or for another task, and not by asyncio.sleep(0) in a loop.",
+        )
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def create_future(self) -> asyncio.Future[Any]:
+        caller = sys._getframe(1)
+        for frame in (caller, caller.f_back and caller.f_back):
+            code = None if frame is None else frame.f_code
+            if code is not None and code.co_name in WAITS_REFUSED and code.co_filename == ASYNCIO_TASKS:
+                _refuse(*WAITS_REFUSED[code.co_name])
+        return asyncio.Future(loop=self)
+
+    def create_task(
+        self, coro: Any, *, name: str | None = None, context: Context | None = None
+    ) -> BranchTask:
+        """Make a task, which is a branch of the task that makes it. The number of a branch is given here, and not when it first
+        runs: the order in which tasks run is not theirs to keep."""
+        maker = asyncio.current_task(self)
+        parent = maker.branch if isinstance(maker, BranchTask) else self.root
+        return self.start(coro, parent.next(), name=name, context=context)
+
+    def start(
+        self,
+        coro: Coroutine[Any, Any, Any],
+        branch: Branch,
+        *,
+        name: str | None = None,
+        context: Context | None = None,
+    ) -> BranchTask:
+        """Make a task of this branch."""
+        task = BranchTask(coro, branch, loop=self, name=name, context=context)
+        self._tasks.append(task)
+        if len(self._tasks) > self._prune_at:
+            self._tasks = [task for task in self._tasks if not task.done()]
+            self._prune_at = 2 * len(self._tasks) + 64
+        return task
+
+    def open_tasks(self) -> list[BranchTask]:
+        """Return the tasks that are not done, in the order in which they were made."""
+        self._tasks = [task for task in self._tasks if not task.done()]
+        return list(self._tasks)
+
+    def clear(self) -> None:
+        """Forget all tasks: what is not done by now is never run again, and holds nothing."""
+        for task in self.open_tasks():
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+        self._tasks.clear()
+        self._ready.clear()
+
+    # -- what asyncio asks of a loop --------------------------------------------------------------------------------
+
+    def get_debug(self) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return True
+
+    def is_closed(self) -> bool:
+        return False
+
+    def time(self) -> float:
+        return 0.0
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Errors that no task awaits are dropped, as those of branches that the function left."""
+
+    def get_exception_handler(self) -> None:
+        return None
+
+    def get_task_factory(self) -> None:
+        return None
+
+    def call_later(self, delay: float, callback: Callable[..., Any], *args: Any, **_: Any) -> NoReturn:  # type: ignore[override]
+        _refuse(
+            "a timer of asyncio (sleep, wait_for, timeout)",
+            "ctx.sleep(...), ctx.timeout(...) or ctx.first(...)",
+        )
+
+    def call_at(self, when: float, callback: Callable[..., Any], *args: Any, **_: Any) -> NoReturn:  # type: ignore[override]
+        self.call_later(when, callback)
+
+
+def _refuse(function: str, instead: str) -> NoReturn:
+    raise DefinitionError(
+        f"{function} cannot be used in a durable function outside of its steps: it would give something else in the next attempt",
+        hint=f"Use {instead}.",
+    )
+
+
+def _refused(method: str) -> Callable[..., NoReturn]:
+    def refused(self: RunLoop, *args: Any, **kwargs: Any) -> NoReturn:
+        _refuse(f"the event loop's {method}", "a step: ctx.step(name, function)")
+
+    refused.__name__ = method
+    return refused
+
+
+for _method in (
+    "run_in_executor", "call_soon_threadsafe", "getaddrinfo", "getnameinfo", "create_connection", "create_server",
+    "create_unix_connection", "create_unix_server", "create_datagram_endpoint", "connect_accepted_socket", "sendfile",
+    "start_tls",
+    "connect_read_pipe", "connect_write_pipe", "subprocess_shell", "subprocess_exec", "add_reader", "remove_reader", "add_writer",
+    "remove_writer", "sock_recv", "sock_recv_into", "sock_recvfrom", "sock_sendall", "sock_sendto", "sock_connect", "sock_accept",
+    "sock_sendfile", "add_signal_handler", "remove_signal_handler", "set_task_factory", "set_exception_handler", "run_forever",
+    "run_until_complete", "set_debug",
+):  # fmt: skip
+    setattr(RunLoop, _method, _refused(_method))

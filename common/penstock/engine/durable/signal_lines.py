@@ -1,0 +1,88 @@
+"""The signals of a run, and the calls that wait for them: the nth signal of a name goes to the nth call that gets one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from penstock.engine.durable.calls import Call
+from penstock.engine.durable.journal import signal_key
+from penstock.engine.durable.records import SIGNAL, Key, Record
+
+
+class SignalLines:
+    """A line of calls for each name, in the order in which they were made."""
+
+    def __init__(self, records: Mapping[Key, Record]) -> None:
+        self._rows: dict[Key, Record] = {}
+        self._taken: Counter[str] = Counter()
+        self._lines: dict[str, list[Call]] = {}
+        self._made = 0
+        self.arrive(record for record in records.values() if record.kind == SIGNAL)
+
+    def number(self) -> int:
+        """The place of a new call in its line."""
+        self._made += 1
+        return self._made
+
+    def arrive(self, records: Iterable[Record]) -> bool:
+        """These signals were sent. Return whether one of them is news."""
+        row_count = len(self._rows)
+        for record in records:
+            self._rows.setdefault(record.key, record)
+        return len(self._rows) > row_count
+
+    def join(self, name: str, call: Call) -> None:
+        line = self._lines.setdefault(name, [])
+        line.append(call)
+        line.sort(key=lambda waiting: waiting.order)
+
+    def leave(self, name: str, call: Call) -> None:
+        line = self._lines.get(name, [])
+        if call in line:
+            line.remove(call)
+        if not line:
+            self._lines.pop(name, None)
+
+    def next(self, name: str) -> Record | None:
+        """The next signal of this name, if it was sent."""
+        return self._rows.get(signal_key(name, self._taken[name] + 1))
+
+    def recorded(self) -> tuple[int, str] | None:
+        """The smallest recorded number of a signal that can be told now, and its name."""
+        numbered = (
+            (row.told, name) for name in self._lines if (row := self.next(name)) and row.told is not None
+        )
+        return min(numbered, default=None)
+
+    def earliest(self) -> tuple[datetime, str] | None:
+        """The earliest signal that can be told now and was not told before, and its name."""
+        sent = (
+            (row.at, name) for name in self._lines if (row := self.next(name)) and row.told is None and row.at
+        )
+        return min(sent, default=None)
+
+    def take(self, name: str) -> tuple[Call, Record]:
+        """Give the next signal of this name to the first call in line."""
+        row, call = self.next(name), self._lines[name][0]
+        assert row is not None, "a signal that was sent"
+        self._taken[name] += 1
+        self.leave(name, call)
+        return call, row
+
+    def key_for(self, name: str, call: Call) -> Key:
+        """The key of the signal that this call would get."""
+        return signal_key(name, self._taken[name] + 1 + self._lines[name].index(call))
+
+    def awaited(self) -> tuple[Key, ...]:
+        """The keys of the signals that calls wait for."""
+        return tuple(
+            signal_key(name, self._taken[name] + nth)
+            for name, line in self._lines.items()
+            for nth in range(1, len(line) + 1)
+        )
+
+    def forget(self) -> None:
+        """Hold no call any more."""
+        self._lines.clear()

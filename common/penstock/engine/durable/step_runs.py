@@ -1,0 +1,50 @@
+"""Steps that are functions, called until one result is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from penstock.engine.durable.calls import Call
+from penstock.engine.durable.core import Core, instant_of, until_json
+from penstock.engine.durable.records import STARTED, Record
+from penstock.engine.durable.step_tries import delay_of, try_once
+from penstock.language.policies.policies import RetryPolicy
+
+
+async def run_step(core: Core, record: Record, function: Callable[[], Any], policy: RetryPolicy) -> Any:
+    """The recorded result of this step. Raises StepFailed."""
+    return await core.result(record, partial(_work, core, record, function, policy))
+
+
+async def _work(
+    core: Core, record: Record, function: Callable[[], Any], policy: RetryPolicy, call: Call
+) -> None:
+    while not record.final:
+        core.waiting.check()
+        if record.result is not None:  # it waits for its next try
+            await core.waiting.until(instant_of(record))
+            record.result = None
+        call.calling = True
+        record = await _try(core, record, function, policy, call)
+        call.calling = False
+        if core.deliveries.closing:
+            return
+    call.record = record
+    core.deliveries.settle(call, core.answer_of(record), core.clock())
+
+
+async def _try(
+    core: Core, record: Record, function: Callable[[], Any], policy: RetryPolicy, call: Call
+) -> Record:
+    await core.write_values()
+    await core.ours(core.backend.begin(record))
+    error = await try_once(record, function, core.limit)
+    record.tries += 1  # not before: a try that is cancelled does not count
+    if error is not None and (delay := delay_of(policy, error, record.tries)) is not None:
+        record.status, record.result = STARTED, until_json(core.clock() + timedelta(seconds=delay))
+    elif not core.deliveries.closing:  # its number is recorded with its result
+        record.told = core.deliveries.reserve(call)
+    return await core.written(record)

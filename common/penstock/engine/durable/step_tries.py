@@ -1,0 +1,77 @@
+"""Running the function of a step, and its tries."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import random
+import time
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+import orjson
+
+from penstock.engine.durable.records import COMPLETED, FAILED, Record
+from penstock.language.policies.policies import RetryPolicy
+from penstock.run import results
+from penstock.run.outcomes import TaskError
+
+IN_STEP: ContextVar[str | None] = ContextVar("penstock_in_step", default=None)
+"""The name of the step whose function runs."""
+
+ONCE = RetryPolicy()
+
+
+def policy_of(retry: RetryPolicy | Mapping[str, Any] | int | None) -> RetryPolicy:
+    """`3` is short for {"max_attempts": 3}. Raises Wrong (a ValueError)."""
+    if retry is None:
+        return ONCE
+    if isinstance(retry, RetryPolicy):
+        return retry
+    return RetryPolicy.model_validate({"max_attempts": retry} if isinstance(retry, int) else dict(retry))
+
+
+async def try_once(record: Record, call: Callable[[], Any], limit: int) -> TaskError | None:
+    """Call the function of a step, and put into its record what came of it. A plain function runs in a thread. Returns the error
+    if it raised one."""
+    token, began = IN_STEP.set(str(record.key)), time.monotonic()
+    try:
+        record.result = results.encode(await _called(call), limit).decode()
+        record.status, record.error = COMPLETED, None
+    except Exception as error:
+        failure = TaskError.of(error)
+        record.status, record.error = FAILED, error_json(failure)
+        return failure
+    finally:
+        record.took += time.monotonic() - began
+        IN_STEP.reset(token)
+    return None
+
+
+async def _called(call: Callable[[], Any]) -> Any:
+    function = getattr(call, "func", call)
+    function = getattr(function, "function", None) or function  # an action is its function, here and now
+    if inspect.iscoroutinefunction(function):
+        return await call()
+    value = await asyncio.to_thread(call)
+    return await value if inspect.isawaitable(value) else value
+
+
+def error_json(error: TaskError) -> str:
+    fields: dict[str, Any] = {"type": error.type, "message": error.message, "traceback": error.traceback}
+    if error.retryable is False:
+        fields["final"] = True
+    return orjson.dumps(fields).decode()
+
+
+def delay_of(policy: RetryPolicy, error: TaskError, tries: int) -> float | None:
+    """Seconds to the next try; None if there is none."""
+    retried = error.is_retried(policy.allows)
+    if not retried or tries >= policy.max_attempts:
+        return None
+    return (
+        error.retry_after
+        if error.retry_after is not None
+        else policy.delay_before(tries + 1, random.random())
+    )

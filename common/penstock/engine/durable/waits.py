@@ -1,0 +1,77 @@
+"""Waiting for an instant, and for what is sent to a run."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from penstock.engine.durable.calls import Answer, Call
+from penstock.engine.durable.core import Core, failure
+from penstock.engine.durable.records import COMPLETED, FAILED, SLEEP, STARTED, Record
+
+NOT_SENT = '{"message": "nothing was told in time"}'
+
+
+async def sleep_for(core: Core, record: Record, span: timedelta) -> None:
+    """Wait until this is over, counted from when it began first. A sleep that was given a result is over."""
+    await core.result(record, partial(sleep, core, record, span))
+
+
+async def sleep(core: Core, record: Record, span: timedelta, call: Call) -> None:
+    """Wait until the instant, and look whether anything that was earlier is still to be told."""
+    until = await core.until_recorded(record, span)
+    await core.waiting.until(until)
+    await core.look()
+    core.deliveries.settle(call, _nothing, until)
+
+
+async def await_signal(core: Core, name: str, order: int, deadline: Record | None, span: timedelta) -> Any:
+    """Return the payload of a signal. Raises StepTimedOut once the deadline has passed without one; the record of that
+    stays. A deadline that an operator has removed never passes."""
+    work = (
+        partial(_signal, core)
+        if deadline is None or deadline.status == COMPLETED
+        else partial(_until_deadline, core, deadline, name, span)
+    )
+    call = Call(
+        None if deadline is None or deadline.status == COMPLETED else deadline, work, signal=name, order=order
+    )
+    if deadline is not None and deadline.status == FAILED:
+        call.answer = _late(deadline)
+    return await core.deliveries.result_of(call)
+
+
+async def _signal(core: Core, call: Call) -> None:
+    await core.write_values()
+    await core.waiting.for_signal()
+
+
+async def _until_deadline(core: Core, deadline: Record, name: str, span: timedelta, call: Call) -> None:
+    """Wait for the deadline, and record that it has passed, in a transaction that finds no signal."""
+    if deadline.status == STARTED:
+        await core.waiting.for_signal(await core.until_recorded(deadline, span))
+    key = core.deliveries.signals.key_for(name, call)
+    number = core.deliveries.reserve(call)
+    passed = Record(
+        deadline.key, deadline.position, SLEEP, FAILED, deadline.result, NOT_SENT, asked_after=deadline.asked_after, told=number,
+        unless=key
+    )  # fmt: skip
+    written = await core.written(passed)
+    if written.key == passed.key:
+        call.record = written
+        core.deliveries.settle(call, _late(written), core.clock())
+    else:
+        core.deliveries.signals.arrive([written])
+        core.deliveries.serve(call)
+
+
+def _late(deadline: Record) -> Answer:
+    def answer() -> Any:
+        raise failure(deadline, "timeout", deadline.error, late=True)
+
+    return answer
+
+
+def _nothing() -> None:
+    return None

@@ -1,0 +1,155 @@
+"""The policies for an attempt that fails, takes too long, or is lost with its worker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_serializer, model_validator
+
+from penstock.language.terms.column_ranges import INTEGER
+from penstock.language.terms.durations import Duration, PositiveDuration
+from penstock.language.terms.options import Count, Items, Options, Wrong
+from penstock.run.outcomes import name_of
+
+_TYPE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+
+
+def _names(value: object) -> object:
+    """Exception classes and names, one or several, as sorted names: their order means nothing."""
+    several = value if isinstance(value, list | tuple | set | frozenset) else [value]
+    names = {_name(item) for item in several}
+    return tuple(sorted(names))
+
+
+def _name(value: object) -> str:
+    if isinstance(value, type) and issubclass(value, BaseException):
+        return name_of(value)
+    if isinstance(value, str) and _TYPE.fullmatch(value):
+        return value
+    hint = "Write 'TimeoutError', 'httpx.ConnectError', or in Python the exception class itself."
+    raise Wrong("must name types of errors", hint)
+
+
+ErrorTypes = Annotated[Items[str], BeforeValidator(_names)]
+
+
+class RetryPolicy(Options):
+    """The policy that decides whether and when a failed attempt is followed by another. The names follow Cloacina's
+    RetryPolicy.
+
+    Attempts that were lost with their worker are bounded by `Recovery`, not by this."""
+
+    max_attempts: Count = 1
+    """Tries in all, the first one included; 1 means no retry. Only failures count against it."""
+    initial_delay: Duration = 1
+    """Seconds before the second try."""
+    max_delay: Duration = 60
+    """Seconds: no delay is longer, jitter included."""
+    backoff: Literal["fixed", "linear", "exponential"] = "exponential"
+    """fixed: always `initial_delay`; linear: 1, 2, 3 ... times it; exponential: times `factor` for each try."""
+    factor: Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)] = 2.0
+    """Of exponential backoff."""
+    jitter: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.25
+    """The part of a delay that is left to chance: 0.25 draws between 75 and 100 % of it. It shortens and never
+    lengthens, so that retries spread out at the cap too."""
+    retry_on: ErrorTypes = ()
+    """Types of errors that are retried, base classes included; empty: all. See `allows`."""
+    never_on: ErrorTypes = ()
+    """Types that are not retried, whatever `retry_on` says."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_a_number(cls, value: Any) -> Any:
+        """`retry=3` is short for `retry={"max_attempts": 3}`."""
+        if isinstance(value, int) and not isinstance(value, bool):
+            return {"max_attempts": value}
+        if not isinstance(value, Mapping | RetryPolicy):
+            raise Wrong("is no retry policy", "Write 3, or {'max_attempts': 3, 'initial_delay': '10s'}.")
+        return value
+
+    @model_validator(mode="after")
+    def _relations(self) -> Self:
+        if self.initial_delay > self.max_delay:
+            raise Wrong(
+                f"initial_delay ({self.initial_delay:g} s) is longer than max_delay ({self.max_delay:g} s)",
+                "Raise max_delay.",
+            )
+        return self
+
+    def delay_before(self, attempt: int, random: float) -> float:
+        """Seconds to wait before try number `attempt` (2 is the first retry). `random` is drawn from 0 to 1."""
+        retry = attempt - 1
+        if retry < 1:
+            return 0.0
+        grown = 1.0
+        if self.backoff == "linear":
+            grown = float(retry)
+        elif self.backoff == "exponential":
+            try:
+                grown = self.factor ** (retry - 1)
+            except OverflowError:
+                grown = float("inf")
+        longest = min(self.initial_delay * grown, self.max_delay) if self.initial_delay else 0.0
+        return longest * (1 - self.jitter * random)
+
+    def allows(self, error_type_names: Sequence[str]) -> bool:
+        """Return whether an error may be retried. Give the names of its class and of its base classes.
+
+        `ConnectError` and `httpx.ConnectError` both stand for `httpx.ConnectError`: an entry fits a name that it equals, or
+        that ends with it after a dot."""
+        if _any_fits(self.never_on, error_type_names):
+            return False
+        return not self.retry_on or _any_fits(self.retry_on, error_type_names)
+
+
+def _any_fits(entries: Sequence[str], names: Sequence[str]) -> bool:
+    return any(name == entry or name.endswith(f".{entry}") for entry in entries for name in names)
+
+
+DEFAULT_ATTEMPT_TIMEOUT = 300.0
+"""Seconds an attempt may take where nothing says otherwise: the field's usual five minutes."""
+
+
+class Timeouts(Options):
+    """Seconds. None: no bound. Where two of them apply, the one that runs out first ends the work, as `timeout`; only an attempt
+    that took too long may be retried. docs/timeouts.md has them in one table."""
+
+    attempt: PositiveDuration | None = DEFAULT_ATTEMPT_TIMEOUT
+    """Of one attempt, from its claim on."""
+    schedule_to_start: PositiveDuration | None = None
+    """Of each wait for a worker: from being ready, or let in by its limits, to being claimed."""
+    queued: PositiveDuration | None = None
+    """Of each wait before a limit: from standing in line to being let in."""
+    total: PositiveDuration | None = None
+    """Of the whole execution, retries and waits included, from when it was to start."""
+    waiting: PositiveDuration | None = None
+    """For the answer to an inquiry."""
+
+    @model_serializer
+    def _those_named(self) -> dict[str, float | None]:
+        """Return the timeouts that were named, defaults included. Those of a task replace those of its action."""
+        return {name: getattr(self, name) for name in Timeouts.model_fields if name in self.model_fields_set}
+
+
+class Recovery(Options):
+    """The recovery of an attempt that has lost its worker."""
+
+    on_worker_loss: Literal["rerun", "fail"] = "rerun"
+    """fail: for work that must run at most once, whatever its effects were when the worker died."""
+    max_recoveries: Annotated[int, Field(ge=0, le=INTEGER)] = 3
+    """Losses after which the execution is abandoned."""
+
+
+class Policies(Options):
+    """The three together, as they are kept with an action."""
+
+    retry: RetryPolicy = RetryPolicy()
+    timeouts: Timeouts = Timeouts()
+    recovery: Recovery = Recovery()
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any]) -> Policies:
+        """The policies in the stored body of an action, a task or a schedule."""
+        return Policies.model_validate({name: body[name] for name in Policies.model_fields if body.get(name)})

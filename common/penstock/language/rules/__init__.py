@@ -1,0 +1,4 @@
+"""The conditions of rules and parameters, and how they are evaluated.
+
+Not here: workflow conditions.
+"""

@@ -1,0 +1,116 @@
+"""Parameters that refer to secrets: how they are kept, and how they are read again. What is kept holds no secret: at the place
+of each stands what was written, and below `$secrets`, which callers may not send, which places are references, part by part.
+Only what a definition (or a caller of `start`, expressly) wrote is ever one: a payload that says `{{ secrets.x }}` is text."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from penstock.errors import InvalidInput
+from penstock.language.expressions import SecretName, SecretText
+from penstock.language.schemas import PAYLOAD_CAP, Schema
+from penstock.language.terms.outside_names import SECRET
+
+KEY = "$secrets"
+Place = tuple[str | int, ...]
+
+
+def checked_parameters(schema: Schema, params: Any, cap: int = PAYLOAD_CAP) -> bytes:
+    """Parameters as they are kept, once they are found to fit. Raises InvalidInput."""
+    encoded = schema.check(params, cap=cap)
+    if KEY.encode() in encoded and isinstance(params, Mapping) and KEY in params:
+        raise InvalidInput(f"no parameter may be called {KEY}", hint="Choose another name.")
+    if b"{{ secrets." not in encoded:
+        return encoded
+    references = [[list(place), _written(text)] for place, text in _references(params)]
+    if not references:
+        return encoded
+    return orjson.dumps({**orjson.loads(encoded), KEY: references}, option=orjson.OPT_SORT_KEYS)
+
+
+def referring(params: Mapping[str, Any], names: Mapping[str, str] | None) -> Mapping[str, Any]:
+    """Parameters, of which some (by name) are secrets (by name). Raises InvalidInput."""
+    if not names:
+        return params
+    for parameter, name in names.items():
+        if not SECRET.fullmatch(name):
+            raise InvalidInput(f"{name!r} is no name of a secret", hint="Use a-z, A-Z, 0-9 and _.")
+        if parameter in params:
+            raise InvalidInput(
+                f"{parameter} is given, and as a secret, too", hint="Give it in one of the two ways."
+            )
+    return {**params, **{p: SecretText.of((SecretName(n),)) for p, n in names.items()}}
+
+
+def without_references(params: Any) -> Any:
+    """Return the part of stored parameters that may be shown."""
+    if isinstance(params, Mapping) and KEY in params:
+        return {name: value for name, value in params.items() if name != KEY}
+    return params
+
+
+def with_references(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Kept parameters as expressions see them: what is passed on stays a reference."""
+    return replaced(params, SecretText.of) if KEY in params else params
+
+
+def names_in(params: Mapping[str, Any]) -> set[str]:
+    """The secrets that kept parameters refer to."""
+    return {part["secret"] for _, parts in params.get(KEY, ()) for part in parts if isinstance(part, dict)}
+
+
+def replaced(params: Mapping[str, Any], value: Callable[[list[str]], str]) -> dict[str, Any]:
+    """Kept parameters with the `value` of its parts in place of each reference."""
+    result: dict[str, Any] = copy.deepcopy(without_references(params))
+    for place, parts in params.get(KEY, ()):
+        *path, last = place
+        inner: Any = result
+        for step in path:
+            inner = inner[step]
+        inner[last] = value([SecretName(p["secret"]) if isinstance(p, dict) else p for p in parts])
+    return result
+
+
+def put_back(value: Any, names: Mapping[str, str]) -> Any:
+    """With a reference in place of each text that came of the store: `names` has the names of secrets by their texts, longest
+    first. What code passes on is kept as it was given to it."""
+    if isinstance(value, str):
+        parts: list[str] = [value]
+        for text, name in names.items():
+            parts = [piece for part in parts for piece in _split(part, text, name)]
+        return SecretText.of(parts) if len(parts) > 1 or isinstance(parts[0], SecretName) else value
+    if isinstance(value, Mapping):
+        return {key: put_back(inner, names) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [put_back(inner, names) for inner in value]
+    return value
+
+
+def _split(part: str, text: str, name: str) -> Iterator[str]:
+    if isinstance(part, SecretName):
+        yield part
+        return
+    for n, piece in enumerate(part.split(text)):
+        if n:
+            yield SecretName(name)
+        if piece:
+            yield piece
+
+
+def _written(text: SecretText) -> list[Any]:
+    return [{"secret": str(part)} if isinstance(part, SecretName) else part for part in text.parts]
+
+
+def _references(value: Any, place: Place = ()) -> Iterator[tuple[Place, SecretText]]:
+    if isinstance(value, SecretText):
+        yield place, value
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _references(inner, (*place, name))
+    elif isinstance(value, list | tuple):
+        for n, inner in enumerate(value):
+            yield from _references(inner, (*place, n))

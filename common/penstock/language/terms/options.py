@@ -1,0 +1,240 @@
+"""Options that refuse what they do not know, and say what was probably meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, model_validator
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+
+from penstock.errors import DefinitionError
+from penstock.language.terms.column_ranges import INTEGER
+from penstock.language.terms.sources import Location, Source, caller, of_frame
+
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass = type(BaseModel)
+
+T = TypeVar("T")
+Items = Annotated[tuple[T, ...], Strict(False)]
+"""Values in their order, from a list or a tuple."""
+Count = Annotated[int, Field(ge=1, le=INTEGER)]
+"""A whole number from 1 on, which PostgreSQL's integer can hold; not `true`, not `"3"`."""
+
+
+def printable(text: str) -> str:
+    """Return `text` with lone surrogates, which no encoding takes, written as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+class Wrong(ValueError):
+    """Raised by validators of options: what is wrong with the value, and what to write instead."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(printable(message))
+        self.hint = hint and printable(hint)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A fault at one place of the options."""
+
+    at: Location
+    message: str
+    hint: str | None = None
+    general: bool = False
+    """The hint is one for all options of this type: another problem at the same place says more."""
+
+    def __str__(self) -> str:
+        return f"{dotted(self.at)}: {self.message}" if self.at else self.message
+
+
+class _Explains(ModelMetaclass):
+    """Makes `RetryPolicy(max_atempts=3)` raise a DefinitionError that says where and what was meant.
+
+    Only calls come through here. Models nested in others are validated within those, which keeps their place."""
+
+    def __call__(cls, *positional: Any, **options: Any) -> Any:
+        options |= zip(cls.positional, positional, strict=False)  # type: ignore[attr-defined]
+        if len(positional) > len(cls.positional):  # type: ignore[attr-defined]
+            raise TypeError(f"{cls.__name__} takes its options by name")
+        frame = caller()
+        try:
+            instance = super().__call__(**options)
+        except ValidationError as error:
+            raise refusal(cls.__name__, problems(error), of_frame(frame)) from None
+        instance.written_in(frame)
+        return instance
+
+
+class Options(BaseModel, metaclass=_Explains):
+    """A frozen model in which an unknown option is an error. Subclasses may fold short forms into long ones."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, populate_by_name=True, protected_namespaces=()
+    )
+    # strict: pydantic would otherwise take "no" for false, "3" for 3 and true for 1.
+
+    nouns: ClassVar[str] = "option"
+    """What one of its fields is called in an error."""
+    positional: ClassVar[tuple[str, ...]] = ()
+    """The options that may be given by position."""
+
+    @classmethod
+    def fold(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Return `values` with short forms (`timeout=5`) written out (`timeouts={"attempt": 5}`)."""
+        return values
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_known(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        values = cls.fold(
+            {name: dict(value) if isinstance(value, Mapping) else value for name, value in values.items()}
+        )
+        names = cls.names()
+        unknown = [
+            InitErrorDetails(type=_unknown(cls.nouns, str(name), names), loc=(str(name),), input=None)
+            for name in values
+            if name not in names
+        ]
+        if unknown:
+            raise ValidationError.from_exception_data(cls.__name__, unknown)
+        return values
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Return the names of the options where they are written."""
+        return [field.alias or name for name, field in cls.model_fields.items()]
+
+    def written_in(self, frame: FrameType) -> None:
+        """Called with the frame that made this by a call of the class; for those that remember their place."""
+
+    def written(self) -> dict[str, Any]:
+        """Return the chosen options as JSON, without those that have their default. The result is short, and the same for
+        the same choice."""
+        return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+
+
+Chosen = TypeVar("Chosen", bound=Options)
+
+
+def read_options(kind: type[Chosen], values: Mapping[str, Any], source: Source, label: str) -> Chosen:
+    """Options from what was read elsewhere, such as a YAML file. Raises DefinitionError that names its lines."""
+    try:
+        return kind.model_validate(dict(values))
+    except ValidationError as error:
+        raise refusal(label, problems(error), source) from None
+
+
+def refusal(label: str, faults: Sequence[Problem], source: Source) -> DefinitionError:
+    """Return one error for all faults of the thing called `label`, with the hint of the first."""
+    lines = [f"{source.at(problem.at)}: {label}: {problem}" for problem in faults]
+    return DefinitionError("\n".join(lines), hint=next((p.hint for p in faults if p.hint), None))
+
+
+def _unknown(noun: str, name: str, names: Iterable[str]) -> PydanticCustomError:
+    hint = did_you_mean(name, names)
+    return PydanticCustomError("unknown_option", "{problem}", {"problem": f"unknown {noun}", "hint": hint})
+
+
+LONGEST_WORD = 100
+"""Characters of a word that a hint compares and shows: comparing takes the square of them."""
+MOST_COMPARED = 1000
+"""Words that a hint compares one with."""
+
+
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
+    """Return a hint for a word that is none of `choices`: the nearest one, else the first of them."""
+    words = sorted(choices)
+    near = get_close_matches(
+        word[:LONGEST_WORD],
+        [candidate for candidate in words[:MOST_COMPARED] if len(candidate) <= LONGEST_WORD],
+        n=1,
+    )
+    if near:
+        return f"Did you mean {near[0]!r}?"
+    listed = ", ".join(candidate[:LONGEST_WORD] for candidate in words[:20]) + (
+        ", ..." if len(words) > 20 else ""
+    )
+    return f"There is: {listed}." if words else "There are none."
+
+
+def problems(error: ValidationError) -> list[Problem]:
+    """Return the errors of pydantic in our words. Values are not shown: they may be secret."""
+    return [
+        _problem(e)
+        for e in error.errors(include_url=False, include_input=False)
+        if e["type"] != "default_factory"
+    ]
+
+
+def _problem(error: ErrorDetails) -> Problem:
+    context: Mapping[str, Any] = error.get("ctx", {})
+    cause = context.get("error")
+    hint = getattr(cause, "hint", None) or context.get("hint") or _example(error)
+    general = hint is None
+    if general:
+        name = str(error["loc"][-1]) if error["loc"] else "it"
+        hint = _EXAMPLES.get(error["type"], f"Change {name}, or leave it out.")
+    message = str(cause) if isinstance(cause, Wrong) else error["msg"]
+    message = message.removeprefix("Input ").removeprefix("Value error, ")
+    if error["type"] == "missing":
+        message = "is missing"
+    if error["type"] == "model_type":
+        message = "should be a mapping of options"
+    return Problem(_plain(error["loc"]), message[:1].lower() + message[1:], hint, general)
+
+
+def _example(error: ErrorDetails) -> str | None:
+    """Return a correction of a value of the wrong kind."""
+    name = str(error["loc"][-1]) if error["loc"] else "it"
+    match error["type"]:
+        case "missing":
+            return f"Add {name}."
+        case "model_type" if name == "retry":
+            return "Write retry={'max_attempts': 3}; in YAML retry: {max_attempts: 3}."
+        case "model_type" if "limits" in error["loc"]:
+            return "Write limits=[Limit(3)]; in YAML limits: [{max: 3}]."
+        case "string_type" if "with_items" in error["loc"]:
+            return "Write a list, or an expression that gives one, such as the result of a task."
+        case "string_type":
+            return "Write it as text, in quotes."
+        case "model_type" | "dict_type":
+            return f"Write {name}={{'option': value}}; in YAML {name}: {{option: value}}."
+    return None
+
+
+_EXAMPLES: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("bool_type", "bool_parsing"), "Write true or false, without quotes; in Python True or False."
+    ),
+    **dict.fromkeys(
+        ("int_type", "int_from_float", "int_parsing"), "Write a whole number, such as 3, without quotes."
+    ),
+    **dict.fromkeys(("float_type", "float_parsing"), "Write a number, such as 1.5, without quotes."),
+    **dict.fromkeys(("list_type", "tuple_type"), "Write a list: [first, second]."),
+    **dict.fromkeys(("literal_error", "enum"), "Write one of these words."),
+    **dict.fromkeys(
+        ("greater_than", "greater_than_equal", "less_than", "less_than_equal"),
+        "Write a number within these bounds.",
+    ),
+}
+"""What to write instead, by the type of the error."""
+
+
+def _plain(location: Location) -> Location:
+    """Without what pydantic adds to name the branch of a union, such as `function-plain[seconds()]`."""
+    return tuple(part for part in location if isinstance(part, int) or part.replace("_", "").isalnum())
+
+
+def dotted(location: Location) -> str:
+    """`retry.max_attempts`, `limits[0].by`."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return text.removeprefix(".")

@@ -1,0 +1,4 @@
+"""People, tokens, secrets, webhooks, subscriptions and the audit.
+
+Not here: the rights of database roles.
+"""

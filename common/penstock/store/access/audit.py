@@ -1,0 +1,150 @@
+"""The audit: the rows of changes and refusals, and the chain of their seals. `audited_change` writes the rows."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from penstock.store.session.audited_change import Statements
+from penstock.store.session.rows import first_as, rows_as
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedChange:
+    """A row of the audit. `position`, `previous` and `seal` are its place in the chain; None until it is sealed."""
+
+    id: int
+    at: datetime
+    by: str
+    role: str
+    operation: str
+    target: str
+    outcome: str
+    reason: str | None
+    details: str
+    position: int | None
+    previous: bytes | None
+    seal: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """The rows that are asked for. `operation` and `target` are beginnings of it."""
+
+    by: str | None = None
+    operation: str | None = None
+    target: str | None = None
+    outcome: str | None = None
+    role: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+COLUMNS = "id, at, by, role, operation, target, outcome, reason, details, position, previous, seal"
+MATCHING = """
+($1::text is null or by = $1) and ($2::text is null or starts_with(operation, $2))
+and ($3::text is null or starts_with(target, $3)) and ($4::text is null or outcome = $4)
+and ($5::text is null or role = $5) and ($6::timestamptz is null or at >= $6) and ($7::timestamptz is null or at < $7)
+"""
+NEWEST = f"""
+select {COLUMNS} from audit where {MATCHING} and ($8::bigint is null or id < $8) order by id desc limit $9
+"""
+SEALED = f"""
+select {COLUMNS} from audit where {MATCHING} and position > $8 order by position limit $9
+"""
+
+
+async def newest(
+    session: Statements, matching: AuditFilter = AuditFilter(), *, end: int | None = None, limit: int = 50
+) -> list[AuditedChange]:
+    """Return the newest rows, from the one before the id `end` on."""
+    return rows_as(AuditedChange, await session.fetch(NEWEST, *_matching(matching), end, limit))
+
+
+async def sealed_after(
+    session: Statements, position: int, limit: int, matching: AuditFilter = AuditFilter()
+) -> list[AuditedChange]:
+    """Return sealed rows behind a position of the chain, in its order."""
+    return rows_as(AuditedChange, await session.fetch(SEALED, *_matching(matching), position, limit))
+
+
+async def all_sealed(
+    session: Statements, position: int = 0, matching: AuditFilter = AuditFilter()
+) -> AsyncIterator[AuditedChange]:
+    """Yield all sealed rows behind a position, a batch at a time."""
+    while rows := await sealed_after(session, position, AT_ONCE, matching):
+        for row in rows:
+            yield row
+        position = rows[-1].position or 0
+
+
+AT_ONCE = 1000
+"""Rows that are read at once."""
+
+
+def _matching(matching: AuditFilter) -> tuple[Any, ...]:
+    return (
+        matching.by,
+        matching.operation,
+        matching.target,
+        matching.outcome,
+        matching.role,
+        matching.since,
+        matching.until,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The ends of the chain as the database notes them, and the rows that are not sealed yet."""
+
+    position: int
+    seal: bytes
+    dropped_position: int
+    dropped_seal: bytes
+    dropped: str | None
+    """The details of the newest row that says what was dropped."""
+    unsealed: int
+    unsealed_for: float | None
+    """Seconds since the oldest of them was written."""
+
+
+CHAIN = """
+select c.position, c.seal, c.dropped_position, c.dropped_seal,
+    (select a.details from audit a where a.operation = 'audit_drop' and a.by = 'penstock' order by a.id desc limit 1) as dropped,
+    (select count(*) from audit a where a.position is null) as unsealed,
+    (select extract(epoch from clock_timestamp() - min(a.at))::float8 from audit a where a.position is null) as unsealed_for
+from audit_chain c
+"""
+
+
+async def chain(session: Statements) -> Chain | None:
+    """Return the ends of the chain; None where its row is gone."""
+    return first_as(Chain, await session.fetch(CHAIN))
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """The rows that one call has sealed, and the end of the chain since."""
+
+    sealed: int
+    chain_position: int
+    chain_seal: bytes
+
+
+SEAL = "select sealed, chain_position, chain_seal from seal_audit($1)"
+
+
+async def seal(session: Statements, limit: int) -> Sealed | None:
+    """Seal rows; None where another replica does so at this moment."""
+    return first_as(Sealed, await session.fetch(SEAL, limit))
+
+
+DROP = f"select {COLUMNS} from drop_audit($1, $2)"
+
+
+async def drop(tx: Statements, days: int, limit: int) -> Sequence[AuditedChange]:
+    """Delete sealed rows that are older than so many days, oldest first, and return them."""
+    return rows_as(AuditedChange, await tx.fetch(DROP, days, limit))

@@ -1,0 +1,217 @@
+"""People with a password, their roles, and their sessions, as they are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from penstock.store.session.database import Session, Transaction
+from penstock.store.session.rows import first_as, rows_as
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Without the password. `roles` and `tenants` belong together, one by one; an empty tenant: all of them."""
+
+    name: str
+    roles: list[str]
+    tenants: list[str]
+    created_by: str
+    created_at: datetime
+    sessions: int
+
+
+SHOWN = """
+select p.name, coalesce(r.roles, '{}') as roles, coalesce(r.tenants, '{}') as tenants, p.created_by, p.created_at,
+    (select count(*) from person_session s where s.person = p.id and s.expires_at > clock_timestamp()) as sessions
+from person p
+left join lateral (
+    select array_agg(role order by tenant, role) as roles,
+        array_agg(tenant order by tenant, role) as tenants
+    from person_role where person = p.id
+) r on true
+"""
+LIST = f"{SHOWN} order by p.name"
+ONE = f"{SHOWN} where p.name = $1"
+
+
+async def listed(session: Session) -> list[Person]:
+    return rows_as(Person, await session.fetch(LIST))
+
+
+async def named(session: Session | Transaction, name: str) -> Person | None:
+    return first_as(Person, await session.fetch(ONE, name))
+
+
+CREATE = """
+insert into person (id, name, password, created_by) values ($1, $2, $3, $4) on conflict (name) do nothing returning id
+"""
+
+
+async def create(tx: Transaction, id: UUID, name: str, password: str, by: str) -> bool:
+    """False where there is one of that name."""
+    return bool(await tx.fetch(CREATE, id, name, password, by))
+
+
+FORGET_ROLES = "delete from person_role where person = (select id from person where name = $1)"
+GIVE_ROLES = """
+insert into person_role (person, role, tenant)
+select p.id, u.role, u.tenant from person p, unnest($2::text[], $3::text[]) as u (role, tenant) where p.name = $1
+on conflict do nothing
+"""
+
+
+async def set_roles(tx: Transaction, name: str, roles: Sequence[str], tenants: Sequence[str]) -> None:
+    """These and no others, one by one for these tenants."""
+    await tx.execute(FORGET_ROLES, name)
+    await tx.execute(GIVE_ROLES, name, list(roles), list(tenants))
+
+
+SET_PASSWORD = "update person set password = $2 where name = $1 returning id"
+IMPROVE_PASSWORD = "update person set password = $2 where name = $1"
+END_SESSIONS = "delete from person_session where person = (select id from person where name = $1)"
+
+
+async def set_password(tx: Transaction, name: str, password: str) -> bool:
+    """Set a password, and end all sessions. Return False where there is no person of that name."""
+    exists = bool(await tx.fetch(SET_PASSWORD, name, password))
+    await end_sessions(tx, name)
+    return exists
+
+
+async def improve_password(tx: Transaction, name: str, new: str) -> None:
+    """Store the same password, hashed as passwords are hashed now. The caller holds the person's row."""
+    await tx.execute(IMPROVE_PASSWORD, name, new)
+
+
+async def end_sessions(tx: Transaction, name: str) -> int:
+    """End all sessions of a person, and return their number."""
+    return int((await tx.execute(END_SESSIONS, name)).rpartition(" ")[2])
+
+
+DELETE = "delete from person where name = $1 returning id"
+
+
+async def delete(tx: Transaction, name: str) -> None:
+    """Delete a person with all sessions."""
+    await tx.fetch(DELETE, name)
+
+
+PASSWORD = "select password from person where name = $1"
+
+
+async def password_of(session: Session, name: str) -> str | None:
+    rows = await session.fetch(PASSWORD, name)
+    return rows[0]["password"] if rows else None
+
+
+BEGIN = """
+insert into person_session (digest, person, expires_at)
+select $2, id, clock_timestamp() + make_interval(secs => $3::float8)
+from (select id from person where name = $1 and password = coalesce($4, password) for no key update) held
+returning expires_at
+"""
+REMEMBER_ADDRESS = """
+insert into known_address (person, address) select id, $2 from person where name = $1
+on conflict (person, address) do update set seen_at = clock_timestamp()
+"""
+FORGET_ADDRESSES = "delete from known_address where seen_at < clock_timestamp() - interval '90 days'"
+CLEAN = """
+delete from person_session
+where expires_at < clock_timestamp() or seen_at < clock_timestamp() - make_interval(secs => $1)
+"""
+
+
+async def begin_session(
+    tx: Transaction, name: str, digest: bytes, seconds: float, idle: float, verified: str | None
+) -> datetime | None:
+    """Begin a session and return when it ends. Forget sessions that are over.
+
+    Return None where the person is gone, or has another hash than the `verified` one. The row is locked: another transaction may
+    change the password and end all sessions between the verification and this statement.
+    """
+    await tx.execute(CLEAN, idle)
+    rows = await tx.fetch(BEGIN, name, digest, seconds, verified)
+    return rows[0]["expires_at"] if rows else None
+
+
+async def remember_address(tx: Transaction, name: str, address: str) -> None:
+    """Note that the person logged in from this address. Forget addresses that were not used for 90 days."""
+    await tx.execute(FORGET_ADDRESSES)
+    await tx.execute(REMEMBER_ADDRESS, name, address)
+
+
+END = "delete from person_session where digest = $1"
+
+
+async def end_session(session: Session | Transaction, digest: bytes) -> None:
+    await session.fetch(END, digest)
+
+
+SEEN = """
+with seen as (
+    update person_session set seen_at = clock_timestamp()
+    where digest = $1 and seen_at < clock_timestamp() - interval '1 minute' and expires_at > clock_timestamp()
+        and seen_at > clock_timestamp() - make_interval(secs => $2)
+)
+select p.name, coalesce(array_agg(r.role) filter (where r.role is not null), '{}') as roles,
+    coalesce(array_agg(r.tenant) filter (where r.role is not null), '{}') as tenants
+from person_session s join person p on p.id = s.person left join person_role r on r.person = p.id
+where s.digest = $1 and s.expires_at > clock_timestamp() and s.seen_at > clock_timestamp() - make_interval(secs => $2)
+group by p.name
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOwner:
+    """The owner of a session, and the person's roles now, as in Person."""
+
+    name: str
+    roles: list[str]
+    tenants: list[str]
+
+
+async def session_owner(session: Session, digest: bytes, idle: float) -> SessionOwner | None:
+    """Return None where there is no such session, or it is over, or was not used for `idle` seconds."""
+    return first_as(SessionOwner, await session.fetch(SEEN, digest, idle))
+
+
+FAILURES = """
+select count(*) filter (where name = $1 and address = $2)::integer as both,
+    count(*) filter (where name = $1)::integer as name, count(*) filter (where address = $2)::integer as address,
+    exists (
+        select from known_address k join person p on p.id = k.person where p.name = $1 and k.address = $2
+    ) as known
+from login_failure where (name = $1 or address = $2) and at > clock_timestamp() - make_interval(secs => $3)
+"""
+OLD_FAILURES = "delete from login_failure where at < clock_timestamp() - make_interval(secs => $1)"
+NOTE_FAILURE = "insert into login_failure (id, name, address) values ($1, $2, $3)"
+FORGET_FAILURE = "delete from login_failure where id = $1"
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """Log-ins that failed, or are under way: of this name from this address, of this name, from this address.
+
+    `known`: the person of this name has logged in from this address before."""
+
+    both: int
+    name: int
+    address: int
+    known: bool
+
+
+async def note_failure(session: Session, id: UUID, name: str, address: str, seconds: float) -> Failures:
+    """Note one, and forget those that are older than so many seconds. Committed before it counts, so that of many at once each
+    sees the others."""
+    await session.fetch(OLD_FAILURES, seconds)
+    await session.fetch(NOTE_FAILURE, id, name, address)
+    [row] = await session.fetch(FAILURES, name, address, seconds)
+    return Failures(**row)
+
+
+async def forget_failure(session: Session, id: UUID) -> None:
+    """It was none."""
+    await session.fetch(FORGET_FAILURE, id)

@@ -1,0 +1,133 @@
+"""Secrets, as they are kept: sealed. What opens them is not in the database."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from penstock.store.session.database import Session, Transaction
+from penstock.store.session.rows import rows_as
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A secret under its data key, and that key under the master key of an id. An empty `tenant`: it signs calls."""
+
+    tenant: str
+    name: str
+    sealed: bytes
+    data_key: bytes
+    master_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class SecretSummary:
+    """The public facts of a secret."""
+
+    tenant: str
+    name: str
+    master_key: str
+    set_by: str
+    set_at: datetime
+
+
+PUT = """
+insert into secret as s (tenant, name, sealed, data_key, master_key, set_by) values ($1, $2, $3, $4, $5, $6)
+on conflict (tenant, name) do update set sealed = excluded.sealed, data_key = excluded.data_key,
+    master_key = excluded.master_key, set_by = excluded.set_by, set_at = clock_timestamp()
+returning tenant, name, master_key, set_by, set_at
+"""
+
+
+async def put(session: Session | Transaction, secret: Sealed, by: str) -> SecretSummary:
+    """Set it, or set it anew."""
+    rows = await session.fetch(
+        PUT, secret.tenant, secret.name, secret.sealed, secret.data_key, secret.master_key, by
+    )
+    [summary] = rows_as(SecretSummary, rows)
+    return summary
+
+
+LIST = """
+select tenant, name, master_key, set_by, set_at from secret
+where tenant <> '' and ($1::text[] is null or tenant = any ($1)) order by tenant, name
+"""
+
+
+async def listed(session: Session, tenants: Collection[str] | None = None) -> list[SecretSummary]:
+    """Return the secrets of these tenants; None: of all. Secrets that sign calls belong to no tenant."""
+    return rows_as(SecretSummary, await session.fetch(LIST, None if tenants is None else list(tenants)))
+
+
+FIND = "select tenant, name, sealed, data_key, master_key from secret where tenant = $1 and name = any ($2)"
+
+
+async def find(session: Session, tenant: str, names: Collection[str]) -> list[Sealed]:
+    """Return the secrets of a tenant that exist among `names`."""
+    return rows_as(Sealed, await session.fetch(FIND, tenant, list(names)))
+
+
+OF_ATTEMPT = "select tenant, name, sealed, data_key, master_key from secrets_of_attempt($1, $2, $3)"
+
+
+async def of_attempt(
+    session: Session, execution: UUID, process: UUID, names: Collection[str]
+) -> list[Sealed]:
+    """Filter the secrets among `names` to those that the parameters of an execution refer to, which this process runs."""
+    return rows_as(Sealed, await session.fetch(OF_ATTEMPT, execution, process, list(names)))
+
+
+OF_SUBSCRIPTIONS = "select tenant, name, sealed, data_key, master_key from secrets_of_subscriptions($1)"
+
+
+async def of_subscriptions(session: Session, names: Collection[str]) -> list[Sealed]:
+    """Return the secrets that sign the calls of these subscriptions."""
+    return rows_as(Sealed, await session.fetch(OF_SUBSCRIPTIONS, list(names)))
+
+
+DELETE = "delete from secret where tenant = $1 and name = $2 returning name"
+
+
+async def delete(session: Session, tenant: str, name: str) -> bool:
+    """False where there is none."""
+    return bool(await session.fetch(DELETE, tenant, name))
+
+
+UNDER_OTHERS = """
+select tenant, name, sealed, data_key, master_key from secret
+where master_key <> $1 and (tenant, name) > ($2, $3) order by tenant, name limit $4
+"""
+
+
+async def under_other_keys(
+    session: Session, master_key: str, cursor: tuple[str, str], limit: int
+) -> Sequence[Sealed]:
+    """Return secrets with a data key under another master key, after the place `cursor`."""
+    return rows_as(Sealed, await session.fetch(UNDER_OTHERS, master_key, *cursor, limit))
+
+
+REWRAP = "update secret set data_key = $4, master_key = $5 where tenant = $1 and name = $2 and data_key = $3 returning name"
+
+
+async def rewrap(session: Session, secret: Sealed, data_key: bytes, master_key: str) -> bool:
+    """Its data key under another master key; False where it was set anew, or deleted, meanwhile."""
+    return bool(
+        await session.fetch(REWRAP, secret.tenant, secret.name, secret.data_key, data_key, master_key)
+    )
+
+
+KEYS = "select master_key, count(*)::integer as secrets from secret group by master_key order by master_key"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyUse:
+    """The number of secrets under a master key."""
+
+    master_key: str
+    secrets: int
+
+
+async def keys_in_use(session: Session) -> list[KeyUse]:
+    return rows_as(KeyUse, await session.fetch(KEYS))

@@ -1,0 +1,178 @@
+"""Programs that are called when executions move, and the calls that are to be made, as they are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from penstock.store.session.database import Session, Transaction
+from penstock.store.session.rows import first_as, rows_as
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A subscriber, its subjects and its state, without its secret. `waiting`: calls that were not delivered yet."""
+
+    name: str
+    url: str
+    statuses: list[str]
+    tenant: str | None
+    action: str | None
+    workflow: str | None
+    tasks: bool
+    created_by: str
+    created_at: datetime
+    delivered_at: datetime | None
+    failing_since: datetime | None
+    error: str | None
+    dropped: int
+    disabled_at: datetime | None
+    disabled_because: str | None
+    waiting: int
+
+
+COLUMNS = """name, url, statuses, tenant, action, workflow, tasks, created_by, created_at, delivered_at, failing_since, error,
+    dropped, disabled_at, disabled_because, (select count(*) from delivery d where d.subscription = s.name) as waiting"""
+PUT = f"""
+insert into subscription as s (name, url, statuses, tenant, action, workflow, tasks, created_by)
+values ($1, $2, $3, $4, $5, $6, $7, $8)
+on conflict (name) do update set url = excluded.url, statuses = excluded.statuses,
+    tenant = excluded.tenant, action = excluded.action, workflow = excluded.workflow, tasks = excluded.tasks,
+    failing_since = null, error = null, disabled_at = null, disabled_because = null
+returning {COLUMNS}, (xmax = 0) as is_new
+"""
+SUBSCRIBE = "select subscribe_cluster()"
+
+
+@dataclass(frozen=True, slots=True)
+class NewSubscription:
+    name: str
+    url: str
+    statuses: Sequence[str]
+    tenant: str | None
+    action: str | None
+    workflow: str | None
+    tasks: bool
+
+
+async def put(tx: Transaction, subscription: NewSubscription, by: str) -> tuple[Subscription, bool]:
+    """Make a subscription, or change it, and enable it. Say whether it is new."""
+    [row] = await tx.fetch(
+        PUT,
+        subscription.name,
+        subscription.url,
+        list(subscription.statuses),
+        subscription.tenant,
+        subscription.action,
+        subscription.workflow,
+        subscription.tasks,
+        by,
+    )
+    await tx.fetch(SUBSCRIBE)
+    values = dict(row)
+    is_new = values.pop("is_new")
+    return Subscription(**values), is_new
+
+
+LIST = f"select {COLUMNS} from subscription s order by name"
+
+
+async def listed(session: Session) -> list[Subscription]:
+    return rows_as(Subscription, await session.fetch(LIST))
+
+
+DELETE = """
+with forgotten as (delete from secret where tenant = '' and name = 'subscription:' || $1)
+delete from subscription where name = $1 returning name
+"""
+
+
+async def delete(tx: Transaction, name: str) -> bool:
+    """Delete a subscription with its secret and the calls that wait. Return False where there is none of that name."""
+    deleted = bool(await tx.fetch(DELETE, name))
+    await tx.fetch(SUBSCRIBE)
+    return deleted
+
+
+ENABLE = f"""
+update subscription s set disabled_at = null, disabled_because = null, failing_since = null, error = null where name = $1
+returning {COLUMNS}
+"""
+
+
+async def enable(tx: Transaction, name: str) -> Subscription | None:
+    """Call it again from now on; None where there is none of that name."""
+    subscription = first_as(Subscription, await tx.fetch(ENABLE, name))
+    await tx.fetch(SUBSCRIBE)
+    return subscription
+
+
+SUBSCRIBED = "select subscribed from cluster"
+
+
+async def subscribed(session: Session) -> list[str]:
+    """Return the statuses that a subscription names."""
+    statuses: list[str] = (await session.fetch(SUBSCRIBED))[0]["subscribed"]
+    return statuses
+
+
+MAKE = "select make_deliveries($1, $2) as moves"
+
+
+async def make_deliveries(session: Session, moves: int, waiting: int) -> int:
+    """Turn so many moves into calls, and so many calls at the most for each subscriber; returns how many moves there were."""
+    move_count: int = (await session.fetch(MAKE, moves, waiting))[0]["moves"]
+    return move_count
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A call to make. `tries`: with this one. `now`: the database's clock."""
+
+    id: UUID
+    subscription: str
+    url: str
+    body: str
+    tries: int
+    now: datetime
+
+
+LEASE = "select id, subscription, url, body, tries, now from lease_deliveries($1, $2, $3)"
+
+
+async def lease_deliveries(session: Session, each: int, most: int, seconds: float) -> list[Delivery]:
+    """Lease calls that are due, at most `each` of a subscriber. Another executor makes those that are not settled within so many
+    seconds."""
+    return rows_as(Delivery, await session.fetch(LEASE, each, most, seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """The outcome of a call. A call without an `error` was answered. Otherwise it is retried in `delay` seconds, or
+    given up."""
+
+    delivery: Delivery
+    error: str | None = None
+    delay: float | None = None
+    gone: bool = False
+
+
+SETTLE = "select settle_deliveries($1, $2, $3, $4, $5, $6) as disabled"
+
+
+async def settle(session: Session, calls: Sequence[Called], patience: float) -> list[str]:
+    """Write down what became of them; returns the subscriptions that this disabled."""
+    disabled: list[str] | None = (
+        await session.fetch(
+            SETTLE,
+            [call.delivery.id for call in calls],
+            [call.delivery.subscription for call in calls],
+            [call.error for call in calls],
+            [call.delay for call in calls],
+            [call.gone for call in calls],
+            patience,
+        )
+    )[0]["disabled"]
+    return disabled or []

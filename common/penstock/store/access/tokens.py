@@ -1,0 +1,102 @@
+"""Tokens of the HTTP API, as they are kept: by a digest of their secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from penstock.store.session.database import Session, Transaction
+from penstock.store.session.rows import first_as, rows_as
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token without its secret. No `tenants`: all of them. `used_at`: to ten minutes; `old_until`: the secret before the last
+    rotation is good until then."""
+
+    name: str
+    scopes: list[str]
+    tenants: list[str]
+    created_by: str
+    created_at: datetime
+    expires_at: datetime | None
+    rotated_at: datetime | None
+    used_at: datetime | None
+    old_until: datetime | None
+
+
+COLUMNS = "name, scopes, tenants, created_by, created_at, expires_at, rotated_at, used_at, old_until"
+CREATE = f"""
+insert into api_token (id, name, digest, scopes, tenants, created_by, expires_at)
+values ($1, $2, $3, $4, $5, $6, clock_timestamp() + make_interval(secs => $7::float8))
+on conflict (name) do nothing
+returning {COLUMNS}
+"""
+
+
+async def create(
+    session: Session | Transaction,
+    id: UUID,
+    name: str,
+    digest: bytes,
+    scopes: Sequence[str],
+    tenants: Sequence[str],
+    by: str,
+    seconds: float | None,
+) -> Token | None:
+    """None where there is one of that name."""
+    rows = await session.fetch(CREATE, id, name, digest, list(scopes), list(tenants), by, seconds)
+    return first_as(Token, rows)
+
+
+LIST = f"select {COLUMNS} from api_token order by name"
+
+
+async def listed(session: Session) -> list[Token]:
+    """All of them, those that have expired too."""
+    return rows_as(Token, await session.fetch(LIST))
+
+
+FIND = f"""
+with found as (
+    select * from api_token
+    where (digest = $1 and (expires_at is null or expires_at > clock_timestamp()))
+        or (old_digest = $1 and old_until > clock_timestamp())
+), used as (
+    update api_token t set used_at = clock_timestamp() from found
+    where t.id = found.id and (found.used_at is null or found.used_at < clock_timestamp() - interval '10 minutes')
+)
+select {COLUMNS} from found
+"""
+
+
+async def find(session: Session, digest: bytes) -> Token | None:
+    """Return the token with this digest, unless it has expired, and note that it was used."""
+    return first_as(Token, await session.fetch(FIND, digest))
+
+
+ROTATE = f"""
+update api_token set digest = $2, rotated_at = clock_timestamp(), old_digest = digest,
+    old_until = least(clock_timestamp() + make_interval(secs => $3::float8), expires_at),
+    expires_at = clock_timestamp() + make_interval(secs => $4::float8)
+where name = $1
+returning {COLUMNS}
+"""
+
+
+async def rotate(
+    tx: Transaction, name: str, digest: bytes, overlap: float, seconds: float | None
+) -> Token | None:
+    """Give a token another secret, which expires after `seconds`. The secret before is good for `overlap` seconds, and never
+    longer than it was. Return None where there is no token of that name."""
+    return first_as(Token, await tx.fetch(ROTATE, name, digest, overlap, seconds))
+
+
+DELETE = f"delete from api_token where name = $1 returning {COLUMNS}"
+
+
+async def delete(tx: Transaction, name: str) -> Token | None:
+    """Delete a token, and return it. Return None where there is none of that name."""
+    return first_as(Token, await tx.fetch(DELETE, name))

@@ -1,0 +1,78 @@
+"""Webhooks, as they are kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from penstock.store.session.database import Session, Transaction
+from penstock.store.session.rows import first_as, rows_as
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """An address below /hooks, and what becomes of what is sent there, without its secret. `payload` is a JSON template."""
+
+    name: str
+    trigger: str
+    tenant: str
+    signature: str
+    header: str | None
+    key_header: str | None
+    payload: str | None
+    created_by: str
+    created_at: datetime
+
+
+COLUMNS = (
+    "name, trigger, tenant, signature, header, key_header, payload::text as payload, created_by, created_at"
+)
+PUT = f"""
+insert into webhook (name, trigger, tenant, signature, header, key_header, payload, created_by)
+values ($1, $2, $3, $4, $5, $6, $7::text::jsonb, $8)
+on conflict (name) do update set trigger = excluded.trigger, tenant = excluded.tenant, signature = excluded.signature,
+    header = excluded.header, key_header = excluded.key_header, payload = excluded.payload
+returning {COLUMNS}
+"""
+
+
+async def put(
+    tx: Transaction,
+    name: str,
+    trigger: str,
+    tenant: str,
+    signature: str,
+    header: str | None,
+    key_header: str | None,
+    payload: str | None,
+    by: str,
+) -> Webhook:
+    """Make a webhook, or change it."""
+    rows = await tx.fetch(PUT, name, trigger, tenant, signature, header, key_header, payload, by)
+    return Webhook(**rows[0])
+
+
+LIST = f"select {COLUMNS} from webhook order by name"
+
+
+async def listed(session: Session) -> list[Webhook]:
+    """All of them by name."""
+    return rows_as(Webhook, await session.fetch(LIST))
+
+
+FIND = f"select {COLUMNS} from webhook where name = $1"
+
+
+async def find(session: Session, name: str) -> Webhook | None:
+    return first_as(Webhook, await session.fetch(FIND, name))
+
+
+DELETE = """
+with forgotten as (delete from secret where tenant = '' and name = 'webhook:' || $1)
+delete from webhook where name = $1 returning name
+"""
+
+
+async def delete(session: Session, name: str) -> bool:
+    """Delete a webhook with its secret. Return False where there is none of that name."""
+    return bool(await session.fetch(DELETE, name))

@@ -1,0 +1,144 @@
+"""The place of a queued execution: the limit that it waits for, the number of executions before it, and the holders
+of the slots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from penstock.store.session.database import Session
+from penstock.store.session.rows import first_as, rows_as
+
+
+@dataclass(frozen=True, slots=True)
+class LinePlace:
+    """A place in line. `gate_kind`: before a key of a limit (`limit`), or aside until a `worker` comes or the limits that
+    changed are looked at (`regroup`). What it is sorted by: `rank` (minus the priority), `turn` (among the groups of
+    `fair_limit`), `ready_at`. `waited` and `away` (since no worker lives for it) are in seconds."""
+
+    lane: UUID
+    rank: int
+    turn: int
+    ready_at: datetime
+    fair_group: str | None
+    gate_kind: str
+    gate_limit: int | None
+    gate_group: str | None
+    fair_limit: int | None
+    waited: float
+    away: float | None
+
+
+PLACE = """
+select w.lane, w.rank, w.turn, w.ready_at, w.fair_group, l.gate_kind, l.gate_limit, l.gate_group, l.fair_limit,
+    extract(epoch from clock_timestamp() - w.since)::float8 as waited,
+    extract(epoch from clock_timestamp() - n.away_since)::float8 as away
+from waiter w join lane l on l.id = w.lane join namespace n on n.id = l.namespace_id
+where w.execution_id = $1
+"""
+
+
+async def place(session: Session, execution: UUID) -> LinePlace | None:
+    """Return the place of a queued execution in its lane; None if it has just left the lane."""
+    return first_as(LinePlace, await session.fetch(PLACE, execution))
+
+
+AHEAD = """
+select count(*) as count from lane l join waiter w on w.lane = l.id
+where l.gate_limit = $1 and l.gate_group = $2
+    and (w.rank, case when l.id = $3 or l.fair_limit = $1 then w.turn else 0 end, w.ready_at, w.execution_id)
+    < ($4::smallint, case when l.id = $3 or $5::boolean then $6::bigint else 0 end, $7::timestamptz, $8::uuid)
+"""
+
+
+async def ahead(session: Session, execution: UUID, place: LinePlace) -> int:
+    """Return the number of executions before this place at the key of a limit."""
+    rows = await session.fetch(
+        AHEAD,
+        place.gate_limit,
+        place.gate_group,
+        place.lane,
+        place.rank,
+        place.fair_limit == place.gate_limit,
+        place.turn,
+        place.ready_at,
+        execution,
+    )
+    return int(rows[0]["count"])
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The number of executions admitted since the lane formed, and the number admitted per second."""
+
+    admitted: int | None
+    per_second: float | None
+
+
+PACE = """
+select sum(admitted)::bigint as admitted,
+    sum(admitted)::float8 / greatest(extract(epoch from clock_timestamp() - min(began_at))::float8, 1) as per_second
+from lane where gate_limit = $1 and gate_group = $2
+"""
+
+
+async def pace(session: Session, place: LinePlace) -> Pace:
+    """Return the pace of admission over all lanes of the same key."""
+    return rows_as(Pace, await session.fetch(PACE, place.gate_limit, place.gate_group))[0]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLimit:
+    """A key and its limit: how many may hold it (None: any number), how many do, and in how many seconds its rate is
+    looked at next. `group_value`: the values of the parameters that it is grouped by, as text."""
+
+    limit_id: int
+    group_value: str
+    ref: str
+    max: int | None
+    by: list[str]
+    rate_count: int | None
+    rate_seconds: float | None
+    held: int
+    next_look: float | None
+
+
+LIMITS = """
+select k.limit_id, k.group_value, l.ref, nullif(l.max, 2147483647) as max, l.by, l.rate_count, l.rate_seconds,
+    (select count(*) from slot s where s.limit_id = k.limit_id and s.group_value = k.group_value) as held,
+    (select extract(epoch from min(w.at) - clock_timestamp())::float8 from wake w
+     where w.limit_id = k.limit_id and w.group_value = k.group_value) as next_look
+from lane cross join unnest(keys) k join concurrency_limit l on l.id = k.limit_id
+where lane.id = $1 order by l.id
+"""
+
+
+async def limits(session: Session, lane: UUID) -> list[KeyLimit]:
+    """The keys that those in this lane need, with their limits."""
+    return rows_as(KeyLimit, await session.fetch(LIMITS, lane))
+
+
+@dataclass(frozen=True, slots=True)
+class SlotHolder:
+    """An execution that holds a slot, for so many seconds."""
+
+    id: UUID
+    action: str
+    status: str
+    worker: str | None
+    seconds: float
+
+
+HOLDERS = """
+select s.execution_id as id, n.action, e.status, p.name as worker,
+    extract(epoch from clock_timestamp() - s.admitted_at)::float8 as seconds
+from slot s join execution e on e.id = s.execution_id join namespace n on n.id = e.namespace_id
+left join process p on p.id = e.claim
+where s.limit_id = $1 and s.group_value = $2 order by s.admitted_at, s.execution_id limit 10
+"""
+
+
+async def holders(session: Session, key: KeyLimit) -> list[SlotHolder]:
+    """The executions that hold a slot of this key, the longest first; ten at the most."""
+    return rows_as(SlotHolder, await session.fetch(HOLDERS, key.limit_id, key.group_value))

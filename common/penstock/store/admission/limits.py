@@ -1,0 +1,214 @@
+"""Limits as admission reads them: stored with their definitions, changed while executions wait under them.
+
+A limit is declared with the definitions, or set by hand, or both: then what was set by hand is in force, whatever is
+applied meanwhile, until it is removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import orjson
+
+from penstock.store.definitions import catalog
+from penstock.store.session.database import Row, Session, Transaction
+from penstock.store.session.rows import rows_as
+
+DECLARED = "limit"
+BY_HAND = "limit_by_hand"
+"""Kinds in the catalog; the definitions that they name are all of kind `limit`."""
+
+FAIR_BEFORE = "select fair from concurrency_limit where ref = $1 and by = $2::text[]"
+STORE = """
+insert into concurrency_limit (ref, definition_id, scope, max, by, fair, when_full, max_waiting, rate_count,
+    rate_seconds, while_waiting)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+on conflict (ref, by) do update set definition_id = excluded.definition_id, scope = excluded.scope,
+    max = excluded.max, fair = excluded.fair, when_full = excluded.when_full, max_waiting = excluded.max_waiting,
+    rate_count = excluded.rate_count, rate_seconds = excluded.rate_seconds, while_waiting = excluded.while_waiting
+returning id
+"""
+DROP_UNDECLARED = """
+delete from catalog c where c.kind = 'limit' and c.ref <> all($2::text[])
+    and exists (select from unnest($1::text[]) r where starts_with(c.ref, r || '.'))
+returning c.ref
+"""
+CURRENT = """
+select c.kind, c.ref, c.definition_id, d.body::text as body
+from catalog c join definition d on d.id = c.definition_id
+where c.kind in ('limit', 'limit_by_hand') and ($1::text[] is null or c.ref = any($1::text[]))
+"""
+DEFINE = """
+insert into definition (kind, ref, digest, body) values ('limit', $1, $2, $3::text::jsonb)
+on conflict (kind, ref, digest) do nothing
+"""
+SET_BY_HAND = """
+insert into catalog as c (kind, ref, definition_id)
+select 'limit_by_hand', ref, id from definition where kind = 'limit' and ref = $1 and digest = $2
+on conflict (kind, ref) do update set definition_id = excluded.definition_id, updated_at = clock_timestamp()
+returning definition_id
+"""
+CHANGED = "select limits_changed($1::integer[], $2::integer[])"
+OF_LIMITS = "select id from namespace where limits && $1::integer[]"
+NO_MAXIMUM = 2_147_483_647
+
+
+class Document(Protocol):
+    @property
+    def kind(self) -> str: ...
+    @property
+    def ref(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A limit that was stored. `turns`: between whom turns are taken is not what it was."""
+
+    id: int
+    turns: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """The declared version and the version set by hand of one limit: (definition id, body) each."""
+
+    declared: tuple[int, dict[str, Any]] | None = None
+    by_hand: tuple[int, dict[str, Any]] | None = None
+
+    @property
+    def in_force(self) -> tuple[int, dict[str, Any]] | None:
+        return self.by_hand or self.declared
+
+
+async def versions(tx: Transaction | Session, ref: str) -> Versions:
+    rows = {row["kind"]: row for row in await tx.fetch(CURRENT, [ref])}
+    return Versions(*(_version(rows.get(kind)) for kind in (DECLARED, BY_HAND)))
+
+
+def _version(row: Row | None) -> tuple[int, dict[str, Any]] | None:
+    return None if row is None else (row["definition_id"], orjson.loads(row["body"]))
+
+
+async def set_by_hand(tx: Transaction) -> set[str]:
+    """The refs of limits that were set by hand."""
+    return {row["ref"] for row in await tx.fetch(CURRENT, None) if row["kind"] == BY_HAND}
+
+
+async def put_by_hand(tx: Transaction, ref: str, digest: str, body: dict[str, Any]) -> Stored:
+    """Let this version be in force, whatever is declared."""
+    await tx.fetch(DEFINE, ref, digest, orjson.dumps(body).decode())
+    [row] = await tx.fetch(SET_BY_HAND, ref, digest)
+    return await store(tx, ref, row["definition_id"], body)
+
+
+async def store(tx: Transaction, ref: str, definition: int, body: dict[str, Any]) -> Stored:
+    """Make this version of a limit the one that counts. Grouped by other parameters it is another limit."""
+    rate = body.get("rate") or {}
+    by, fair = list(body.get("by") or ()), list(body.get("fair") or ())
+    old_rows = await tx.fetch(FAIR_BEFORE, ref, by)
+    rows = await tx.fetch(
+        STORE,
+        ref,
+        definition,
+        body.get("scope") or "*",
+        body.get("max") or NO_MAXIMUM,
+        by,
+        fair,
+        body.get("when_full") or "enqueue",
+        body.get("max_waiting"),
+        rate.get("count"),
+        rate.get("seconds"),
+        body.get("while_waiting") or "release",
+    )
+    return Stored(rows[0]["id"], turns=bool(old_rows) and list(old_rows[0]["fair"]) != fair)
+
+
+async def drop_undeclared(tx: Transaction, documents: Sequence[Document]) -> list[str]:
+    """The limits that came with these actions and workflows once, and do not any more, are no longer in force."""
+    owners = [d.ref for d in documents if d.kind in ("action", "workflow")]
+    declared = [d.ref for d in documents if d.kind == "limit"]
+    return [row["ref"] for row in await tx.fetch(DROP_UNDECLARED, owners, declared)]
+
+
+async def drop(tx: Transaction, kind: str, ref: str) -> bool:
+    """Forget what was declared or set by hand. What holds its slots goes on. False where there is none."""
+    return await catalog.delete(tx, kind, ref)
+
+
+async def regroup(tx: Transaction, stored: Sequence[Stored], namespaces: Sequence[int]) -> None:
+    """Each waiting execution is looked at anew: where other limits apply, it is put in line again, at its old place; where
+    one has other numbers, what has room now starts. Call it in the transaction of the change, with the placement alone."""
+    turned = [limit.id for limit in stored if limit.turns]
+    again = set(namespaces)
+    if turned:
+        again |= {row["id"] for row in await tx.fetch(OF_LIMITS, turned)}
+    await tx.fetch(CHANGED, sorted(again), [limit.id for limit in stored])
+
+
+@dataclass(frozen=True, slots=True)
+class LimitInForce:
+    """A limit that is in force: what it allows, whether it was set `by_hand`, and what is `declared` (JSON) in either case.
+    `held` executions hold a slot, and `waiting` ones wait for a slot. It `covers` so many namespaces: those of actions
+    that were started at least once."""
+
+    ref: str
+    scope: str
+    max: int | None
+    by: list[str]
+    fair: list[str]
+    when_full: str
+    max_waiting: int | None
+    rate_count: int | None
+    rate_seconds: float | None
+    while_waiting: str
+    by_hand: bool
+    declared: str | None
+    held: int
+    waiting: int
+    covers: int
+
+
+IN_FORCE = """
+select c.ref, l.scope, nullif(l.max, 2147483647) as max, l.by, l.fair, l.when_full, l.max_waiting, l.rate_count,
+    l.rate_seconds, l.while_waiting, c.kind = 'limit_by_hand' as by_hand, d.body::text as declared,
+    coalesce(h.held, 0) as held, coalesce(s.waiting, 0) as waiting,
+    (select count(*) from namespace n where l.id = any (n.limits)) as covers
+from catalog c
+join concurrency_limit l on l.ref = c.ref and l.definition_id = c.definition_id
+left join catalog o on o.kind = 'limit' and o.ref = c.ref
+left join definition d on d.id = o.definition_id
+left join (select limit_id as id, count(*) as held from slot group by 1) h on h.id = l.id
+left join (
+    select gate_limit as id, sum(n)::bigint as waiting
+    from lane cross join lateral (select count(*) as n from waiter where waiter.lane = lane.id) w
+    where gate_kind = 'limit' group by 1
+) s on s.id = l.id
+where ($1::text is null or c.ref = $1) and (c.kind = 'limit_by_hand'
+    or c.kind = 'limit' and not exists (select from catalog b where b.kind = 'limit_by_hand' and b.ref = c.ref))
+order by c.ref
+"""
+
+
+async def in_force(session: Session, ref: str | None = None) -> list[LimitInForce]:
+    """All of them by ref, or the one of that ref."""
+    return rows_as(LimitInForce, await session.fetch(IN_FORCE, ref))
+
+
+REFS = "select distinct ref from catalog where kind in ('limit', 'limit_by_hand')"
+
+
+async def refs(db: Session | Transaction) -> list[str]:
+    """The refs of all limits that there are."""
+    return [row["ref"] for row in await db.fetch(REFS)]
+
+
+WAKE = "select messages, woken from wake_keys(100)"
+
+
+async def wake_keys(tx: Transaction) -> bool:
+    """Let start what has room under keys that are to be looked at; the whole transaction, in one round trip. False
+    where there was none."""
+    [row] = await tx.stage_alone(WAKE)
+    return bool(row["woken"])

@@ -1,0 +1,97 @@
+"""The amounts of work that wait, by place: read from the rows themselves at each query, never counted along."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.store.session.database import Session
+from penstock.store.session.rows import rows_as
+
+
+@dataclass(frozen=True, slots=True)
+class RouteWork:
+    """The queue of a route: how many are `requested` (those that wait for an instant included), `ready` for a worker
+    (the `oldest` for so many seconds) and `running`; and how many `workers` live, with how many `slots` together."""
+
+    queue: str
+    requested: int
+    ready: int
+    running: int
+    oldest: float | None
+    workers: int
+    slots: int
+
+
+ROUTES = """
+with work as (
+    select n.queue, count(*) filter (where e.status = 'requested') as requested,
+        count(*) filter (where e.status = 'scheduled') as ready,
+        count(*) filter (where e.status in ('running', 'canceling')) as running,
+        extract(epoch from clock_timestamp()
+            - min(coalesce(e.since, e.ready_at)) filter (where e.status = 'scheduled'))::float8 as oldest
+    from live l join execution e on e.id = l.execution_id join namespace n on n.id = e.namespace_id
+    where n.kind = 'action' group by n.queue
+), crew as (
+    select 'work.' || r as queue, count(*) as workers, sum(p.concurrency)::integer as slots
+    from process p cross join unnest(p.routes) r
+    where p.kind = 'worker' and p.state = 'active' and p.beat_at > clock_timestamp() - make_interval(secs => $1)
+    group by r
+)
+select queue, coalesce(requested, 0) as requested, coalesce(ready, 0) as ready, coalesce(running, 0) as running, oldest,
+    coalesce(workers, 0) as workers, coalesce(slots, 0) as slots
+from work full join crew using (queue) order by coalesce(ready, 0) desc, queue
+"""
+
+
+async def routes(session: Session, stale: float) -> list[RouteWork]:
+    """Every route with work or a worker that has beaten within `stale` seconds, the fullest first."""
+    return rows_as(RouteWork, await session.fetch(ROUTES, stale))
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line before a key of a `limit`: how many executions hold a slot, the `longest` for so many seconds. So many are
+    `waiting`, the `oldest` head of a line for so many seconds. So many were admitted `per_minute` since it formed. `gate`
+    is `limit`; or `worker`, of those of a `namespace` that no live worker runs, or `regroup`, while limits change.
+    `group_value`: what the key is grouped by, as text."""
+
+    gate: str
+    limit: str | None
+    group_value: str | None
+    max: int | None
+    by: list[str] | None
+    rate_count: int | None
+    rate_seconds: float | None
+    namespace: str | None
+    held: int
+    longest: float | None
+    waiting: int
+    oldest: float | None
+    per_minute: float | None
+
+
+LINES = """
+with held as (
+    select limit_id, group_value, count(*) as held, extract(epoch from clock_timestamp() - min(admitted_at))::float8 as longest
+    from slot group by limit_id, group_value
+), standing as (
+    select l.gate_kind, l.gate_limit as limit_id, l.gate_group as group_value,
+        case when l.gate_kind = 'worker' then l.namespace_id end as namespace_id, sum(w.n)::bigint as waiting,
+        extract(epoch from clock_timestamp() - min(l.ready_at))::float8 as oldest,
+        sum(l.admitted)::float8 * 60 / greatest(extract(epoch from clock_timestamp() - min(l.began_at))::float8, 1) as per_minute
+    from lane l cross join lateral (select count(*) as n from waiter where waiter.lane = l.id) w
+    group by 1, 2, 3, 4
+)
+select coalesce(s.gate_kind, 'limit') as gate, c.ref as limit, coalesce(h.group_value, s.group_value) as group_value,
+    nullif(c.max, 2147483647) as max, c.by, c.rate_count, c.rate_seconds, n.name as namespace,
+    coalesce(held, 0) as held, longest, coalesce(waiting, 0) as waiting, oldest, per_minute
+from held h full join standing s on s.limit_id = h.limit_id and s.group_value = h.group_value
+left join concurrency_limit c on c.id = coalesce(h.limit_id, s.limit_id)
+left join namespace n on n.id = s.namespace_id
+order by coalesce(waiting, 0) desc, coalesce(held, 0) desc, gate, c.id, 3, n.id limit $1
+"""
+
+
+async def lines(session: Session, limit: int) -> list[Line]:
+    """Up to `limit` keys that are held or waited for, the longest lines first."""
+    return rows_as(Line, await session.fetch(LINES, limit))

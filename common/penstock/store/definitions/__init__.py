@@ -1,0 +1,4 @@
+"""The catalog of definitions.
+
+Not here: their language.
+"""

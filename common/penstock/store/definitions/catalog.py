@@ -1,0 +1,235 @@
+"""Definitions: immutable versions, and which of them is current."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Any, Protocol
+
+import orjson
+
+from penstock.language.schemas import Schema
+from penstock.store.session.database import Session, Transaction
+from penstock.store.session.rows import rows_as
+
+
+class Document(Protocol):
+    """A definition as it is stored."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def ref(self) -> str: ...
+    @property
+    def body(self) -> dict[str, Any]: ...
+    @property
+    def digest(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """The current version of a definition. `body` is JSON."""
+
+    kind: str
+    ref: str
+    definition_id: int
+    enabled: bool
+    digest: str
+    body: str
+    updated_at: datetime
+
+
+BODIES = "select id, kind, ref, body::text as body from definition where id = any($1::integer[])"
+
+
+async def bodies(db: Session | Transaction, ids: Collection[int]) -> dict[int, Any]:
+    """The bodies of definitions, which never change, with their `kind` and `ref`."""
+    rows = await db.fetch(BODIES, list(ids))
+    return {row["id"]: {**orjson.loads(row["body"]), "kind": row["kind"], "ref": row["ref"]} for row in rows}
+
+
+async def parameter_schemas(db: Session | Transaction, ids: Collection[int | None]) -> dict[int, Schema]:
+    """Return the parameter schemas of the actions of these definitions. Each definition is compiled once."""
+    definition_ids = {id for id in ids if id is not None}
+    missing = [id for id in definition_ids if ("schema", id) not in db.cache]
+    if missing:
+        for id, body in (await bodies(db, missing)).items():
+            db.cache["schema", id] = Schema(body.get("parameters"))
+    return {id: db.cache["schema", id] for id in definition_ids if ("schema", id) in db.cache}
+
+
+CURRENT = """
+select c.kind, c.ref, c.definition_id, c.enabled, d.digest, d.body::text as body, c.updated_at
+from catalog c join definition d on d.id = c.definition_id
+where c.kind = any($1::text[]) and ($2::text[] is null or c.ref = any($2::text[]))
+order by c.kind, c.ref
+"""
+
+
+async def current(
+    db: Session | Transaction, kinds: Collection[str], refs: Collection[str] | None = None
+) -> list[Current]:
+    """The current definitions of these kinds (and refs), enabled or not."""
+    return rows_as(Current, await db.fetch(CURRENT, list(kinds), None if refs is None else list(refs)))
+
+
+REFS = "select ref from catalog where kind = any($1::text[]) order by ref"
+
+
+async def hint(db: Session | Transaction, kinds: Collection[str], ref: str, otherwise: str) -> str:
+    """Return a hint for a reference to a definition of these kinds that does not exist: the name that was probably
+    meant."""
+    near = get_close_matches(ref, [row["ref"] for row in await db.fetch(REFS, list(kinds))], n=1)
+    return f"Did you mean {near[0]!r}? {otherwise}" if near else otherwise
+
+
+NAMES = "select kind, ref from catalog where kind = any($1::text[])"
+
+
+async def names(db: Session | Transaction, kinds: Collection[str]) -> dict[str, list[str]]:
+    """The refs that there are, by kind, those that are out of use, too."""
+    by_kind: dict[str, list[str]] = {}
+    for row in await db.fetch(NAMES, list(kinds)):
+        by_kind.setdefault(row["kind"], []).append(row["ref"])
+    return by_kind
+
+
+SCHEMAS = """
+select c.kind, c.ref,
+    case when c.ref = any($2::text[]) then d.body -> case c.kind when 'trigger' then 'schema' else 'parameters' end end::text
+        as schema
+from catalog c join definition d on d.id = c.definition_id
+where c.kind = any($1::text[]) and c.enabled
+"""
+
+
+async def schemas(
+    db: Session | Transaction, kinds: Collection[str], refs: Collection[str]
+) -> dict[str, dict[str, dict[str, Any] | None]]:
+    """The refs that are in use, by kind; those among `refs` with what they take: the schema of an action's or a workflow's
+    parameters, of a trigger's payload."""
+    by_kind: dict[str, dict[str, dict[str, Any] | None]] = {}
+    for row in await db.fetch(SCHEMAS, list(kinds), list(refs)):
+        schema = row["schema"]
+        by_kind.setdefault(row["kind"], {})[row["ref"]] = orjson.loads(schema) if schema else None
+    return by_kind
+
+
+WITH_SECRETS = """
+select kind, ref, body::text as body from definition
+where kind in ('action', 'workflow', 'trigger') and body::text ~ '"(secret|writeOnly)": true'
+"""
+
+
+async def with_secrets(db: Session | Transaction) -> list[tuple[str, str, dict[str, Any]]]:
+    """Kind, ref and body of all versions that mark something as secret."""
+    return [(row["kind"], row["ref"], orjson.loads(row["body"])) for row in await db.fetch(WITH_SECRETS)]
+
+
+STORE = """
+insert into definition (kind, ref, digest, body)
+select k, r, d, b::jsonb from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as x (k, r, d, b)
+on conflict (kind, ref, digest) do nothing
+"""
+
+
+async def store(tx: Transaction, documents: Sequence[Document]) -> None:
+    """Store these versions, as far as they are new."""
+    bodies = [orjson.dumps(d.body).decode() for d in documents]
+    await tx.fetch(
+        STORE, [d.kind for d in documents], [d.ref for d in documents], [d.digest for d in documents], bodies
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A stored version, and the one that is `current` under its name, if any is; `enabled`: that one is in use."""
+
+    id: int
+    kind: str
+    ref: str
+    current: int | None
+    enabled: bool | None
+
+
+VERSIONS = """
+select d.id, d.kind, d.ref, c.definition_id as current, c.enabled
+from definition d
+join unnest($1::text[], $2::text[], $3::text[]) as x (kind, ref, digest) using (kind, ref, digest)
+left join catalog c on c.kind = d.kind and c.ref = d.ref
+"""
+
+
+async def versions(tx: Transaction, documents: Sequence[Document]) -> dict[tuple[str, str], Version]:
+    """The versions that these are, by kind and ref."""
+    rows = await tx.fetch(
+        VERSIONS, [d.kind for d in documents], [d.ref for d in documents], [d.digest for d in documents]
+    )
+    return {(version.kind, version.ref): version for version in rows_as(Version, rows)}
+
+
+@dataclass(frozen=True, slots=True)
+class PastVersion:
+    """A version that a definition has or had; `body` is JSON, `open_runs` is how many of its executions have
+    not ended."""
+
+    digest: str
+    created_at: datetime
+    current: bool
+    open_runs: int
+    body: str
+
+
+HISTORY = """
+select d.digest, d.created_at, c.definition_id is not null as current, d.body::text as body,
+    (select count(*) from execution e where e.definition_id = d.id and e.finished_at is null) as open_runs
+from definition d left join catalog c on c.definition_id = d.id and c.kind = d.kind and c.ref = d.ref
+where d.kind = $1 and d.ref = $2 and d.digest ^@ $3
+order by d.id desc
+"""
+
+
+async def history(db: Session, kind: str, ref: str, digest: str = "") -> list[PastVersion]:
+    """Return the versions of a definition with digests that begin so, the newest first."""
+    return rows_as(PastVersion, await db.fetch(HISTORY, kind, ref, digest))
+
+
+MAKE_CURRENT = """
+insert into catalog as c (kind, ref, definition_id, trigger, enabled)
+select k, r, d, t, e from unnest($1::text[], $2::text[], $3::integer[], $4::text[], $5::boolean[]) as x (k, r, d, t, e)
+on conflict (kind, ref) do update
+set definition_id = excluded.definition_id, trigger = excluded.trigger, updated_at = clock_timestamp()
+where c.definition_id <> excluded.definition_id
+"""
+
+
+async def make_current(tx: Transaction, documents: Sequence[Document], ids: Sequence[int]) -> None:
+    """Let these versions, of these ids, be the ones that count. What was disabled stays so."""
+    await tx.fetch(
+        MAKE_CURRENT,
+        [d.kind for d in documents],
+        [d.ref for d in documents],
+        list(ids),
+        [d.body.get("trigger") if d.kind == "rule" else None for d in documents],
+        [d.body.get("enabled", True) for d in documents],
+    )
+
+
+SET_ENABLED = """
+update catalog set enabled = $3, updated_at = clock_timestamp() where kind = $1 and ref = $2 returning ref
+"""
+
+
+async def set_enabled(db: Session | Transaction, kind: str, ref: str, enabled: bool) -> bool:
+    """False where there is none of that name."""
+    return bool(await db.fetch(SET_ENABLED, kind, ref, enabled))
+
+
+DELETE = "delete from catalog where kind = $1 and ref = $2 returning ref"
+
+
+async def delete(db: Session | Transaction, kind: str, ref: str) -> bool:
+    """Forget what is current; its versions stay. False where there is none of that name."""
+    return bool(await db.fetch(DELETE, kind, ref))

@@ -1,0 +1,4 @@
+"""The recorded steps of durable functions.
+
+Not here: their replay.
+"""

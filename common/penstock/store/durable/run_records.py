@@ -1,0 +1,33 @@
+"""The records and the children of a durable function's run, as its function reads them."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from penstock.engine.durable.records import Child, Key, Record
+from penstock.store.durable.steps import StoredChild, StoredStep
+
+
+def record_of(step: StoredStep) -> Record:
+    """Return the record that a row of `step` holds."""
+    return Record(
+        Key(step.name, step.ordinal),
+        step.place,
+        step.kind,
+        step.status,
+        step.result,
+        step.error,
+        step.tries,
+        step.took,
+        step.asked_after,
+        step.told,
+        step.at,
+        step.attempt,
+    )
+
+
+def child_of(stored: StoredChild) -> Child:
+    """Return the child that a row of `execution` holds."""
+    return Child(
+        UUID(int=stored.id.int), stored.status, stored.ended, stored.result, stored.error, stored.finished_at
+    )

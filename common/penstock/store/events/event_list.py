@@ -1,0 +1,85 @@
+"""Events as lists show them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock.language.terms.ids import first_id
+from penstock.store.executions.execution_list import CLOCKS
+from penstock.store.session.database import Session
+from penstock.store.session.rows import rows_as
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """A filter of events: all events, or those that match every field that is set. `since` and `until` (aware) bound
+    when they were stored; `payload` are names and values that theirs has, among others; `key` is their message id.
+    `tenants`: only those of these, whatever else is asked for."""
+
+    trigger: str | None = None
+    tenant: str | None = None
+    source: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    payload: Mapping[str, Any] | None = None
+    key: str | None = None
+    tenants: Collection[str] | None = None
+
+
+@dataclass(slots=True)
+class ListedEvent:
+    """An event; `payload` is JSON. `matched` are the rules that have matched it."""
+
+    id: UUID
+    trigger: str
+    tenant: str
+    source: str | None
+    created_at: datetime
+    payload: str
+    matched: int
+
+
+PAGE = """
+select e.id, e.trigger, e.tenant, e.source, e.created_at, e.payload::text as payload,
+    (select count(*) from enforcement f where f.event_id = e.id) as matched
+from event e
+where ($1::text is null or e.trigger = $1) and ($2::text is null or e.tenant = $2)
+    and ($3::text is null or e.source = $3)
+    and ($4::timestamptz is null or e.created_at >= $4) and ($5::timestamptz is null or e.created_at < $5)
+    and ($6::uuid is null or e.id >= $6) and ($7::uuid is null or e.id < $7)
+    and ($8::jsonb is null or e.payload @> $8)
+    and ($9::text is null or e.id = any(array(
+        select k.event_id from event_key k
+        where k.message_id = $9 and ($1::text is null or k.trigger = $1) and ($2::text is null or k.tenant = $2))))
+    and ($10::uuid is null or e.id < $10)
+    and ($12::text[] is null or e.tenant = any($12))
+order by e.id desc limit $11
+"""
+
+
+async def page(
+    session: Session, filters: EventFilter = EventFilter(), *, before: UUID | None = None, limit: int = 50
+) -> list[ListedEvent]:
+    """The newest first; `before` an id goes on from a page's end."""
+    rows = await session.fetch(
+        PAGE,
+        filters.trigger,
+        filters.tenant,
+        filters.source,
+        filters.since,
+        filters.until,
+        first_id(filters.since, -CLOCKS) if filters.since else None,
+        first_id(filters.until, CLOCKS) if filters.until else None,
+        orjson.dumps(filters.payload).decode() if filters.payload else None,
+        filters.key,
+        before,
+        limit,
+        None if filters.tenants is None else list(filters.tenants),
+    )
+    return rows_as(ListedEvent, rows)

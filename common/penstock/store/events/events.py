@@ -1,0 +1,206 @@
+"""Events, the rules that match them, and their enforcements."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+import orjson
+
+from penstock.language.terms.ids import new_id
+from penstock.store.session.database import Session, Transaction
+from penstock.store.session.rows import rows_as
+from penstock.tracing import Carrier
+
+
+@dataclass(slots=True)
+class NewEvent:
+    """An event to store; `payload` is JSON. An event with a `message_id` is stored once for its tenant, trigger and source.
+    `digest` tells whether another event of this id is the same. `trace`: the trace context that it came with."""
+
+    trigger: str
+    tenant: str
+    payload: str
+    source: str | None
+    message_id: str | None = None
+    digest: str | None = None
+    trace: Carrier | None = None
+    id: UUID = field(default_factory=new_id, kw_only=True)
+
+
+@dataclass(slots=True)
+class StoredEvents:
+    """`stored`: those that are new. `existing` and `conflicts`: by the id given, the event that has its message id, with
+    the same payload or with another one."""
+
+    stored: list[UUID]
+    existing: dict[UUID, UUID]
+    conflicts: dict[UUID, UUID]
+
+
+STORE = """
+select messages, stored, existing, conflicts
+from store_events($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8)
+"""
+
+
+async def store(tx: Transaction, events: Sequence[NewEvent], *, matched: bool) -> StoredEvents:
+    """Store events, once for each message id. `matched`: the caller matches the rules in this transaction."""
+    [row] = await tx.stage(
+        STORE,
+        [event.id for event in events],
+        [event.trigger for event in events],
+        [event.tenant for event in events],
+        [event.payload for event in events],
+        [event.source for event in events],
+        [event.message_id for event in events],
+        [event.digest for event in events],
+        matched,
+    )
+    stored = StoredEvents(row["stored"], dict(row["existing"]), dict(row["conflicts"]))
+    await _keep_traces(tx, events, set(stored.stored))
+    return stored
+
+
+KEEP_TRACES = """
+insert into event_trace (event_id, trace) select d.id, d.trace::jsonb from unnest($1::uuid[], $2::text[]) as d (id, trace)
+"""
+
+
+async def _keep_traces(tx: Transaction, events: Sequence[NewEvent], stored: Collection[UUID]) -> None:
+    traces = {event.id: event.trace for event in events if event.trace is not None and event.id in stored}
+    if traces:
+        await tx.fetch(KEEP_TRACES, list(traces), [orjson.dumps(trace).decode() for trace in traces.values()])
+
+
+@dataclass(slots=True)
+class Event:
+    """A stored event; `payload` and, of one that is traced, `trace` are JSON. `awaited`: some task of a workflow waits for an
+    event of this trigger."""
+
+    id: UUID
+    trigger: str
+    tenant: str
+    payload: str
+    source: str | None
+    created_at: datetime
+    awaited: bool
+    trace: str | None = None
+
+
+READ = """
+select id, trigger, tenant, payload::text as payload, source, created_at,
+    exists (select from event_wait w where w.trigger = event.trigger) as awaited,
+    (select t.trace::text from event_trace t where t.event_id = event.id) as trace
+from event where id = any($1::uuid[]) and created_at > now() - make_interval(days => $2)
+"""
+
+
+async def read(session: Session | Transaction, ids: Sequence[UUID], *, days: int = 2) -> list[Event]:
+    """Events by id that were stored within the last `days`, which is what keeps their old partitions out of it."""
+    return [Event(*row) for row in await session.fetch(READ, list(ids), days)]
+
+
+MATCHED = "delete from unmatched where event_id = any($1::uuid[])"
+
+
+async def matched(tx: Transaction, ids: Sequence[UUID]) -> None:
+    """The rules of these events were looked at, in this transaction."""
+    await tx.fetch(MATCHED, list(ids))
+
+
+@dataclass(slots=True)
+class CurrentRule:
+    """The current version of a rule, and that of the action that it starts (None: not registered, or disabled). `body` is
+    JSON, where it was asked for."""
+
+    trigger: str
+    ref: str
+    definition_id: int
+    enabled: bool
+    action: str
+    action_definition_id: int | None
+    body: str | None
+
+
+RULES = """
+select c.trigger, c.ref, c.definition_id, c.enabled, d.body ->> 'action' as action,
+    a.definition_id as action_definition_id,
+    case when $3 then d.body::text end as body
+from catalog c
+join definition d on d.id = c.definition_id
+left join catalog a on a.ref = d.body ->> 'action' and a.kind in ('action', 'workflow') and a.enabled
+where c.kind = 'rule' and c.trigger = any($1::text[]) and (c.enabled or $2)
+order by c.ref
+"""
+
+
+async def rules(
+    session: Session | Transaction, triggers: Sequence[str], *, disabled: bool = False, bodies: bool = False
+) -> list[CurrentRule]:
+    """The rules of these triggers, with the current version of the action that each starts."""
+    return rows_as(CurrentRule, await session.fetch(RULES, list(triggers), disabled, bodies))
+
+
+@dataclass(slots=True)
+class NewEnforcement:
+    """A rule that matched an event, and the execution `id` that it starts. `params` and `options` are JSON; where there is
+    an `error`, the enforcement is kept as failed and nothing starts."""
+
+    id: UUID
+    event_id: UUID
+    rule: str
+    definition_id: int
+    namespace_id: int
+    action_definition_id: int | None
+    priority: int
+    params: str | None
+    options: str | None
+    error: str | None
+
+
+ENFORCE = """
+select enforce_rules($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6::integer[],
+    $7::smallint[], $8::text[], $9::text[], $10::text[]) as messages
+"""
+
+
+async def enforce(tx: Transaction, matches: Sequence[NewEnforcement]) -> None:
+    """Record matches, once for each rule and event (I7), and start their executions."""
+    await tx.stage(
+        ENFORCE,
+        [match.id for match in matches],
+        [match.event_id for match in matches],
+        [match.rule for match in matches],
+        [match.definition_id for match in matches],
+        [match.namespace_id for match in matches],
+        [match.action_definition_id for match in matches],
+        [match.priority for match in matches],
+        [match.params for match in matches],
+        [match.options for match in matches],
+        [match.error for match in matches],
+    )
+
+
+@dataclass(slots=True)
+class Enforcement:
+    """The outcome of one rule that matched an event."""
+
+    event_id: UUID
+    rule: str
+    execution_id: UUID | None
+    status: str
+    error: str | None
+    created_at: datetime
+
+
+ENFORCEMENTS = """
+select event_id, rule, execution_id, status, error, created_at from enforcement where event_id = $1 order by rule
+"""
+
+
+async def enforcements(session: Session, event: UUID) -> list[Enforcement]:
+    """Return the enforcements of an event."""
+    return rows_as(Enforcement, await session.fetch(ENFORCEMENTS, event))

@@ -1,0 +1,202 @@
+"""Poll triggers: beginning calls of those that are due, and taking in what the calls have found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from penstock.store.session.database import Session, Transaction
+from penstock.store.session.rows import first_as, rows_as
+
+
+@dataclass(slots=True)
+class Outlook:
+    """`seconds` until the next call is due (negative: it is late; None: there is none), and whether a call runs."""
+
+    seconds: float | None
+    running: bool
+
+
+LOOK = """
+select extract(epoch from (select min(next_due) from poll where running is null and enabled) - statement_timestamp())::float8
+        as seconds,
+    exists (select from poll where running is not null) as running
+"""
+
+
+async def look(session: Session) -> Outlook:
+    """Return the instant of the next call, and whether a call is under way."""
+    [outlook] = rows_as(Outlook, await session.fetch(LOOK))
+    return outlook
+
+
+@dataclass(slots=True)
+class DuePoll:
+    """A poll trigger that is due; `now` is the database's instant."""
+
+    trigger: str
+    now: datetime
+
+
+# A replica that stops between this and its commit loses the rows after ten seconds.
+TAKE = """
+select trigger, statement_timestamp() as now, set_config('idle_in_transaction_session_timeout', '10000', true) from poll
+where next_due <= statement_timestamp() and running is null and enabled
+order by next_due limit $1 for update skip locked
+"""
+
+
+async def take(tx: Transaction, limit: int) -> list[DuePoll]:
+    """Lock poll triggers that are due, the latest first, without waiting for those that others hold."""
+    return [DuePoll(row["trigger"], row["now"]) for row in await tx.fetch(TAKE, limit)]
+
+
+START = "select start_polls($1::text[], $2::uuid[]) as messages"
+
+
+async def start(tx: Transaction, triggers: Sequence[str], ids: Sequence[UUID]) -> None:
+    """Begin a call of each of these, which the transaction holds, as the execution of that id."""
+    await tx.stage(START, list(triggers), list(ids))
+
+
+@dataclass(slots=True)
+class CallEnd:
+    """The end of a call; `result` and `error` are JSON."""
+
+    status: str
+    result: str | None
+    error: str | None
+
+
+@dataclass(slots=True)
+class EndedCall:
+    """A poll trigger and the execution that was its call. `end` is None where that is neither open nor finished."""
+
+    trigger: str
+    execution_id: UUID
+    end: CallEnd | None
+
+
+ENDED = """
+select p.trigger, p.running, e.id is null as gone, e.status, r.result::text as result, r.error::text as error,
+    set_config('idle_in_transaction_session_timeout', '10000', true)
+from poll p left join execution e on e.id = p.running left join result r on r.execution_id = p.running
+where p.running is not null and (e.id is null or e.finished_at is not null)
+order by p.trigger limit 1 for update of p skip locked
+"""
+
+
+async def ended(tx: Transaction) -> EndedCall | None:
+    """Lock a poll trigger with a call that has ended. None where there is none."""
+    for row in await tx.fetch(ENDED):
+        end = None if row["gone"] else CallEnd(row["status"], row["result"], row["error"])
+        return EndedCall(row["trigger"], row["running"], end)
+    return None
+
+
+ARCHIVED = "select status, result::text as result, error::text as error from archive where id = $1"
+
+
+async def archived(tx: Transaction, execution: UUID) -> CallEnd | None:
+    """Return the end of a call, if its execution is neither open nor among the finished executions any more."""
+    return first_as(CallEnd, await tx.fetch(ARCHIVED, execution))
+
+
+SETTLE = """
+update poll set running = null, state = coalesce($3::text::jsonb, state), called_at = clock_timestamp(), found = found + $4,
+    failures = case when $5::text is null then 0 else failures + 1 end, error = $5
+where trigger = $1 and running = $2
+"""
+
+
+async def settle(
+    tx: Transaction, trigger: str, call: UUID, state: str | None, event_count: int, error: str | None
+) -> None:
+    """Write down what became of a call. Without a state (JSON) the one before it stays."""
+    await tx.fetch(SETTLE, trigger, call, state, event_count, error)
+
+
+class Polled(NamedTuple):
+    """A poll trigger to store: its ref, the definition and namespace of its action, and seconds between two calls."""
+
+    trigger: str
+    definition_id: int
+    namespace_id: int
+    every: float
+
+
+PUT = """
+insert into poll as p (trigger, definition_id, namespace_id, every)
+select * from unnest($1::text[], $2::integer[], $3::integer[], $4::float8[])
+on conflict (trigger) do update
+set definition_id = excluded.definition_id, namespace_id = excluded.namespace_id, every = excluded.every,
+    next_due = least(p.next_due, clock_timestamp() + make_interval(secs => excluded.every))
+where (p.definition_id, p.namespace_id, p.every) <> (excluded.definition_id, excluded.namespace_id, excluded.every)
+"""
+
+
+async def put(tx: Transaction, polled: Sequence[Polled]) -> None:
+    """Make or change poll triggers. Those that are there keep their state."""
+    if polled:
+        await tx.fetch(PUT, *(list(column) for column in zip(*polled, strict=True)))
+
+
+REMOVE = "delete from poll where trigger = any($1::text[])"
+
+
+async def remove(tx: Transaction, triggers: Sequence[str]) -> None:
+    """These do not poll any more."""
+    if triggers:
+        await tx.fetch(REMOVE, list(triggers))
+
+
+@dataclass(slots=True)
+class Poll:
+    """A poll trigger. `running` is the execution of its call, `call` the status of that execution, and `found` the number of
+    events of all calls. `failures` is the number of failed calls since the last success; `state` is JSON."""
+
+    trigger: str
+    every: float
+    enabled: bool
+    next_due: datetime
+    running: UUID | None
+    call: str | None
+    called_at: datetime | None
+    found: int
+    failures: int
+    error: str | None
+    state: str
+
+
+LIST = """
+select p.trigger, p.every, p.enabled, p.next_due, p.running, e.status as call, p.called_at, p.found, p.failures, p.error,
+    p.state::text as state
+from poll p left join execution e on e.id = p.running order by p.trigger
+"""
+
+
+async def listed(session: Session) -> list[Poll]:
+    """Every poll trigger, with how its last call ended."""
+    return rows_as(Poll, await session.fetch(LIST))
+
+
+ENABLE = """
+update poll set enabled = $2, next_due = case when $2 then clock_timestamp() else next_due end where trigger = $1
+returning trigger
+"""
+
+
+async def enable(db: Session | Transaction, trigger: str, enabled: bool) -> bool:
+    """Let it be called again, at once, or not any more. Says whether there is one of that name."""
+    return bool(await db.fetch(ENABLE, trigger, enabled))
+
+
+FORGET = "update poll set state = '{}' where trigger = $1 returning trigger"
+
+
+async def forget(session: Session, trigger: str) -> bool:
+    """Drop its state: the next call begins anew. Says whether there is one of that name."""
+    return bool(await session.fetch(FORGET, trigger))

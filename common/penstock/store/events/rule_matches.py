@@ -1,0 +1,72 @@
+"""The result of matching rules with events: the enforcements of the rules that match, with their parameters or with
+the error in these. The same where an event has come and where a rule that had failed is taken up again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.errors import InvalidInput
+from penstock.language.rules.event_rules import CompiledRule, Match, compile_rule
+from penstock.language.rules.secret_references import checked_parameters
+from penstock.language.schemas import Schema
+from penstock.language.terms.ids import new_id
+from penstock.store.admission import namespaces
+from penstock.store.definitions import catalog
+from penstock.store.events.events import CurrentRule, Event, NewEnforcement
+from penstock.store.session.database import Transaction
+
+Hit = tuple[Event, CurrentRule, Match]
+"""An event, a rule that matches it, and the parameters that the rule gives."""
+
+
+async def compiled(tx: Transaction, current: Sequence[CurrentRule]) -> dict[int, CompiledRule]:
+    """These rules by their definitions, compiled once for each version."""
+    ids = {rule.definition_id for rule in current}
+    missing = {id for id in ids if ("rule", id) not in tx.cache}
+    if missing:
+        for id, body in (await catalog.bodies(tx, missing)).items():
+            tx.cache["rule", id] = compile_rule(body)
+    return {id: tx.cache["rule", id] for id in ids}
+
+
+async def enforcements(
+    tx: Transaction, hits: Sequence[Hit], compiled: dict[int, CompiledRule]
+) -> list[NewEnforcement]:
+    """One for each of the hits, in order."""
+    places = await namespaces.places(
+        tx, {namespaces.of(event.tenant, rule.action) for event, rule, _ in hits}
+    )
+    schemas = await catalog.parameter_schemas(tx, {rule.action_definition_id for _, rule, _ in hits})
+    new_enforcements = []
+    for event, rule, verdict in hits:
+        schema = None if rule.action_definition_id is None else schemas.get(rule.action_definition_id)
+        params, error = _checked(schema, rule, verdict, tx.settings.payload_cap)
+        new_enforcements.append(
+            NewEnforcement(
+                id=new_id(),
+                event_id=event.id,
+                rule=rule.ref,
+                definition_id=rule.definition_id,
+                namespace_id=places[namespaces.of(event.tenant, rule.action)],
+                action_definition_id=rule.action_definition_id,
+                priority=compiled[rule.definition_id].priority,
+                params=params,
+                options=compiled[rule.definition_id].options,
+                error=error,
+            )
+        )
+    return new_enforcements
+
+
+def _checked(
+    schema: Schema | None, rule: CurrentRule, verdict: Match, cap: int
+) -> tuple[str | None, str | None]:
+    """The parameters as JSON, or the reason why they are not what the action takes."""
+    if verdict.error is not None:
+        return None, verdict.error
+    if schema is None:
+        return None, f"NotFound: action {rule.action} is not registered or is retired"
+    try:
+        return checked_parameters(schema, verdict.params, cap).decode(), None
+    except InvalidInput as error:
+        return None, f"InvalidInput: {error.message}"

@@ -1,0 +1,282 @@
+"""Attempts: claimed by a worker, written down at their end, and taken from a worker that does not end them.
+
+The fence (I2): what a worker writes names the attempt and the claim. What another worker owns by then is not moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from penstock.language.policies.after_attempt import Ending
+from penstock.language.policies.policies import DEFAULT_ATTEMPT_TIMEOUT
+from penstock.store.session.database import Session, Transaction
+from penstock.store.session.rows import rows_as
+from penstock.store.session.staged_messages import StagedMessage, staged_in
+
+
+@dataclass(slots=True)
+class ClaimedAttempt:
+    """An attempt that a worker has claimed. `params`, `options`, `carry` (what its last deferral carried over) and `trace` are
+    JSON; `waited` is in seconds since it was ready, on the database's clock; `failures` counts the attempts of its execution that
+    failed before. Of a `task`: the execution of its `workflow`, and the outermost one around that (`root`)."""
+
+    execution_id: UUID
+    attempt: int
+    failures: int
+    namespace: str
+    definition_id: int
+    waited: float
+    params: str
+    options: str | None
+    carry: str | None
+    workflow: UUID | None
+    root: UUID | None
+    task: str | None
+    trace: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """The worker of a claim and its claim id, with the definitions that it has the code for (`known`) and lacks it
+    for (`lacking`). `limited` names a definition, its task executor and that executor's room for attempts, where the
+    room is smaller than the worker's free slots."""
+
+    worker: UUID
+    claim: UUID
+    known: Sequence[int]
+    lacking: Sequence[int]
+    limited: Sequence[tuple[int, str, int]] = ()
+
+
+@dataclass(slots=True)
+class ClaimAnswer:
+    """`unknown_definitions`: the worker has to look these up and claim again. `staged`: what it did not take, on its way
+    to others. `parked`: what it cannot take waits for a worker that can; of a claim of what is parked: there was some."""
+
+    attempts: list[ClaimedAttempt] = field(default_factory=list)
+    unknown_definitions: list[int] = field(default_factory=list)
+    staged: list[StagedMessage] = field(default_factory=list)
+    parked: bool = False
+
+
+CLAIM = """
+select claimed, unknown, messages, parked
+from claim_executions($1, $2, $3::uuid[], $4, $5, $6::integer[], $7::integer[], $8::executor_room[])
+"""
+
+
+async def claim(
+    session: Session | Transaction, who: Claimant, queue: str, ids: Sequence[UUID], most: int
+) -> ClaimAnswer:
+    """Claim at most `most` of `ids`, as far as they are scheduled on `queue`. Of a session: the whole transaction, in one round
+    trip."""
+    [row] = await session.fetch(
+        CLAIM, who.worker, who.claim, ids, most, queue, who.known, who.lacking, who.limited
+    )
+    return claim_answer(*row)
+
+
+CLAIM_PARKED = """
+select claimed, unknown, messages, waits
+from claim_parked($1, $2, $3, $4, $5::integer[], $6::integer[], $7::executor_room[])
+"""
+
+
+async def claim_parked(session: Session, who: Claimant, queue: str, most: int) -> ClaimAnswer:
+    """Claim at most `most` of what is parked on `queue`, the oldest first. The whole transaction, in one round trip."""
+    [row] = await session.fetch(
+        CLAIM_PARKED, who.worker, who.claim, most, queue, who.known, who.lacking, who.limited
+    )
+    return claim_answer(*row)
+
+
+CLAIMED = """
+select array_agg((e.id, e.attempt, e.failures, n.name, e.definition_id,
+    extract(epoch from c.claimed_at - e.ready_at)::float8, p.params::text, p.options::text,
+    carried_over(e.id), e.parent, root_of(e.parent), e.task, (p.origin -> 'trace')::text)::claimed_attempt) as claimed
+from claim c cross join lateral unnest(c.executions) x
+join execution e on e.id = x and e.claim = c.worker and e.status in ('running', 'canceling')
+join namespace n on n.id = e.namespace_id join payload p on p.execution_id = e.id
+where c.id = $1
+"""
+
+
+async def claimed(session: Session, claim: UUID) -> list[ClaimedAttempt]:
+    """Return the attempts of a claim that its worker still owns. The answer of the claim may have been lost after its
+    commit."""
+    return _attempts((await session.fetch(CLAIMED, claim))[0]["claimed"] or ())
+
+
+CLAIMED_OF = """
+select n.queue from claim c join execution e on e.id = c.executions[1] join namespace n on n.id = e.namespace_id where c.id = $1
+"""
+
+
+async def claimed_of(session: Session, claim: UUID) -> str | None:
+    """Return the queue of the work that a claim has taken. None: it has taken nothing, or all of it has ended."""
+    return next((row["queue"] for row in await session.fetch(CLAIMED_OF, claim)), None)
+
+
+def claim_answer(
+    claimed: Sequence[Sequence[Any]], unknown: list[int], messages: Sequence[Any], parked: bool
+) -> ClaimAnswer:
+    """Build the answer of a claim from a row of the database."""
+    return ClaimAnswer(_attempts(claimed), unknown, staged_in(messages), parked)
+
+
+def _attempts(rows: Sequence[Sequence[Any]]) -> list[ClaimedAttempt]:
+    # The driver's own kind of UUID, a subclass that JSON encoders refuse, does not get to actions and task executors.
+    attempts = [ClaimedAttempt(*row) for row in rows]
+    for attempt in attempts:
+        attempt.execution_id = UUID(int=attempt.execution_id.int)
+        if attempt.workflow is not None and attempt.root is not None:
+            attempt.workflow, attempt.root = UUID(int=attempt.workflow.int), UUID(int=attempt.root.int)
+    return attempts
+
+
+@dataclass(slots=True)
+class AttemptEnd:
+    """The end of an attempt, and the status that its execution has then. `result` and `error` are JSON. The next attempt
+    begins `delay` seconds later, or at `until`; with a delay of None it takes the place in line of this one, which came to
+    nothing. `followed`: actions may follow the end of the execution. Of a `task`: the execution of its `workflow`."""
+
+    execution_id: UUID
+    attempt: int
+    status: str
+    result: str | None
+    error: str | None
+    delay: float | None
+    until: datetime | None
+    reason: str | None
+    followed: bool
+    workflow: UUID | None = None
+    task: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        execution_id: UUID,
+        attempt: int,
+        ending: Ending,
+        *,
+        followed: bool,
+        workflow: UUID | None = None,
+        task: str | None = None,
+    ) -> AttemptEnd:
+        """An attempt that ends like this."""
+        return cls(
+            execution_id,
+            attempt,
+            ending.status,
+            ending.result,
+            ending.error,
+            ending.delay,
+            ending.until,
+            ending.reason,
+            followed,
+            workflow,
+            task,
+        )
+
+
+FINISH_PARAMETERS = (
+    "$1, $2::uuid[], $3::integer[], $4::text[], $5::text[], $6::text[], $7::float8[], $8::timestamptz[], $9::text[], "
+    "$10::uuid[], $11::uuid[]"
+)
+FINISH = f"select messages, moved from finish_attempts({FINISH_PARAMETERS})"
+
+
+async def finish(
+    tx: Transaction,
+    worker: UUID,
+    ends: Sequence[AttemptEnd],
+    claims: Sequence[UUID] = (),
+    *,
+    alone: bool = False,
+) -> set[UUID]:
+    """Write down the ends of attempts that this worker has claimed, in the order of their executions' ids. Forget `claims`,
+    which have no attempt left. Returns the executions with attempts that were still its. `alone`: nothing else is done in this
+    transaction, which is one round trip then."""
+    arguments = finish_arguments(worker, ends, claims)
+    [row] = await tx.stage_alone(FINISH, *arguments) if alone else await tx.stage(FINISH, *arguments)
+    return set(row["moved"])
+
+
+def finish_arguments(worker: UUID, ends: Sequence[AttemptEnd], claims: Sequence[UUID]) -> tuple[Any, ...]:
+    """Return the arguments of `finish_attempts`."""
+    return (
+        worker,
+        [end.execution_id for end in ends],
+        [end.attempt for end in ends],
+        [end.status for end in ends],
+        [end.result for end in ends],
+        [end.error for end in ends],
+        [end.delay for end in ends],
+        [end.until for end in ends],
+        [end.reason for end in ends],
+        [end.execution_id for end in ends if end.followed],
+        claims,
+    )
+
+
+ENDED_BY = """
+select id from execution where id = any($1::uuid[]) and claim = $2 and finished_at is not null
+"""
+
+
+async def ended_by(session: Session, worker: UUID, ids: Sequence[UUID]) -> set[UUID]:
+    """Filter `ids` to the executions that this worker has ended."""
+    return {row["id"] for row in await session.fetch(ENDED_BY, ids, worker)}
+
+
+@dataclass(slots=True)
+class OverdueAttempt:
+    """An attempt that goes on after its time, which was `timeout` seconds, on a worker that lives. `definition` is the body of
+    its action, and `options` is what its task in a workflow says otherwise, both JSON."""
+
+    worker: UUID
+    execution_id: UUID
+    attempt: int
+    failures: int
+    timeout: float
+    definition: str
+    options: str | None
+
+
+OVERDUE = """
+select c.worker, e.id as execution_id, e.attempt, e.failures, t.timeout, d.body::text as definition, p.options::text as options
+from claim c
+join process w on w.id = c.worker and w.state <> 'dead'
+cross join lateral unnest(c.executions) x
+join execution e on e.id = x and e.claim = c.worker and e.status in ('running', 'canceling')
+join definition d on d.id = e.definition_id
+left join payload p on p.execution_id = e.id
+-- What says null has no bound, and so no instant at which it is over.
+cross join lateral (select timeout_of(p.options, d.body, 'attempt', $3) as timeout) t
+where c.claimed_at < clock_timestamp() - make_interval(secs => $1)
+    and c.claimed_at < clock_timestamp() - make_interval(secs => $1 + t.timeout)
+    -- Heard of since then: it did not just die with this in hand.
+    and w.beat_at > c.claimed_at + make_interval(secs => $1 + t.timeout)
+order by c.worker, e.id limit $2
+"""
+
+
+async def overdue(session: Session, longer: float, limit: int) -> list[OverdueAttempt]:
+    """Attempts that run for `longer` seconds more than they may: than their task in a workflow says, else their action, else
+    DEFAULT_ATTEMPT_TIMEOUT. Only of workers that have beaten after that: of the others the sweeper decides whether they were
+    lost with it."""
+    return rows_as(OverdueAttempt, await session.fetch(OVERDUE, longer, limit, DEFAULT_ATTEMPT_TIMEOUT))
+
+
+CANCELING = """
+select id from execution where id = any($1::uuid[]) and (status = 'canceling' or status = 'running' and ends_as is not null)
+"""
+
+
+async def canceling(session: Session, ids: Sequence[UUID]) -> list[UUID]:
+    """Filter `ids` to the executions with a requested end."""
+    return [row["id"] for row in await session.fetch(CANCELING, list(ids))]

@@ -1,0 +1,56 @@
+"""Executions that have ended and that other actions follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock.language.moves import COMPLETED
+from penstock.store.session.database import Transaction
+from penstock.tracing import Carrier
+
+
+@dataclass(slots=True)
+class FollowedExecution:
+    """An execution that has ended, and the refs of the actions that follow an end like that. `trace` is the trace context that it
+    carries, if it is traced."""
+
+    id: UUID
+    status: str
+    tenant: str
+    callbacks: list[str]
+    result: Any
+    error: Any
+    trace: Carrier | None = None
+
+
+FOLLOWED = """
+select e.id, e.status, split_part(n.name, '::', 1) as tenant, r.result::text as result, r.error::text as error,
+    d.body -> case when e.status = $2 then 'on_success' else 'on_failure' end as callbacks,
+    (select ((p.origin -> 'trace') - 'links')::text from payload p where p.execution_id = e.id and p.origin ? 'trace') as trace
+from execution e
+join namespace n on n.id = e.namespace_id
+join definition d on d.id = e.definition_id
+left join result r on r.execution_id = e.id
+where e.id = any($1::uuid[])
+"""
+
+
+async def read_followed(tx: Transaction, ids: Sequence[UUID]) -> list[FollowedExecution]:
+    """Return the results of these executions, and the callbacks that follow them."""
+    return [
+        FollowedExecution(
+            row["id"],
+            row["status"],
+            row["tenant"],
+            list(orjson.loads(row["callbacks"])) if row["callbacks"] else [],
+            orjson.loads(row["result"]) if row["result"] else None,
+            orjson.loads(row["error"]) if row["error"] else None,
+            orjson.loads(row["trace"]) if row["trace"] else None,
+        )
+        for row in await tx.fetch(FOLLOWED, ids, COMPLETED)
+    ]

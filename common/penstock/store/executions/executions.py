@@ -1,0 +1,300 @@
+"""The steps in the life of an execution, each one call to the database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol
+from uuid import UUID
+
+import orjson
+
+from penstock.language.moves import CANCELING, RUNNING
+from penstock.store.session.database import Row, Session, Transaction
+from penstock.store.session.rows import rows_as
+from penstock.tracing import Trace, trace_of
+
+
+@dataclass(slots=True)  # frozen ones take twice as long to make, and many are made
+class Submission:
+    """A checked request to run something, ready to join a group. `params`, `options` and `origin` are JSON. `watcher` is
+    notified of its end."""
+
+    id: UUID
+    namespace: int
+    definition: int
+    params: str
+    tenant: str
+    options: str | None = None
+    origin: str | None = None
+    priority: int = 0
+    not_before: datetime | None = None
+    expires: datetime | None = None
+    key: str | None = None
+    digest: str | None = None
+    watcher: UUID | None = None
+
+
+class Stages(Protocol):
+    """A transaction that publishes what its statements stage, or leaves that to a relay."""
+
+    @property
+    def empty(self) -> bool:
+        """Return whether the transaction has done nothing, so that it may be one statement."""
+
+    async def stage_alone(self, sql: str, *args: Any) -> list[Row]: ...
+
+
+SUBMIT = """
+select messages, stale, existing, conflicts
+from submit_executions($1::uuid[], $2::integer[], $3::integer[], $4::text[], $5::text[], $6::text[],
+    $7::smallint[], $8::timestamptz[], $9::timestamptz[], $10::text[], $11::text[], $12::text[], $13)
+"""
+
+
+AWAIT = """
+with awaiting as (
+    insert into awaited (execution_id, watcher) select * from unnest(${}::uuid[], ${}::uuid[]) order by 1 on conflict do nothing
+)"""
+
+
+def with_watchers(sql: str, group: Sequence[Submission], *args: Any) -> tuple[Any, ...]:
+    """Return a submit's statement and arguments with the watchers of the group, if it has any. The end may commit a moment after
+    the submit: a watcher that is named by a later statement could miss it."""
+    watched = [submission for submission in group if submission.watcher is not None]
+    if not watched:
+        return sql, *args
+    ids, watchers = [submission.id for submission in watched], [submission.watcher for submission in watched]
+    return AWAIT.format(len(args) + 1, len(args) + 2) + sql, *args, ids, watchers
+
+
+@dataclass(slots=True)
+class Submitted:
+    """`stale`: a definition is not current any more, and nothing was stored. `existing` and `conflicts`: by the id given,
+    the execution that has its idempotency key, for the same or for something else."""
+
+    stale: bool
+    existing: dict[UUID, UUID]
+    conflicts: dict[UUID, UUID]
+
+
+async def submit(tx: Stages, group: Sequence[Submission]) -> Submitted:
+    """Create these, all or none, in one round trip. Where it is the whole transaction, those under limits are let in or put in
+    line with it, if they are not many; else an executor is asked to."""
+    keyed = any(s.key is not None for s in group)
+    timed = any(s.expires is not None for s in group)
+    arguments = (
+        [s.id for s in group],
+        [s.namespace for s in group],
+        [s.definition for s in group],
+        [s.params for s in group],
+        [s.options for s in group],
+        [s.origin for s in group],
+        [s.priority for s in group],
+        [s.not_before for s in group],
+        [s.expires for s in group] if timed else None,
+        [s.tenant for s in group] if keyed else None,
+        [s.key for s in group] if keyed else None,
+        [s.digest for s in group] if keyed else None,
+        tx.empty,
+    )
+    [row] = await tx.stage_alone(*with_watchers(SUBMIT, group, *arguments))
+    return Submitted(row["stale"], dict(row["existing"]), dict(row["conflicts"]))
+
+
+SCHEDULE = "select schedule_executions($1::uuid[]) as messages"
+
+
+async def schedule(tx: Transaction, ids: Sequence[UUID]) -> None:
+    """Claim, admit, route and stage those that are still requested. The whole transaction, in one round trip."""
+    await tx.stage_alone(SCHEDULE, ids)
+
+
+CANCEL = "select messages, canceling, stopping, moved from cancel_executions($1::uuid[], $2)"
+
+
+async def cancel(tx: Transaction, ids: Sequence[UUID], reason: str) -> int:
+    """Ask for executions to end: at once where no worker has them, else as soon as their worker hears of it. Returns how
+    many were told; the others have ended before."""
+    [row] = await tx.stage(CANCEL, sorted(ids), reason)
+    told = len(row["moved"] + row["canceling"] + row["stopping"])  # at once, on a worker, a workflow
+    tx.tell(asked=len(ids), told=told)
+    return told
+
+
+END = "select messages, moved from end_executions($1::uuid[], $2::text[], $3, $4, $5)"
+
+
+async def end(
+    tx: Transaction, ids: Sequence[UUID], from_: Sequence[str], to: str, reason: str, error: str | None = None
+) -> list[UUID]:
+    """End executions that are in one of the statuses `from_`. Returns the ids that were really moved."""
+    [row] = await tx.stage(END, sorted(ids), list(from_), to, reason, error)
+    return list(row["moved"])
+
+
+LOCK_SCHEDULED = """
+select e.id, n.queue from execution e join namespace n on n.id = e.namespace_id
+where e.id = any($1::uuid[]) and e.status = 'scheduled' and n.queue = any($2::text[])
+order by e.id for no key update of e
+"""
+
+
+async def lock_scheduled(tx: Transaction, ids: Sequence[UUID], queues: Sequence[str]) -> dict[UUID, str]:
+    """Lock, in order, the executions among `ids` that wait for a worker on one of these queues. Return the queue of each."""
+    return {row["id"]: row["queue"] for row in await tx.fetch(LOCK_SCHEDULED, ids, queues)}
+
+
+@dataclass(slots=True)
+class Execution:
+    """An execution, open, finished or archived. `params`, `options`, `origin`, `result` and `error` are JSON; `item` is -1
+    where its task has no items. `kind` is action, workflow or wait; what waits
+    has no `queue`. `since`: when it began to wait for what it waits for. Of an archived one `kind`, `queue`, `ready_at`, `since`,
+    `not_before` and `claim` are None."""
+
+    id: UUID
+    status: str
+    namespace: str
+    action: str
+    kind: str | None
+    queue: str | None
+    attempt: int
+    failures: int
+    recoveries: int
+    priority: int
+    parent: UUID | None
+    task: str | None
+    item: int
+    created_at: datetime
+    ready_at: datetime | None
+    since: datetime | None
+    not_before: datetime | None
+    finished_at: datetime | None
+    reason: str | None
+    definition_id: int
+    params: str | None
+    options: str | None
+    origin: str | None
+    result: str | None
+    error: str | None
+    claim: UUID | None
+
+    @property
+    def open_queue(self) -> str:
+        """Its queue, of one that is not archived."""
+        assert self.queue is not None
+        return self.queue
+
+    @property
+    def trace(self) -> Trace | None:
+        """The trace that it belongs to, as its origin says."""
+        origin = orjson.loads(self.origin) if self.origin is not None else None
+        return trace_of(origin.get("trace")) if origin else None
+
+
+FIND = """
+select e.id, e.status, n.name as namespace, n.action, n.kind, n.queue, e.attempt, e.failures, e.recoveries, e.priority,
+    e.parent, e.task, e.item, e.created_at, e.ready_at, coalesce(e.since, e.ready_at) as since,
+    e.not_before, e.finished_at, e.reason, e.definition_id,
+    p.params::text as params, p.options::text as options, p.origin::text as origin,
+    r.result::text as result, r.error::text as error, e.claim
+from execution e
+join namespace n on n.id = e.namespace_id
+left join payload p on p.execution_id = e.id
+left join result r on r.execution_id = e.id
+where e.id = any($1::uuid[])
+union all
+select a.id, a.status, a.namespace, a.action, null, null, a.attempt, a.failures, a.recoveries, a.priority,
+    a.parent, a.task, a.item, a.created_at, null, null, null, a.finished_at, a.reason, a.definition_id,
+    a.params::text, a.options::text, a.origin::text, a.result::text, a.error::text, null
+from archive a where a.id = any($1::uuid[])
+"""
+
+
+async def find(session: Session | Transaction, ids: Sequence[UUID]) -> list[Execution]:
+    """Executions, with what they were given and what came of it."""
+    return rows_as(Execution, await session.fetch(FIND, list(ids)))
+
+
+TENANT = """
+select split_part(n.name, '::', 1) as tenant from execution e join namespace n on n.id = e.namespace_id where e.id = $1
+union all
+select split_part(namespace, '::', 1) from archive where id = $1
+"""
+
+
+ITSELF_OR_TASKS = "select id from execution where id = any($2::uuid[]) and (id = $1 or parent = $1)"
+
+
+async def itself_or_tasks(session: Session, id: UUID, of: Sequence[UUID]) -> set[UUID]:
+    """Filter `of` to this execution and its tasks."""
+    return {UUID(int=row["id"].int) for row in await session.fetch(ITSELF_OR_TASKS, id, of)}
+
+
+async def tenant(session: Session, id: UUID) -> str | None:
+    """Return the tenant of an execution; None where there is no such execution."""
+    return next((str(row["tenant"]) for row in await session.fetch(TENANT, id)), None)
+
+
+@dataclass(slots=True)
+class ExecutionEnd:
+    """The end of an execution. `result` and `error` are JSON."""
+
+    id: UUID
+    status: str
+    result: str | None
+    error: str | None
+
+
+FINISHED = """
+select e.id, e.status, r.result::text as result, r.error::text as error
+from execution e left join result r on r.execution_id = e.id
+where e.id = any($1::uuid[]) and e.finished_at is not null
+"""
+
+
+async def finished(session: Session, ids: Sequence[UUID]) -> list[ExecutionEnd]:
+    """Return the finished, unarchived executions among `ids`."""
+    return rows_as(ExecutionEnd, await session.fetch(FINISHED, list(ids)))
+
+
+@dataclass(slots=True)
+class Move:
+    """A change of an execution's status: when, from and to which, in which attempt, the actor, and the reason."""
+
+    at: datetime
+    old: str | None
+    new: str
+    attempt: int
+    actor: str | None
+    reason: str | None
+
+
+HISTORY = """
+select at, old, new, attempt, actor, reason from history
+where execution_id = $1 and at >= $2::timestamptz - interval '1 minute'
+    and ($3::timestamptz is null or at <= $3 + interval '1 minute')
+order by at
+"""
+
+
+async def history(session: Session, execution: Execution) -> list[Move]:
+    """Every move of an execution, oldest first."""
+    rows = await session.fetch(HISTORY, execution.id, execution.created_at, execution.finished_at)
+    return rows_as(Move, rows)
+
+
+async def waited_and_ran(session: Session, execution: Execution) -> tuple[float | None, float | None]:
+    """Return the seconds that an execution waited (for a slot, a worker, its time, a human), and the seconds that it ran.
+    Both are None if its history was dropped."""
+    moves = await history(session, execution)
+    if not moves:
+        return None, None
+    ends = [*(move.at for move in moves[1:]), execution.finished_at or datetime.now(UTC)]
+    ran = sum(
+        (end - move.at).total_seconds()
+        for move, end in zip(moves, ends, strict=True)
+        if move.new in (RUNNING, CANCELING)
+    )
+    return max(0.0, (ends[-1] - execution.created_at).total_seconds() - ran), max(0.0, ran)

@@ -1,0 +1,88 @@
+"""Questions to humans that executions wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from penstock.store.session.database import Session, Transaction
+from penstock.store.session.rows import first_as, rows_as
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """A question of an execution. `schema` and `response` are JSON texts."""
+
+    execution_id: UUID
+    status: str
+    prompt: str
+    assignee: str | None
+    schema: str | None
+    due_at: datetime | None
+    created_at: datetime
+    answered_at: datetime | None
+    responder: str | None
+    response: str | None
+
+
+LIST = """
+select execution_id, status, prompt, assignee, schema::text as schema, due_at, created_at, answered_at, responder,
+    response::text as response
+from inquiry i where ($1 or status = 'created') and ($2::text is null or assignee = $2)
+    and ($4::text[] is null or exists (select from execution e join namespace n on n.id = e.namespace_id
+        where e.id = i.execution_id and split_part(n.name, '::', 1) = any ($4)))
+order by created_at desc limit $3
+"""
+
+
+async def newest(
+    session: Session, *, answered: bool, assignee: str | None, limit: int, tenants: Collection[str] | None
+) -> list[Inquiry]:
+    """Return open inquiries (with `answered` all) of an assignee, or of all, newest first. Of all tenants; or of these,
+    and then only those of executions that are not archived."""
+    tenant_list = None if tenants is None else list(tenants)
+    return rows_as(Inquiry, await session.fetch(LIST, answered, assignee, limit, tenant_list))
+
+
+FIND = """
+select execution_id, status, prompt, assignee, schema::text as schema, due_at, created_at, answered_at, responder,
+    response::text as response
+from inquiry where execution_id = $1
+"""
+
+
+async def find(db: Session | Transaction, execution: UUID) -> Inquiry | None:
+    """Return the inquiry of an execution."""
+    return first_as(Inquiry, await db.fetch(FIND, execution))
+
+
+LOCK_ASKING = "select 1 from execution where id = $1 for no key update"
+
+
+async def find_locked(tx: Transaction, execution: UUID) -> Inquiry | None:
+    """Return the inquiry of an execution and lock it. The execution asks nothing else until this transaction has
+    ended."""
+    await tx.fetch(LOCK_ASKING, execution)
+    return await find(tx, execution)
+
+
+OF_TASKS = """
+select i.execution_id, e.task from inquiry i join execution e on e.id = i.execution_id
+where e.parent = $1 and i.status = 'created' order by i.created_at limit 3
+"""
+
+
+async def of_tasks(tx: Transaction, workflow: UUID) -> dict[UUID, str]:
+    """Tasks of a workflow's run that ask something, and their names: a few of them."""
+    return {row["execution_id"]: row["task"] for row in await tx.fetch(OF_TASKS, workflow)}
+
+
+ANSWER = "select messages, moved from answer_inquiry($1, $2, $3)"
+
+
+async def answer(tx: Transaction, execution: UUID, response: str, by: str) -> bool:
+    """The response (JSON) becomes the execution's result. False, and nothing is changed, if it does not wait for one."""
+    [row] = await tx.stage(ANSWER, execution, response, by)
+    return bool(row["moved"])

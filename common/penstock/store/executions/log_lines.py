@@ -1,0 +1,96 @@
+"""The lines that executions printed and logged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from penstock.store.session import clock
+from penstock.store.session.database import Session
+from penstock.store.session.rows import rows_as
+
+
+class NewLine(NamedTuple):
+    """A line to store: `seq` puts those of a worker in order; streams are `stdout`, `stderr`, `log` and Penstock's own."""
+
+    execution_id: UUID
+    attempt: int
+    seq: int
+    stream: str
+    line: str
+
+
+STORE = """
+insert into log_line (execution_id, attempt, seq, stream, line, worker_id, worker)
+select x.*, $6, $7 from unnest($1::uuid[], $2::integer[], $3::bigint[], $4::text[], $5::text[]) x
+on conflict do nothing
+"""
+
+
+async def store(session: Session, lines: Sequence[NewLine], worker: UUID, name: str) -> None:
+    """Store lines of attempts of this worker. Those that are there already are left alone."""
+    await session.fetch(STORE, *(list(column) for column in zip(*lines, strict=True)), worker, name)
+
+
+PAGE = 5000
+"""Lines that are read at once."""
+LATE = 2.0
+"""Seconds after an end for which lines may still come: workers write them some times a second, beside the ends."""
+
+
+async def are_all_there(session: Session, finished_at: datetime | None) -> bool:
+    """Return true if a read from now on contains the last lines of an execution that ended at this instant. The lines
+    of a worker that is cut off from the database can come later."""
+    return finished_at is not None and await clock.seconds_since(session, finished_at) > LATE
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line: of which attempt, the how manieth of it, of which stream, and on which worker it was written."""
+
+    attempt: int
+    seq: int
+    stream: str
+    line: str
+    at: datetime
+    worker_id: UUID
+    worker: str
+
+
+LATEST = """
+select attempt, seq, stream, line, at, worker_id, worker from log_line
+where execution_id = $1 and stream = $2 order by attempt desc, seq desc limit 1
+"""
+
+
+async def latest(session: Session, execution: UUID, stream: str) -> LogLine | None:
+    """The last line of a stream, of the last attempt that wrote one."""
+    rows = rows_as(LogLine, await session.fetch(LATEST, execution, stream))
+    return rows[0] if rows else None
+
+
+AFTER_EACH = f"""
+select execution_id, attempt, seq, stream, line, at, worker_id, worker from (
+    select l.*, max(l.at) over (partition by l.execution_id order by l.attempt, l.seq) as until
+    from unnest($1::uuid[], $2::integer[], $3::bigint[]) c (id, attempt, seq)
+    cross join lateral (
+        select * from log_line l where l.execution_id = c.id and (l.attempt, l.seq) > (c.attempt, c.seq)
+        order by l.attempt, l.seq limit {PAGE}
+    ) l
+) x order by until, execution_id, attempt, seq limit {PAGE}
+"""
+
+
+async def after_each(session: Session, last: Mapping[UUID, tuple[int, int]]) -> list[tuple[UUID, LogLine]]:
+    """The next lines of several executions, each after its `last` one (attempt, number), in the order of time; PAGE at the
+    most. Lines of one execution stay in their own order."""
+    rows = await session.fetch(
+        AFTER_EACH,
+        list(last),
+        [attempt for attempt, _ in last.values()],
+        [seq for _, seq in last.values()],
+    )
+    return [(row["execution_id"], LogLine(**{f: row[f] for f in LogLine.__slots__})) for row in rows]

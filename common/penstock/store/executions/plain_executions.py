@@ -1,0 +1,78 @@
+"""Executions that need no decision: submits and ends of a few, each one statement of the database beneath its function's guard.
+
+What the guard refuses, the function itself passes on to the function for everything, in the same round trip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from penstock.language.moves import COMPLETED
+from penstock.store.executions.attempts import AttemptEnd
+from penstock.store.executions.executions import Submission, Submitted, with_watchers
+from penstock.store.session.database import Transaction
+
+MOST_ALIKE = 20
+"""Executions of one such submit, and attempts of one such end. A larger group goes to the functions for everything."""
+
+SUBMIT_ALIKE = """
+select messages, stale, existing, conflicts
+from submit_alike($1::uuid[], $2, $3, $4::text[], $5::text[], $6::smallint)
+"""
+
+
+def are_alike(group: Sequence[Submission]) -> bool:
+    """Return whether all submissions of `group` are for the same version and place, at once and without options or keys."""
+    first = group[0]
+    return len(group) <= MOST_ALIKE and all(
+        submission.namespace == first.namespace
+        and submission.definition == first.definition
+        and submission.priority == first.priority
+        and not (submission.key or submission.not_before or submission.expires or submission.options)
+        for submission in group
+    )
+
+
+async def submit(tx: Transaction, group: Sequence[Submission]) -> Submitted:
+    """Create the executions of a group that is alike, in a transaction of their own and in one round trip."""
+    first = group[0]
+    arguments = (
+        [submission.id for submission in group],
+        first.namespace,
+        first.definition,
+        [submission.params for submission in group],
+        [submission.origin for submission in group],
+        first.priority,
+    )
+    [row] = await tx.stage_alone(*with_watchers(SUBMIT_ALIKE, group, *arguments))
+    return Submitted(row["stale"], dict(row["existing"]), dict(row["conflicts"]))
+
+
+FINISH_COMPLETED = (
+    "select messages, moved from finish_completed($1, $2::uuid[], $3::integer[], $4::text[], $5::uuid[])"
+)
+
+
+def all_completed(ends: Sequence[AttemptEnd]) -> bool:
+    """Return whether `ends` are few, completed, belong to no workflow, and are followed by no action."""
+    return len(ends) <= MOST_ALIKE and all(
+        end.status == COMPLETED and not (end.workflow or end.error or end.reason or end.followed)
+        for end in ends
+    )
+
+
+async def finish(
+    tx: Transaction, worker: UUID, ends: Sequence[AttemptEnd], claims: Sequence[UUID]
+) -> set[UUID]:
+    """Write down completed ends, in the order of their executions' ids and as the whole transaction. Forget `claims`, which have
+    no attempt left. Return the executions that were still this worker's."""
+    [row] = await tx.stage_alone(
+        FINISH_COMPLETED,
+        worker,
+        [end.execution_id for end in ends],
+        [end.attempt for end in ends],
+        [end.result for end in ends],
+        claims,
+    )
+    return set(row["moved"])

@@ -1,0 +1,126 @@
+"""Results that are too large for the database, in a store of the user's: any that fsspec reaches (S3, Azure, a shared folder). In
+their place stands a reference (`penstock.language.terms.stored_references`). Nothing is ever deleted: a lifecycle rule of the
+store does that."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+import orjson
+import tenacity
+
+from penstock.errors import ConfigurationError, InvalidInput, MissingExtra, NotFound, ResultNotStorable
+from penstock.language.terms.stored_references import KEY, NAME, SIZE, references_in, replaced
+
+TRIES = 4
+_UNSET = "Set PENSTOCK_RESULT_STORE to what the workers have."
+
+
+class StoredResults:
+    """The store at an fsspec URL; without one nothing is put there. `cap`: bytes of a result, and of all that is read for one
+    value, at the most."""
+
+    def __init__(self, url: str | None, cap: int) -> None:
+        self.url = url
+        self.cap = cap
+
+    @cached_property
+    def _files(self) -> tuple[Any, str]:
+        """Its file system, and the path in it."""
+        if self.url is None:
+            raise ConfigurationError("a result is in a result store, and none is set", hint=_UNSET)
+        try:
+            from fsspec.core import url_to_fs
+        except ModuleNotFoundError:
+            raise MissingExtra(
+                "results in a store need what is not installed: pip install 'penstock[store]'"
+            ) from None
+        try:
+            files, root = url_to_fs(self.url)
+        except Exception as error:  # what the package of this kind of store raises, or that there is none
+            raise ConfigurationError(
+                f"PENSTOCK_RESULT_STORE cannot be used: {str(error).partition(chr(10))[0]}",
+                hint="fsspec lists the kinds of stores, and which package each needs.",
+            ) from None
+        return files, str(root).rstrip("/")
+
+    def open(self) -> None:
+        """Find out whether it can be used at all, without asking it. Raises ConfigurationError, MissingExtra."""
+        if self.url is not None:
+            _ = self._files
+
+    async def put(self, execution: UUID, encoded: bytes) -> bytes:
+        """Keep this result of an execution (JSON); the reference to it, as JSON. Raises ResultNotStorable where the store takes
+        nothing, after some tries."""
+        name = f"{datetime.now(UTC):%Y-%m-%d}/{execution}-{sha256(encoded).hexdigest()}.json"
+        try:
+            await self._tried(self._write, name, encoded)
+        except Exception as error:
+            raise ResultNotStorable(
+                f"the result of {len(encoded):,} bytes could not be put into the result store: {_said(error)}",
+                hint="See whether the worker may write there.",
+            ) from error
+        return orjson.dumps({KEY: name, SIZE: len(encoded)})
+
+    async def loads(self, text: str) -> Any:
+        """The value of a result as it is kept, as `resolved`."""
+        value = orjson.loads(text)
+        return await self.resolved(value) if KEY in text else value
+
+    async def resolved(self, value: Any) -> Any:
+        """`value` with what they stand for in place of all references in it. Raises ConfigurationError without a store, NotFound
+        for what is not in it, InvalidInput for what is too large or was changed."""
+        references = {reference[KEY]: reference[SIZE] for reference in references_in(value)}
+        if not references:
+            return value
+        if sum(references.values()) > self.cap:
+            raise InvalidInput(
+                f"{sum(references.values()):,} bytes of stored results are referred to; at most {self.cap:,} are read",
+                hint="Raise PENSTOCK_RESULT_STORE_CAP, or pass less on.",
+            )
+        results = {name: orjson.loads(await self._read(name)) for name in references}
+        return replaced(value, results)
+
+    async def _read(self, name: str) -> bytes:
+        try:
+            encoded: bytes = await self._tried(self._files[0].cat_file, f"{self._files[1]}/{name}")
+        except FileNotFoundError:
+            raise NotFound(
+                f"the stored result {name} is not in the result store",
+                hint="It may be older than the store's lifecycle rule keeps it, or this process uses another store.",
+            ) from None
+        digest = NAME.fullmatch(name)
+        if digest is None or sha256(encoded).hexdigest() != digest[1]:
+            raise InvalidInput(f"the stored result {name} is not what was put there", hint="Run it again.")
+        return encoded
+
+    def _write(self, name: str, encoded: bytes) -> None:
+        files, root = self._files
+        path = f"{root}/{name}"
+        try:
+            files.pipe_file(path, encoded)
+        except FileNotFoundError:
+            # The first of its day, where folders have to be made. The root is the user's to make.
+            with suppress(FileExistsError):
+                files.mkdir(path.rpartition("/")[0], create_parents=False)
+            files.pipe_file(path, encoded)
+
+    async def _tried(self, call: Any, *args: Any) -> Any:
+        async for attempt in tenacity.AsyncRetrying(
+            stop=tenacity.stop_after_attempt(TRIES),
+            wait=tenacity.wait_random_exponential(multiplier=0.2, max=5),
+            retry=tenacity.retry_if_not_exception_type((FileNotFoundError, ConfigurationError, MissingExtra)),
+            reraise=True,
+        ):
+            with attempt:
+                return await asyncio.to_thread(call, *args)
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

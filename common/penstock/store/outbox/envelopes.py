@@ -1,0 +1,20 @@
+"""The number of executions of a namespace that travel in one envelope."""
+
+from __future__ import annotations
+
+from penstock.store.session.database import Session
+
+ALONE = "update namespace set envelope = 1 where name = $1 and envelope <> 1"
+
+
+async def send_alone(session: Session, namespace: str) -> None:
+    """Executions of this namespace travel in an envelope each."""
+    await session.fetch(ALONE, namespace)
+
+
+TOGETHER = "update namespace set envelope = default where name = $1 and envelope = 1"
+
+
+async def send_together(session: Session, namespace: str) -> None:
+    """Executions of this namespace share envelopes again."""
+    await session.fetch(TOGETHER, namespace)

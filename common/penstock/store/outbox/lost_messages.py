@@ -1,0 +1,77 @@
+"""The rows that wait for a message that was lost with the broker. The message is staged again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from penstock.store.session.database import Session, Transaction
+
+QUEUES_OF_WORK = "select distinct queue from namespace where kind = 'action'"
+
+
+async def queues_of_work(session: Session) -> list[str]:
+    """The queues that executions are scheduled on."""
+    return [row["queue"] for row in await session.fetch(QUEUES_OF_WORK)]
+
+
+ANY_OPEN = "select from live limit 1"
+
+
+async def any_open_execution(session: Session) -> bool:
+    """Return true if an execution has not ended."""
+    return bool(await session.fetch(ANY_OPEN))
+
+
+ANY_EVENT = "select from unmatched limit 1"
+
+
+async def any_unmatched_event(session: Session) -> bool:
+    """Return true if there is an event that was not matched with its rules yet."""
+    return bool(await session.fetch(ANY_EVENT))
+
+
+RESTAGE_EVENTS = "select restage_events(make_interval(secs => $1), $2) as messages"
+
+
+async def restage_events(tx: Transaction, age: float, limit: int) -> None:
+    """Stage events that no executor has matched with rules for `age` seconds. The whole transaction, in one round trip."""
+    await tx.stage_alone(RESTAGE_EVENTS, age, limit)
+
+
+ANY_END = "select from untold limit 1"
+
+
+async def any_untold_end(session: Session) -> bool:
+    """Return true if an execution has ended and its followers were not notified."""
+    return bool(await session.fetch(ANY_END))
+
+
+RESTAGE_ENDS = "select restage_ends(make_interval(secs => $1), $2) as messages"
+
+
+async def restage_ends(tx: Transaction, age: float, limit: int) -> None:
+    """Stage ends that their followers have not heard of for `age` seconds. The whole transaction, in one round trip."""
+    await tx.stage_alone(RESTAGE_ENDS, age, limit)
+
+
+RESTAGE_WORKFLOWS = "select restage_workflows(make_interval(secs => $1), $2, $3) as messages"
+
+
+async def restage_workflows(tx: Transaction, age: float, cursor: UUID, limit: int) -> None:
+    """Stage workflows that wait for a message of their own for `age` seconds: of the next `limit` open executions after the
+    id `cursor`."""
+    await tx.stage(RESTAGE_WORKFLOWS, age, cursor, limit)
+
+
+RESTAGE_EXECUTIONS = "select messages, next from restage_lost(make_interval(secs => $1), $2, $3, $4::text[])"
+
+
+async def restage_executions(
+    tx: Transaction, age: float, cursor: UUID, limit: int, queues: Sequence[str]
+) -> UUID | None:
+    """Stage executions that wait on one of these queues for `age` seconds: of the next `limit` open ones after the id
+    `cursor`. Returns the id to go on after; None at the end."""
+    [row] = await tx.stage(RESTAGE_EXECUTIONS, age, cursor, limit, list(queues))
+    onward: UUID | None = row["next"]
+    return onward

@@ -1,0 +1,4 @@
+"""Processes, their presence and their heartbeats.
+
+Not here: the heartbeat itself.
+"""

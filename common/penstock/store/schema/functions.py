@@ -1,0 +1,199 @@
+"""The functions of the database: a file each below migrations/functions, applied anew when what it says has changed.
+
+migrations/README.md says how to change one. Nothing here needs alembic: services ask too whether theirs are applied.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+import tomllib
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import asyncpg
+
+from penstock.errors import ConfigurationError, NotMigrated
+
+PROFILE = re.compile(r"^-- planner: (\S+)$", re.MULTILINE)
+SETTING = re.compile(r"[a-z0-9_]+")
+
+APPLIED = "select name, digest, release from penstock_function"
+SEVERAL = """
+select proname from pg_proc where pronamespace = quote_ident(current_schema())::regnamespace and proname = any ($1::name[])
+group by proname having count(*) > 1 order by proname
+"""
+VALID = """
+select case when l.lanname = 'sql' then fmgr_sql_validator(p.oid) else plpgsql_validator(p.oid) end
+from pg_proc p join pg_language l on l.oid = p.prolang
+where p.pronamespace = quote_ident(current_schema())::regnamespace and p.proname = any ($1::name[])
+"""
+RECORD = """
+insert into penstock_function (name, digest, release)
+select d.name, d.digest, $3 from unnest($1::text[], $2::text[]) as d (name, digest)
+on conflict (name) do update
+set digest = excluded.digest, release = excluded.release, applied_at = clock_timestamp()
+"""
+
+Fetch: TypeAlias = Callable[..., Awaitable[Iterable[Any]]]
+"""Runs a statement and gives its rows: that of a session, a transaction or a connection."""
+
+
+TRIGGER = re.compile(r"^create or replace trigger\b", re.MULTILINE)
+"""Where a file's triggers begin, after its function. Writers of their tables wait for the transaction that makes them."""
+
+DEFINER = re.compile(r"^language \w+.* security definer$", re.MULTILINE)
+"""Where a file says that its function has the rights of the schema's owner."""
+FENCE = """
+do $$ begin
+    execute format('alter function {name} set search_path = %I, pg_temp', current_schema());
+    execute 'revoke execute on function {name} from public';
+end $$
+"""
+"""A function with the owner's rights looks names up in the owner's schema alone; only roles that were given it may call it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """The declaration of a function in its file: the text that makes it, and the planner settings of its statements."""
+
+    name: str
+    text: str
+    settings: Mapping[str, str]
+
+    @property
+    def definer(self) -> bool:
+        """Return whether the function has the rights of the schema's owner, whichever role calls it."""
+        return DEFINER.search(self.text) is not None
+
+    @property
+    def digest(self) -> str:
+        parts = [self.text, *(f"{name} = {value}" for name, value in self.settings.items())]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def folder() -> Path:
+    """Return the folder of the migrations: beside the code in a checkout, under share/ where installed."""
+    for path in (Path(__file__).parents[4] / "migrations", Path(sys.prefix) / "share/penstock/migrations"):
+        if (path / "env.py").exists():
+            return path
+    raise ConfigurationError("the migrations are not installed", hint="Install Penstock again with pip.")
+
+
+def release() -> str:
+    """The version of Penstock that this is."""
+    return version("penstock")
+
+
+def declared() -> dict[str, Function]:
+    """The functions that this release needs, by name. Raises ConfigurationError where files contradict each other."""
+    home = folder() / "functions"
+    profiles = tomllib.loads((home / "planner.toml").read_text())
+    functions: dict[str, Function] = {}
+    for path in sorted(home.rglob("*.sql")):
+        if path.stem in functions:
+            raise ConfigurationError(
+                f"two files declare the function {path.stem}",
+                hint="Functions are known by their names alone: give one of them another.",
+            )
+        text = path.read_text()
+        named = PROFILE.findall(text)
+        if len(named) > 1 or any(name not in profiles for name in named):
+            raise ConfigurationError(
+                f"{path.name} names planner profiles that cannot be: {', '.join(named)}",
+                hint="One at most, of those in migrations/functions/planner.toml.",
+            )
+        functions[path.stem] = Function(path.stem, text, profiles[named[0]] if named else {})
+    return functions
+
+
+async def missing(fetch: Fetch) -> list[Function]:
+    """Return the functions that the database does not have as this release declares them. None are missing where a later
+    release has applied its own: replicas of this release run on those."""
+    rows = list(await fetch(APPLIED))
+    if any(_number(row["release"]) > _number(release()) for row in rows):
+        return []
+    applied = {row["name"]: row["digest"] for row in rows}
+    return [function for function in declared().values() if applied.get(function.name) != function.digest]
+
+
+async def check(fetch: Fetch) -> None:
+    """Raises NotMigrated if functions that this release calls have not been applied yet."""
+    try:
+        names = [function.name for function in await missing(fetch)]
+    except asyncpg.UndefinedTableError:
+        raise NotMigrated("the database has no schema yet", hint="Run `penstock migrate`.") from None
+    if names:
+        raise NotMigrated(
+            f"the database does not have {len(names)} functions as this version needs them ({_some(names)})",
+            hint="Run `penstock migrate`.",
+        )
+
+
+async def apply(connection: asyncpg.Connection[asyncpg.Record]) -> list[str]:
+    """Apply missing functions, in the caller's transaction, which holds the lock of migrations. Returns the names.
+    Raises ConfigurationError if one of them has another signature than before."""
+    due = await missing(connection.fetch)
+    if not due:
+        return []
+    names = [function.name for function in due]
+    await connection.execute(
+        "set local check_function_bodies = off"
+    )  # one may name another that comes after it
+    for function in due:
+        try:
+            await connection.execute(TRIGGER.split(function.text)[0])
+        except asyncpg.InvalidFunctionDefinitionError as error:
+            raise _changed_signature(function.name, str(error)) from error
+        except asyncpg.PostgresError as error:
+            error.add_note(f"in {function.name}.sql")
+            raise
+    for row in await connection.fetch(SEVERAL, names):
+        raise _changed_signature(row["proname"], "there is one of that name with other parameters")
+    for function in due:
+        if function.settings:
+            await connection.execute(_planned(function))
+        if function.definer:
+            await connection.execute(FENCE.format(name=function.name))
+    await connection.execute("set local check_function_bodies = on")
+    for name in names:
+        try:
+            await connection.fetch(VALID, [name])
+        except asyncpg.PostgresError as error:
+            error.add_note(f"in {name}.sql")
+            raise
+    await connection.execute(RECORD, names, [function.digest for function in due], release())
+    for function in due:
+        if trigger := TRIGGER.search(function.text):
+            await connection.execute(function.text[trigger.start() :])
+    return names
+
+
+def _planned(function: Function) -> str:
+    for word in (*function.settings, *function.settings.values()):
+        if not SETTING.fullmatch(word):
+            raise ConfigurationError(f"planner.toml: {word} is no setting", hint="Settings are plain words.")
+    assignments = " ".join(f"set {name} = {value}" for name, value in function.settings.items())
+    return f"alter function {function.name} {assignments}"
+
+
+def _changed_signature(name: str, why: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"the function {name} has another signature than the one that is there: {why}",
+        hint="Give it a new name (its file too): replicas of the release before may still call the old one. "
+        "migrations/README.md tells more.",
+    )
+
+
+def _number(name: str) -> tuple[int, ...]:
+    """A version as numbers that can be compared: what comes after them (a release candidate) counts for nothing."""
+    match = re.match(r"\d+(\.\d+)*", name)
+    return tuple(int(part) for part in match[0].split(".")) if match else ()
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")

@@ -1,0 +1,126 @@
+"""Tables that have a partition a day: made ahead of time, read block by block, and dropped whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+
+from penstock.errors import PartitionDropped
+from penstock.store.session.database import Session, Transaction
+
+MAKE = "select make_partitions($1)"
+MAKE_PATIENCE = "set local lock_timeout = '2s'"
+
+
+async def make(tx: Transaction, days: int) -> None:
+    """Make the partitions of the next `days` days that are not there."""
+    await tx.execute(MAKE_PATIENCE)
+    await tx.fetch(MAKE, days)
+
+
+OLD = "select * from old_partitions($1, make_interval(days => $2))"
+
+
+async def old(session: Session, table: str, days: int) -> list[str]:
+    """The partitions of a table that ended more than `days` days ago."""
+    return [name for (name,) in await session.fetch(OLD, table, days)]
+
+
+# Two that drop one table at once can end in an internal error of PostgreSQL: the second one looks when the first is done.
+DROP_ALONE = "select pg_advisory_xact_lock(7, -3)"
+# A drop that waits for the table's lock blocks every statement that asks for the table after it, so it gives up soon.
+DROP_PATIENCE = "set local lock_timeout = '200ms'"
+DROP = "select drop_partition($1)"
+
+
+async def drop(session: Session, name: str) -> bool:
+    """Drop a partition, in a transaction of its own. False if another session reads its table just now."""
+    try:
+        async with session.transaction() as tx:
+            await tx.fetch(DROP_ALONE)
+            await tx.execute(DROP_PATIENCE)
+            await tx.fetch(DROP, name)
+    except asyncpg.LockNotAvailableError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table, and its type as PostgreSQL writes it."""
+
+    name: str
+    type: str
+
+
+COLUMNS = """
+select attname::text as name, format_type(atttypid, null) as type from pg_attribute
+where attrelid = quote_ident($1)::regclass and attnum > 0 and not attisdropped order by attnum
+"""
+
+
+async def columns(db: Session | Transaction, table: str) -> list[Column]:
+    """The columns of a table, in the order in which its rows have them. Raises PartitionDropped."""
+    with _there(table):
+        return [Column(name, type) for name, type in await db.fetch(COLUMNS, table)]
+
+
+BLOCKS = "select pg_relation_size(quote_ident($1)::regclass) / current_setting('block_size')::integer"
+
+
+async def blocks(session: Session, table: str) -> int:
+    """Return the number of blocks (of 8 KB) of a table. Raises PartitionDropped."""
+    with _there(table):
+        [(count,)] = await session.fetch(BLOCKS, table)
+    if count is None:  # it was dropped between the look at its name and the look at its size
+        raise PartitionDropped(f"{table} is not there any more")
+    return int(count)
+
+
+ROWS = 'select * from "{name}" where ctid >= $1::tid and ctid < $2::tid'
+
+
+async def rows(session: Session, table: str, first: int, last: int) -> list[tuple[Any, ...]]:
+    """The rows in the blocks from `first` on and before `last`. Raises PartitionDropped."""
+    with _there(table):
+        return [tuple(row) for row in await session.fetch(ROWS.format(name=table), (first, 0), (last, 0))]
+
+
+TABLES = """
+select c.relname::text as name from pg_partitioned_table p join pg_class c on c.oid = p.partrelid
+where pg_table_is_visible(c.oid) order by 1
+"""
+
+
+async def tables(session: Session) -> list[str]:
+    """Return the partitioned tables of the schema."""
+    return [row["name"] for row in await session.fetch(TABLES)]
+
+
+MISSING = """
+select name from unnest($1::text[]) as name
+except select relname::text from pg_class where pg_table_is_visible(oid) order by 1
+"""
+
+
+async def missing(session: Session, names: Sequence[str]) -> list[str]:
+    """Return the tables among `names` that do not exist."""
+    return [row["name"] for row in await session.fetch(MISSING, names)]
+
+
+async def has_strays(session: Session, table: str) -> bool:
+    """Return whether its default partition has rows: those of days for which there was no partition."""
+    rows = await session.fetch(f'select exists (select from "{table}_default") as there')
+    return bool(rows[0]["there"])
+
+
+@contextmanager
+def _there(table: str) -> Iterator[None]:
+    try:
+        yield
+    except asyncpg.UndefinedTableError:
+        raise PartitionDropped(f"{table} is not there any more") from None

@@ -1,0 +1,128 @@
+"""One connection to PostgreSQL, set up as Penstock needs it, and errors that do not quote its password."""
+
+from __future__ import annotations
+
+import re
+import socket
+from urllib.parse import unquote
+
+import asyncpg
+
+from penstock.errors import ConfigurationError, ConnectionFailed, ServerFull
+from penstock.language.terms.redaction import concealed, hidden_forms
+from penstock.settings import Settings
+from penstock.store.session.known_types import KnowingConnection
+from penstock.store.session.session_options import (
+    NO_TRANSACTION_TIMEOUT,
+    TRANSACTION_TIMEOUT_SINCE,
+    of_connection,
+)
+
+Row = asyncpg.Record
+KEPT_ALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 10_000}
+"""Options of the socket, where the system has them (seconds, and milliseconds): a machine that is gone without a word is noticed
+after ten seconds. Else who waits for its answer waits for ever, and who sends to it for a quarter of an hour."""
+
+
+HINTS: tuple[tuple[type[Exception], str], ...] = (
+    (
+        asyncpg.InvalidCatalogNameError,
+        "Create the database with createdb, or correct PENSTOCK_DATABASE_URL.",
+    ),
+    (
+        asyncpg.InvalidAuthorizationSpecificationError,
+        "Correct user and password in PENSTOCK_DATABASE_URL, or create the role.",
+    ),
+    (
+        asyncpg.TooManyConnectionsError,
+        "Raise its limit (max_connections, or that of the role or the database), run fewer processes, lower "
+        "PENSTOCK_DATABASE_CONNECTIONS, or put a pooler before it.",
+    ),
+    (
+        asyncpg.TargetServerAttributeNotMatched,
+        "Name all hosts in PENSTOCK_DATABASE_URL. If none of them takes writes, promote the standby.",
+    ),
+    (ConnectionRefusedError, "Start PostgreSQL, or correct host and port in PENSTOCK_DATABASE_URL."),
+    (
+        TimeoutError,
+        "Look for a firewall between here and there, and at host and port in PENSTOCK_DATABASE_URL.",
+    ),
+)
+"""What to do about an error in connecting."""
+HINT = "Correct PENSTOCK_DATABASE_URL, or look at the log of the server."
+
+
+async def connect(url: str, settings: Settings, *, role: str, timeout: float = 10) -> asyncpg.Connection[Row]:
+    """A connection. Raises ConnectionFailed (ServerFull if it is that), without the URL's password, and ConfigurationError."""
+    server: dict[str, str] = {"application_name": f"{role}:{settings.name}"[:63]}
+    if not settings.database_pooler:
+        server |= of_connection(settings)
+    try:
+        connection = await asyncpg.connect(
+            url,
+            connection_class=KnowingConnection,
+            server_settings=server,
+            timeout=timeout,
+            statement_cache_size=0 if settings.database_pooler else 200,
+        )
+        if (
+            not settings.database_pooler
+            and connection.get_server_version().major >= TRANSACTION_TIMEOUT_SINCE
+        ):
+            await connection.execute(
+                f"set {NO_TRANSACTION_TIMEOUT}"
+            )  # an older server refuses a name it does not know
+    except (ValueError, OverflowError):  # its text may quote a piece of the password
+        raise ConfigurationError(
+            "PENSTOCK_DATABASE_URL is not an address of PostgreSQL",
+            hint="Write postgresql://user:password@host:5432/database, and percent-encode special characters in the "
+            "password (/ is %2F, @ is %40).",
+        ) from None
+    except (
+        OSError,
+        TimeoutError,
+        asyncpg.PostgresError,
+        asyncpg.InterfaceError,
+        asyncpg.InternalClientError,  # of several hosts none takes writes just now
+    ) as error:
+        if "startup parameter" in str(error) and not settings.database_pooler:
+            raise ConfigurationError(
+                f"a pooler{_place(url)} refuses the settings of sessions: {without_password(str(error), url)}",
+                hint="Set PENSTOCK_DATABASE_POOLER=true: then each transaction brings its settings along. That is right for "
+                "PgBouncer in every pool mode. Have it ignore none of them: they would not hold.",
+            ) from None
+        raised = ServerFull if isinstance(error, asyncpg.TooManyConnectionsError) else ConnectionFailed
+        text = f"{type(error).__name__}: {without_password(str(error), url)}".rstrip(": ")
+        hint = next((hint for kind, hint in HINTS if isinstance(error, kind)), HINT)
+        raise raised(f"PostgreSQL{_place(url)} does not answer: {text}", hint=hint) from None
+    _keep_alive(connection)
+    return connection
+
+
+def _keep_alive(connection: asyncpg.Connection[Row]) -> None:
+    raw_socket = connection._transport.get_extra_info("socket")  # type: ignore[attr-defined]  # no public way
+    if raw_socket is None or raw_socket.family == socket.AF_UNIX:
+        return
+    raw_socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEPT_ALIVE.items():
+        if hasattr(socket, name):
+            raw_socket.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def _place(url: str) -> str:
+    """Host, port and database of an address, where it is plain which part of it is the password."""
+    user, at, place = url.partition("?")[0].rpartition("@")
+    return f" at {place}" if at and "/" not in user.partition("://")[2] else ""
+
+
+def without_password(text: str, url: str) -> str:
+    """The text with what could be the password of this address taken out."""
+    return concealed(text, hidden_forms(_passwords(url)))
+
+
+def _passwords(url: str) -> set[str]:
+    """Return the passwords in the user part and in the query of an address, as they are written there and as they are meant."""
+    user = url.split("://", 1)[-1].rsplit("@", 1)[0] if "@" in url else ""
+    written = [user.split(":", 1)[1]] if ":" in user else []
+    written += re.findall(r"[?&]password=([^&]*)", url)
+    return {form for password in written for form in (password, unquote(password)) if form}

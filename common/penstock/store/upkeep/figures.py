@@ -1,0 +1,240 @@
+"""The figures of the whole installation. One replica measures them at intervals and writes one row, which all
+replicas read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+
+from penstock.language.moves import FINAL
+from penstock.store.outbox.dead_letters import FOLDED
+from penstock.store.session.database import Session, Transaction
+from penstock.store.session.rows import rows_as
+
+BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0, 86400.0)
+"""Seconds from an execution's creation to its end."""
+COMMITTED = timedelta(seconds=5)
+"""How much later than its instant a move may be committed, and still be counted."""
+REASONS = 20
+"""Kinds of dead letters that are told apart, those with the most letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Open executions of a `kind` (action, workflow, wait) in a `status`, and the `queue` of their route; `delayed`: they wait
+    for an instant. The `oldest` waits so many seconds. Of those in lines only what no live worker runs is here."""
+
+    kind: str
+    queue: str | None
+    status: str
+    delayed: bool
+    count: int
+    oldest: float
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Executions that stand before a `gate`: `limit`, `worker` (no live worker runs their action), `regroup`."""
+
+    gate: str
+    count: int
+    oldest: float
+
+
+@dataclass(frozen=True, slots=True)
+class Letters:
+    queue: str
+    reason: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    kind: str
+    state: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """The workers that live on a route."""
+
+    route: str
+    workers: int
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Executions of an action or workflow that ended so, since the installation was made."""
+
+    action: str
+    status: str
+    count: int
+
+
+@dataclass(slots=True)
+class Took:
+    """From creation to end, of executions that nothing started but a client, an event or a schedule: how many took at most as
+    long as each of `BUCKETS`, and longer; and the seconds of all."""
+
+    counts: list[int]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """All of it. What is counted since the installation was made goes on whichever replica measures."""
+
+    work: Sequence[Work] = ()
+    lines: Sequence[Line] = ()
+    letters: Sequence[Letters] = ()
+    processes: Sequence[Processes] = ()
+    crews: Sequence[Crew] = ()
+    outbox_messages: int = 0
+    outbox_oldest: float = 0.0
+    unmatched_events: int = 0
+    untold_ends: int = 0
+    ended: Sequence[Ended] = ()
+    took: dict[str, Took] = field(default_factory=dict)
+
+
+WORK = """
+select n.kind, n.queue, e.status, e.status = 'requested' and coalesce(e.not_before > clock_timestamp(), false) as delayed,
+    count(*) as count,
+    coalesce(extract(epoch from clock_timestamp() - min(coalesce(e.since, e.ready_at))), 0)::float8 as oldest
+from live l join execution e on e.id = l.execution_id join namespace n on n.id = e.namespace_id
+group by 1, 2, 3, 4 order by 1, 2, 3, 4
+"""
+LINES = """
+select l.gate_kind as gate, sum(w.n)::bigint as count,
+    extract(epoch from clock_timestamp() - min(l.ready_at))::float8 as oldest
+from lane l cross join lateral (select count(*) as n from waiter where waiter.lane = l.id) w
+group by 1 order by 1
+"""
+AWAY = """
+select 'action' as kind, n.queue, 'queued' as status, false as delayed, sum(w.n)::bigint as count,
+    extract(epoch from clock_timestamp() - min(l.ready_at))::float8 as oldest
+from lane l join namespace n on n.id = l.namespace_id
+    cross join lateral (select count(*) as n from waiter where waiter.lane = l.id) w
+where l.gate_kind = 'worker' group by n.queue order by n.queue
+"""
+LETTERS = f"select queue, {FOLDED} as reason, count(*) as count from dead_letter group by 1, 2 order by 3 desc, 1, 2 limit $1"
+PROCESSES = """
+select kind, state, count(*) as count from process
+where state <> 'dead' and beat_at > clock_timestamp() - make_interval(secs => $1) group by 1, 2 order by 1, 2
+"""
+CREWS = """
+select route, count(*) as workers, coalesce(sum(concurrency), 0)::bigint as slots
+from process cross join unnest(routes) route
+where kind = 'worker' and state = 'active' and beat_at > clock_timestamp() - make_interval(secs => $1)
+group by 1 order by 1
+"""
+STAGED = """
+select (select count(*) from outbox) as outbox_messages,
+    coalesce(extract(epoch from clock_timestamp() - (select min(created_at) from outbox)), 0)::float8 as outbox_oldest,
+    (select count(*) from unmatched) as unmatched_events, (select count(*) from untold) as untold_ends
+"""
+ENDS = """
+select n.action, h.new as status, e.parent is null as first, count(*) as count,
+    width_bucket(extract(epoch from h.at - e.created_at)::float8, $4::float8[]) as bucket,
+    sum(extract(epoch from h.at - e.created_at))::float8 as seconds
+from history h join execution e on e.id = h.execution_id join namespace n on n.id = e.namespace_id
+where h.at >= $1 and h.at < $2 and h.new = any($3)
+group by 1, 2, 3, 5
+"""
+
+
+async def measure(
+    tx: Transaction, stale: float, since: datetime, until: datetime, previous: Figures
+) -> Figures:
+    """Measure everything; what ended from `since` up to `until` is added to what there was before. A process that has not
+    beaten within `stale` seconds is none."""
+    [staged] = await tx.fetch(STAGED)
+    now = Figures(
+        work=rows_as(Work, [*await tx.fetch(WORK), *await tx.fetch(AWAY)]),
+        lines=rows_as(Line, await tx.fetch(LINES)),
+        letters=rows_as(Letters, await tx.fetch(LETTERS, REASONS)),
+        processes=rows_as(Processes, await tx.fetch(PROCESSES, stale)),
+        crews=rows_as(Crew, await tx.fetch(CREWS, stale)),
+        **staged,
+    )
+    ends = await tx.fetch(ENDS, since, until, sorted(FINAL), BUCKETS)
+    return replace(now, ended=_counted(previous.ended, ends), took=_timed(previous.took, ends))
+
+
+def _counted(previous: Sequence[Ended], ends: Sequence[Any]) -> list[Ended]:
+    counts = {(row.action, row.status): row.count for row in previous}
+    for end in ends:
+        of = end["action"], end["status"]
+        counts[of] = counts.get(of, 0) + end["count"]
+    return [Ended(*of, count) for of, count in sorted(counts.items())]
+
+
+def _timed(previous: dict[str, Took], ends: Sequence[Any]) -> dict[str, Took]:
+    times = {
+        action: Took(list(histogram.counts), histogram.seconds) for action, histogram in previous.items()
+    }
+    for end in ends:
+        if end["first"]:
+            histogram = times.setdefault(end["action"], Took([0] * (len(BUCKETS) + 1), 0.0))
+            histogram.counts[end["bucket"]] += end["count"]
+            histogram.seconds += end["seconds"]
+    return times
+
+
+DUE = """
+select measured_at, clock_timestamp() - $1::interval as until, body::text as body
+from figures where due_at <= clock_timestamp() for update skip locked
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """The measuring is this transaction's: what ended from `since` up to `until` is not in `before` yet."""
+
+    since: datetime
+    until: datetime
+    before: Figures
+
+
+async def due(tx: Transaction) -> Due | None:
+    """Take the measuring, if it is due and no other replica is at it."""
+    rows = await tx.fetch(DUE, COMMITTED)
+    return Due(rows[0]["measured_at"], rows[0]["until"], _read(rows[0]["body"])) if rows else None
+
+
+KEEP = "update figures set measured_at = $1, due_at = clock_timestamp() + make_interval(secs => $2), body = $3::jsonb"
+
+
+async def keep(tx: Transaction, measured: Figures, until: datetime, pause: float) -> None:
+    """Write the figures for all replicas. They are due again in `pause` seconds."""
+    await tx.fetch(KEEP, until, pause, orjson.dumps(asdict(measured)).decode())
+
+
+READ = "select body::text as body from figures"
+
+
+async def read(session: Session) -> Figures:
+    """Return the figures of the last measurement."""
+    return _read((await session.fetch(READ))[0]["body"])
+
+
+def _read(body: str) -> Figures:
+    values = orjson.loads(body)
+    lists = {
+        "work": Work,
+        "lines": Line,
+        "letters": Letters,
+        "processes": Processes,
+        "crews": Crew,
+        "ended": Ended,
+    }
+    for name, kind in lists.items():
+        values[name] = [kind(**item) for item in values.get(name, ())]
+    values["took"] = {action: Took(**histogram) for action, histogram in values.get("took", {}).items()}
+    return Figures(**values)

@@ -1,0 +1,230 @@
+"""The invariants as queries on a live database: what each finds is a violation, with the offending ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.store.session.database import Session
+
+SETTLED = "interval '30 seconds'"
+"""What is younger may be between two transactions that are both fine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    """The name of an invariant, its sentence, and the query that finds the ids of its violations."""
+
+    name: str
+    says: str
+    violations: str
+
+
+INVARIANTS = (
+    Invariant(
+        "I1",
+        "one winner: an attempt is claimed once",
+        """select execution_id::text from history where new = 'running' and attempt > 0
+           group by execution_id, attempt having count(*) > 1""",
+    ),
+    Invariant(
+        "I2",
+        "fence: what runs has an owner, and what is requested has none",
+        """select e.id::text from execution e join namespace n on n.id = e.namespace_id
+           where n.kind = 'action' and (e.status in ('running', 'canceling')) <> (e.claim is not null)
+               and e.finished_at is null""",
+    ),
+    Invariant(
+        "I3",
+        "limit: nothing was admitted while a key was at its limit",
+        # counted anew, from when executions were admitted and when they left, as their history says
+        """with hold as (
+               select a.limit_id, a.group_value, a.execution_id, a.seq, a.admitted_at, a.allowed, min(h.at) as freed_at
+               from admission a left join history h on h.execution_id = a.execution_id and h.at > a.admitted_at
+                   and h.new not in ('scheduled', 'running', 'canceling')
+               group by a.limit_id, a.group_value, a.execution_id, a.seq, a.admitted_at, a.allowed
+           ), step as (
+               select limit_id, group_value, admitted_at as at, 1 as change, execution_id, allowed from hold
+               union all select limit_id, group_value, freed_at, -1, null, null from hold where freed_at is not null
+           )
+           select execution_id::text from (
+               select execution_id, allowed,
+                   sum(change) over (partition by limit_id, group_value order by at, change) as holders
+               from step
+           ) x where holders > allowed
+           union select execution_id::text from admission where held > allowed""",
+    ),
+    Invariant(
+        "I3s",
+        "slots are held by executions that are scheduled, run, or wait for an answer",
+        """select s.execution_id::text from slot s left join execution e on e.id = s.execution_id
+           where e.id is null or e.status not in ('scheduled', 'running', 'canceling', 'waiting')
+               or (s.limit_id, s.group_value)::limit_key <> all (e.keys)""",
+    ),
+    Invariant(
+        "I4",
+        "order: who waits for a key is admitted first in, first out, within a priority and a turn",
+        # of every admission, the last twenty under its key that were made while it waited
+        """select x.execution_id::text from (
+               select a as one, a.execution_id,
+                   array_agg(a) over (partition by limit_id, group_value order by seq
+                       rows between 20 preceding and 1 preceding) as before
+               from admission a
+           ) x cross join lateral unnest(x.before) b
+           where b.admitted_at > (x.one).since and (b.rank, b.turn, b.ready_at, b.execution_id)
+               > ((x.one).rank, (x.one).turn, (x.one).ready_at, (x.one).execution_id)""",
+    ),
+    Invariant(
+        "I4r",
+        "order: a place in line is the instant at which the execution, or its retry, became ready; nothing else moves it",
+        # The history says what the place was whenever an execution was requested. It may be another one than before where the
+        # attempt before failed or put itself off; and in between it stays, for waiting and for admitted executions.
+        """with place as (
+               select h.execution_id, h.attempt, h.at, h.ready_at, lag(h.ready_at) over w as before, lead(h.at) over w as until
+               from history h join execution e on e.id = h.execution_id where h.ready_at is not null
+               window w as (partition by h.execution_id order by h.at)
+           )
+           select p.execution_id::text from place p where p.ready_at <> p.before and not exists (
+               select from attempt t
+               where t.execution_id = p.execution_id and t.attempt = p.attempt and t.outcome in ('failed', 'deferred', 'waiting'))
+           union select e.id::text from place p join execution e on e.id = p.execution_id
+           where p.until is null and e.status in ('requested', 'queued', 'scheduled') and e.ready_at <> p.ready_at
+           union select a.execution_id::text from place p join admission a on a.execution_id = p.execution_id
+               and a.admitted_at > p.at and (a.admitted_at < p.until or p.until is null)
+           where a.ready_at <> p.ready_at""",
+    ),
+    Invariant(
+        "I5",
+        "no lost wake-up: nobody stands before a gate that is open",
+        f"""select l.id::text from lane l
+           left join concurrency_limit c on c.id = l.gate_limit
+           join namespace n on n.id = l.namespace_id
+           where case l.gate_kind
+               when 'regroup' then l.moved_at < clock_timestamp() - {SETTLED} * 20
+               when 'worker' then n.away_since is null
+                   and not exists (select from wake w where w.namespace_id = l.namespace_id)
+               when 'limit' then (c.rate_count is not null and c.max = 2147483647 or (
+                       select count(*) from slot s where s.limit_id = l.gate_limit and s.group_value = l.gate_group) < c.max)
+                   and not exists (select from wake w where w.limit_id = l.gate_limit and w.group_value = l.gate_group)
+               end""",
+    ),
+    Invariant(
+        "I5w",
+        "whoever is queued stands in a lane, which knows who is first",
+        """select e.id::text from execution e left join waiter w on w.execution_id = e.id
+           left join lane l on l.id = w.lane
+           where (e.status = 'queued' or w.execution_id is not null) and (e.status = 'queued' and l.id is not null
+               and (w.rank, w.turn, w.ready_at, w.execution_id) >= (l.rank, l.turn, l.ready_at, l.execution_id)) is not true
+           union all select l.id::text from lane l where not exists (select from waiter w where w.lane = l.id)""",
+    ),
+    Invariant(
+        "I6",
+        "one execution for each task of a workflow",
+        """select parent::text from execution where parent is not null group by parent, task, item having count(*) > 1""",
+    ),
+    Invariant(
+        "I7",
+        "one execution for each enforcement",
+        """select n.execution_id::text from enforcement n where n.status = 'executed'
+               and not exists (select from execution e where e.id = n.execution_id)
+               and not exists (select from archive a where a.id = n.execution_id)""",
+    ),
+    Invariant(
+        "I7b",
+        "one execution for each fire of a schedule",
+        # of the last day: older fires may be gone by their retention before a long execution is
+        """select p.execution_id::text from payload p
+           where p.origin ? 'schedule' and (p.origin ->> 'due')::timestamptz > clock_timestamp() - interval '1 day'
+               and not exists (
+                   select from fire f where f.schedule = p.origin ->> 'schedule'
+                       and f.due_at = (p.origin ->> 'due')::timestamptz and f.execution_id = p.execution_id)
+           union all select f.execution_id::text from fire f
+           where f.status = 'created' and f.outcome is null and f.due_at > clock_timestamp() - interval '1 day'
+               and not exists (select from open_fire o where o.execution_id = f.execution_id)""",
+    ),
+    Invariant(
+        "I8",
+        "outbox: what was staged is published, or is being tried",
+        f"""select id::text from outbox where due_at < clock_timestamp() - {SETTLED} * 20 and tries = 0
+               and queue not like 'work.%'""",
+    ),
+    Invariant(
+        "I9",
+        "final is final: nothing moved on from a final status",
+        """select execution_id::text from history
+           where old in ('completed', 'failed', 'timeout', 'cancelled', 'abandoned', 'skipped')""",
+    ),
+    Invariant(
+        "I10a",
+        "everything open is found by recovery: it is live, or waits for a slot",
+        """select e.id::text from execution e where e.finished_at is null
+               and not exists (select from live l where l.execution_id = e.id)
+               and not exists (select from waiter w where w.execution_id = e.id)""",
+    ),
+    Invariant(
+        "I10b",
+        "only what is open is live",
+        """select l.execution_id::text from live l left join execution e on e.id = l.execution_id
+           where e.id is null or e.finished_at is not null or e.status = 'queued'""",
+    ),
+    Invariant(
+        "I10c",
+        "what ended has an outcome, and what ended badly says why",
+        """select e.id::text from execution e left join result r on r.execution_id = e.id
+           where e.finished_at is not null and (r.execution_id is null
+               or r.error is null and e.status in ('failed', 'timeout', 'abandoned'))""",
+    ),
+    Invariant(
+        "I10d",
+        "who runs is claimed by a worker that is known",
+        """select e.id::text from execution e join namespace n on n.id = e.namespace_id
+           left join (select c.worker, x as id from claim c cross join unnest(c.executions) x) h
+               on h.worker = e.claim and h.id = e.id
+           where e.status in ('running', 'canceling') and n.kind = 'action' and e.claim is not null
+               and (h.id is null or not exists (select from process p where p.id = e.claim))""",
+    ),
+    Invariant(
+        "I10e",
+        "who waits has asked somebody, or stands where events are looked for",
+        """select e.id::text from execution e where e.status = 'waiting'
+               and not exists (select from inquiry i where i.execution_id = e.id and i.status = 'created')
+               and not exists (select from event_wait w where w.execution_id = e.id)
+               and not exists (select from suspended s where s.execution_id = e.id)""",
+    ),
+    Invariant(
+        "I10g",
+        "no function sleeps while what it waits for is there: a child that has ended, a signal, its instant",
+        f"""select s.execution_id::text from suspended s where s.since < clock_timestamp() - {SETTLED} and (
+               s.until < clock_timestamp() - {SETTLED}
+               or exists (select from execution c where c.id = any (s.children) and c.finished_at < clock_timestamp() - {SETTLED})
+               or exists (select from jsonb_array_elements(s.signals) g join step t on t.execution_id = s.execution_id
+                   and t.name = g ->> 0 and t.ordinal = (g ->> 1)::integer and t.at < clock_timestamp() - {SETTLED}))
+           union all select s.execution_id::text from suspended s
+           where not exists (select from execution e where e.id = s.execution_id and e.status = 'waiting')""",
+    ),
+    Invariant(
+        "I11",
+        "what is recorded belongs to a run that is there",
+        """select distinct s.execution_id::text from step s
+           where not exists (select from execution e where e.id = s.execution_id)""",
+    ),
+    Invariant(
+        "I10f",
+        "what ended is on its way to the archive",
+        """select e.id::text from execution e left join (select unnest(ids) as id from finished) f on f.id = e.id
+           where e.finished_at is not null and e.parent is null and f.id is null""",
+    ),
+    Invariant(
+        "moves",
+        "every move was legal",
+        """select h.execution_id::text from history h where h.old is not null
+               and not exists (select from legal_move l where l.subject = 'execution' and l.old = h.old and l.new = h.new)""",
+    ),
+)
+
+
+LIMITED = "select * from ({}) v (id) limit $1"
+
+
+async def violations(session: Session, invariant: Invariant, limit: int) -> list[str]:
+    """At most `limit` ids that violate it."""
+    return [row["id"] for row in await session.fetch(LIMITED.format(invariant.violations), limit)]

@@ -1,0 +1,84 @@
+"""The figures of an overview: the number of recent ends, their durations, and the open executions by their cause."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from penstock.language.moves import BAD, FINAL
+from penstock.store.session.database import Session
+from penstock.store.session.rows import rows_as
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The ends within a slice of some seconds: `number` counts slices since 1970. `p50` and `p95` are seconds from creation
+    to end of executions without a parent; None where none ended."""
+
+    number: int
+    ended: int
+    failed: int
+    p50: float | None
+    p95: float | None
+
+
+# An execution that is archived already tells by its id when it was made.
+SLICES = """
+with gone as (
+    select h.new, floor(extract(epoch from h.at) / $3)::bigint as number, e.parent,
+        extract(epoch from h.at - coalesce(e.created_at, to_timestamp(
+            ('x' || lpad(left(replace(h.execution_id::text, '-', ''), 12), 16, '0'))::bit(64)::bigint / 1000.0)))::float8 as took
+    from history h left join execution e on e.id = h.execution_id
+    where h.at >= to_timestamp($1::float8) and h.at < to_timestamp($2::float8) and h.new = any($4::text[])
+)
+select number, count(*) as ended, count(*) filter (where new = any($5::text[])) as failed,
+    (percentile_cont(0.5) within group (order by greatest(took, 0)) filter (where parent is null)) as p50,
+    (percentile_cont(0.95) within group (order by greatest(took, 0)) filter (where parent is null)) as p95
+from gone group by number order by number
+"""
+
+
+async def slices(session: Session, first: int, last: int, seconds: int) -> list[Slice]:
+    """The slices from `first` to before `last`, of so many seconds each, without those in which nothing ended."""
+    rows = await session.fetch(
+        SLICES, float(first * seconds), float(last * seconds), seconds, sorted(FINAL), sorted(BAD)
+    )
+    return rows_as(Slice, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The number of open executions with the same `cause` of their wait. Causes are running, stopping, worker (ready on a
+    route) and route (no live worker can run them). Further causes are timer (a retry, a delay), executor (to be scheduled),
+    limit, human (open inquiries) and event. The last are asleep (durable functions that wait) and workflow (runs of
+    workflows; their tasks are counted elsewhere)."""
+
+    cause: str
+    count: int
+    oldest: datetime | None
+
+
+STANDING = """
+select case
+        when n.kind = 'workflow' and e.status = 'running' then 'workflow'
+        when e.status = 'running' then 'running'
+        when e.status = 'canceling' then 'stopping'
+        when e.status = 'scheduled' then 'worker'
+        when e.status = 'waiting' and n.kind = 'wait' and i.execution_id is null then 'event'
+        when e.status = 'waiting' and i.execution_id is null then 'asleep'
+        when e.status = 'waiting' then 'human'
+        when e.not_before > clock_timestamp() then 'timer'
+        else 'executor' end as cause,
+    count(*) as count, min(coalesce(e.since, e.ready_at)) as oldest
+from live l join execution e on e.id = l.execution_id join namespace n on n.id = e.namespace_id
+left join inquiry i on i.execution_id = e.id and e.status = 'waiting' and i.status = 'created'
+where e.finished_at is null group by 1
+union all
+select case l.gate_kind when 'worker' then 'route' else 'limit' end, count(*), min(w.ready_at)
+from waiter w join lane l on l.id = w.lane group by 1
+"""
+
+
+async def standing(session: Session) -> list[Standing]:
+    """Count the open executions by the cause of their wait."""
+    return rows_as(Standing, await session.fetch(STANDING))

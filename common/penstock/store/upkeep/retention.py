@@ -1,0 +1,71 @@
+"""Rows that are older than they are kept for, and are dropped one by one and not with a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.store.session.database import Transaction
+
+PARTITIONED = {
+    "history": "at",
+    "log_line": "at",
+    "event": "created_at",
+    "archive": "finished_at",
+    "fire": "made_at",  # a backfilled one was due long ago
+    "admission": "admitted_at",
+}
+"""The tables that have a partition a day, and the instant by which a row belongs to one."""
+KEYS = {
+    "event_key": ("created_at", ("tenant", "trigger", "source", "message_id")),
+    "event_trace": ("created_at", ("event_id",)),
+    "idempotency": ("created_at", ("tenant", "key")),
+    "enforcement": ("created_at", ("event_id", "rule")),
+    "workflow_command": ("created_at", ("id",)),
+    "awaited": ("at", ("execution_id", "watcher")),
+    "untraced": ("at", ("execution_id",)),
+}
+"""Tables without partitions: the instant by which a row is old, and the key of a row."""
+INSTANTS = {**{f"{table}_default": at for table, at in PARTITIONED.items()}, "dead_letter": "last_at"}
+"""Tables whose rows may be written to files before they go: dead letters, and what no day's partition was there for."""
+
+BATCH = 5000
+DELETE_KEYS = """
+delete from {table} where ({columns}) in (
+    select {columns} from {table} where {at} < now() - make_interval(days => $1) order by {at} limit $2)
+"""
+
+
+async def delete_old_keys(tx: Transaction, table: str, days: int) -> bool:
+    """Delete a batch of the rows of one of `KEYS` that are older than so many days. Says whether there may be more."""
+    at, key = KEYS[table]
+    statement = DELETE_KEYS.format(table=table, at=at, columns=", ".join(key))
+    return (await tx.execute(statement, days, BATCH)).endswith(f" {BATCH}")
+
+
+@dataclass(slots=True)
+class OldRows:
+    """Rows that the transaction holds, their columns in the order of the table; and where each of them is."""
+
+    rows: list[tuple[Any, ...]]
+    places: list[str]
+
+
+OLD_ROWS = """
+select *, ctid::text from {table} where {at} < now() - make_interval(days => $1) limit $2 for update skip locked
+"""
+
+
+async def hold_old_rows(tx: Transaction, table: str, days: int, limit: int) -> OldRows:
+    """Lock rows of one of `INSTANTS` that are older than so many days, without waiting for those that others hold."""
+    rows = await tx.fetch(OLD_ROWS.format(table=table, at=INSTANTS[table]), days, limit)
+    return OldRows([tuple(row)[:-1] for row in rows], [row[-1] for row in rows])
+
+
+DELETE_ROWS = "delete from {table} where ctid = any($1::text[]::tid[])"
+
+
+async def delete_rows(tx: Transaction, table: str, places: Sequence[str]) -> None:
+    """Delete rows that the transaction holds."""
+    await tx.fetch(DELETE_ROWS.format(table=table), places)

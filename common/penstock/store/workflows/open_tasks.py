@@ -1,0 +1,84 @@
+"""The state of an unfinished run of a workflow: whether it stops or is paused, and its open tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from penstock.store.session.database import Session
+from penstock.store.session.rows import first_as, rows_as
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowHead:
+    """The head of its state (JSON), and the status that it is ending with, if it is, and why."""
+
+    head: str | None
+    stop_status: str | None
+    stop_reason: str | None
+
+
+HEAD = "select head::text as head, stop_status, stop_reason from workflow where execution_id = $1"
+
+
+async def head(session: Session, workflow: UUID) -> WorkflowHead | None:
+    return first_as(WorkflowHead, await session.fetch(HEAD, workflow))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTask:
+    """Executions of one task that are in one status: how many, and the `first` of them."""
+
+    task: str
+    status: str
+    count: int
+    first: UUID
+
+
+OPEN = """
+select e.task, e.status, count(*) as count, (array_agg(e.id order by e.ready_at, e.id))[1] as first
+from execution e where e.parent = $1 and e.finished_at is null group by e.task, e.status order by min(e.created_at), 2
+"""
+
+
+async def listed(session: Session, workflow: UUID) -> list[OpenTask]:
+    """The tasks that have executions which have not ended, those that began first first."""
+    return rows_as(OpenTask, await session.fetch(OPEN, workflow))
+
+
+STATUSES = "select task, record ->> 'status' as status from workflow_task where execution_id = $1"
+
+
+async def statuses(session: Session, workflow: UUID) -> dict[int, str | None]:
+    """Return the statuses of the tasks of a workflow by their index in the graph. A task without a record is absent."""
+    return {row["task"]: row["status"] for row in await session.fetch(STATUSES, workflow)}
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The user that paused it, and the reason."""
+
+    by: str
+    reason: str | None
+
+
+PAUSE = """
+select by, reason from workflow_command
+where execution_id = $1 and kind = 'pause' and obeyed_at is not null and error is null order by id desc limit 1
+"""
+
+
+async def last_pause(session: Session, workflow: UUID) -> Pause | None:
+    """The last pause that it obeyed."""
+    return first_as(Pause, await session.fetch(PAUSE, workflow))
+
+
+CHILD = """
+select id from execution where parent = $1 and task = $2 order by finished_at is not null, ready_at, id limit 1
+"""
+
+
+async def child(session: Session, workflow: UUID, task: str) -> UUID | None:
+    """The execution of a task that is open, or else one that has ended; None if it has none."""
+    rows = await session.fetch(CHILD, workflow, task)
+    return rows[0]["id"] if rows else None

@@ -1,0 +1,134 @@
+"""The rows of a workflow's run besides its own execution: its tasks, and the commands of people. They are in the hot tables
+or, once the run was archived, in the archive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import orjson
+
+from penstock.language.workflows.progress import SentCommand, StoredTask, TaskExecutions
+from penstock.store.executions.executions import Execution
+from penstock.store.session.database import Session
+from penstock.store.session.rows import rows_as
+
+EXECUTIONS = """
+select e.task, n.action, e.status, count(*) as count, (array_agg(e.id order by e.item))[1] as first,
+    min(e.created_at) as begun, max(e.finished_at) as ended
+from execution e join namespace n on n.id = e.namespace_id where e.parent = $1 group by 1, 2, 3
+union all
+select task, action, status, count(*), (array_agg(id order by item))[1], min(created_at), max(finished_at)
+from archive where parent = $1 and root = (select root from archive where id = $1 limit 1) group by 1, 2, 3
+order by begun, ended
+"""
+
+
+async def executions(session: Session, id: UUID) -> list[TaskExecutions]:
+    """The executions of its tasks, those of one task that are in the same status together."""
+    return [
+        TaskExecutions(row["task"], row["status"], row["count"], row["first"], row["begun"], row["ended"])
+        for row in await session.fetch(EXECUTIONS, id)
+    ]
+
+
+RAN = """
+with child as materialized (
+    select id, task from execution where parent = $1
+    union all
+    select id, task from archive where parent = $1 and root = (select root from archive where id = $1 limit 1)
+), move as (
+    select c.task, h.new, h.at,
+        coalesce(lead(h.at) over (partition by h.execution_id order by h.at, h.attempt), clock_timestamp()) as upto
+    from child c join history h on h.execution_id = c.id
+    where h.at >= $2::timestamptz - interval '1 minute' and ($3::timestamptz is null or h.at <= $3 + interval '1 minute')
+), busy as (
+    select task, range_agg(tstzrange(at, greatest(at, upto))) filter (where new in ('running', 'canceling')) as during
+    from move group by grouping sets ((task), ())
+)
+select task, coalesce((select sum(extract(epoch from upper(r) - lower(r))) from unnest(during) r), 0)::float8 as seconds
+from busy
+"""
+
+
+async def ran(session: Session, run: Execution) -> tuple[float, dict[str, float]]:
+    """Return the seconds that any of its executions ran, and the seconds of at least one of a task, by task. Executions
+    without a stored history do not count."""
+    seconds = {
+        row["task"]: row["seconds"]
+        for row in await session.fetch(RAN, run.id, run.created_at, run.finished_at)
+    }
+    return seconds.pop(None), seconds
+
+
+TASKS = """
+select task, record ->> 'status' as status, coalesce((record ->> 'given')::boolean, false) as given,
+    (record #>> '{fan,total}')::integer as items
+from workflow_task where execution_id = $1
+union all
+select x.key::integer, x.value ->> 'status', coalesce((x.value ->> 'given')::boolean, false),
+    (x.value #>> '{fan,total}')::integer
+from archive a cross join jsonb_each(a.state -> 'tasks') x where a.id = $1
+"""
+
+
+async def tasks(session: Session, id: UUID) -> dict[int, StoredTask]:
+    """Return the states of its tasks, by their index in the graph. Tasks without a stored state are left out."""
+    return {
+        row["task"]: StoredTask(row["status"], row["given"], row["items"])
+        for row in await session.fetch(TASKS, id)
+    }
+
+
+COMMANDS = """
+select kind, task, value::text as value, by, reason, created_at, obeyed_at, error
+from workflow_command where execution_id = $1 order by id
+"""
+
+
+async def commands(session: Session, id: UUID) -> list[SentCommand]:
+    """Return the commands of people to the run, in order, and the outcome of each."""
+    return [
+        SentCommand(
+            row["kind"],
+            row["task"],
+            None if row["value"] is None else orjson.loads(row["value"]),
+            row["by"],
+            row["reason"],
+            row["created_at"],
+            row["obeyed_at"],
+            row["error"],
+        )
+        for row in await session.fetch(COMMANDS, id)
+    ]
+
+
+PAUSED = "select from paused_workflow where execution_id = $1"
+
+
+async def is_paused(session: Session, id: UUID) -> bool:
+    return bool(await session.fetch(PAUSED, id))
+
+
+@dataclass(frozen=True, slots=True)
+class ChildExecution:
+    """An execution of a task; `item` is -1 where it has none."""
+
+    id: UUID
+    parent: UUID
+    task: str
+    item: int
+
+
+CHILDREN = """
+select e.id, e.parent, e.task, e.item from execution e where e.parent = any($1::uuid[])
+union all
+select a.id, a.parent, a.task, a.item from archive a
+where a.parent = any($1::uuid[]) and a.root = any(array(select root from archive where id = any($1::uuid[])))
+"""
+
+
+async def children(session: Session, parents: Sequence[UUID]) -> list[ChildExecution]:
+    """The executions of the tasks of these."""
+    return rows_as(ChildExecution, await session.fetch(CHILDREN, list(parents)))

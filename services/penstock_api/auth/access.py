@@ -1,0 +1,285 @@
+"""The permissions of callers for routes. Each route declares one of the dependencies here; a route without one cannot be made.
+
+A caller is limited to some tenants, or not. `READ`, `OPERATE` and `DEFINE` let both in: what such a route shows or touches
+is the caller's own (see `ExecutionId` and `Asked`). `*_ALL` is for what belongs to all tenants together."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from typing import Annotated, Any
+from urllib.parse import parse_qsl
+from uuid import UUID
+
+import orjson
+from fastapi import Depends, Path, Query, Request, Response, Security
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer, SecurityScopes
+
+from penstock.errors import InvalidInput, NotAllowed, NotAuthenticated, NotFound, TooManyAttempts
+from penstock.language.terms.options import did_you_mean
+from penstock.operate import access
+from penstock.operate.access import ANYBODY, Caller
+from penstock.operate.audit import kept
+from penstock.store.executions import executions
+from penstock.store.session import audited_change
+from penstock_api.auth import session_cookie
+from penstock_api.backend import Backend, backend_of
+from penstock_api.requests.caller_address import address_of
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+KEY_HEADER = "idempotency-key"
+
+
+class Guard(HTTPBearer):
+    """The guard of a route, which lets in callers with a scope: for one tenant at least, or `everywhere`, for all of them."""
+
+    def __init__(self, *, everywhere: bool) -> None:
+        super().__init__(
+            scheme_name="token", description="A token of `penstock tokens create`.", auto_error=False
+        )
+        self.everywhere = everywhere
+
+    async def __call__(self, request: Request, scopes: SecurityScopes) -> None:  # type: ignore[override]
+        """Note the caller, for the route. Raises NotAuthenticated, NotAllowed."""
+        [scope] = scopes.scopes
+        caller = await self.find_caller(request)
+        request.state.known = caller.name
+        request.state.caller = self.admitted(caller, scope)
+        check: Callable[[Request], None] | None = getattr(request.state, "check", None)
+        if check is not None:
+            check(request)
+        change: audited_change.Change | None = getattr(request.state, "change", None)
+        if change is not None:
+            await _describe(change, request)
+            change.by = caller.name
+
+    def admitted(self, caller: Caller, scope: str) -> Caller:
+        """The caller, as far as a route with this scope concerns. Raises NotAllowed."""
+        caller = must_have(caller, scope)
+        if self.everywhere and caller.tenants is not None:
+            raise NotAllowed(
+                f"{caller.name} is for {', '.join(sorted(caller.tenants))} alone, and this belongs to all tenants",
+                hint="Use a token that is not limited to tenants.",
+            )
+        return caller
+
+    async def caller_with(self, backend: Backend, token: str | None) -> Caller | None:
+        """Return the caller with this token, and the caller of every scope where the API is open. None where the token names
+        no caller."""
+        if backend.settings.api_access == "open":
+            return ANYBODY
+        return await backend.caller(token) if token is not None and token.startswith(access.PREFIX) else None
+
+    async def find_caller(self, request: Request) -> Caller:
+        """Return the caller, whatever its scopes. Raises NotAuthenticated."""
+        backend = backend_of(request)
+        if backend.settings.api_access == "open":
+            return ANYBODY
+        token = token_in(request.headers.get("authorization", ""))
+        is_token = token is not None
+        secret = token if is_token else session_cookie.secret_of(request)
+        if secret is None:  # a browser that has signed in with a token
+            secret = session_cookie.secret_of(request, session_cookie.TOKEN)
+            is_token = secret is not None
+        if secret is None:
+            raise NotAuthenticated(
+                "no token came with this request",
+                hint="Make one with `penstock tokens create`, and send it: `Authorization: Bearer pst_...`. Or log in.",
+            )
+        request.state.has_secret = True
+        fits = is_token == secret.startswith(access.PREFIX)  # neither is good in the other's place
+        caller = await backend.caller(secret) if fits else None
+        if caller is None:
+            raise NotAuthenticated(
+                "this token or session is unknown, or has expired",
+                hint="`penstock tokens list` shows those there are; `penstock tokens create` makes one. Or log in again.",
+            )
+        return caller
+
+
+def still_lets_in(request: Request, guard: Any) -> Callable[[], Awaitable[None]]:
+    """Return a look that raises once the caller of a stream is not let in any more, or for other tenants.
+
+    The look raises NotAuthenticated or NotAllowed."""
+    [scope] = guard.scopes
+    lets_in: Guard = guard.dependency
+    tenants = request.state.caller.tenants
+
+    async def look() -> None:
+        caller = lets_in.admitted(await lets_in.find_caller(request), scope)
+        if caller.tenants != tenants:
+            raise NotAllowed("the tenants of this caller have changed", hint="Connect again.")
+
+    return look
+
+
+def token_in(authorization: str) -> str | None:
+    """The token of this header. Not by HTTPBearer's own means, which make a model of it each time."""
+    scheme, _, credentials = authorization.partition(" ")
+    return credentials.strip() if scheme.lower() == "bearer" and credentials else None
+
+
+def must_have(caller: Caller, scope: str) -> Caller:
+    """The caller, for the tenants for which it has this scope. Raises NotAllowed where there are none."""
+    if not caller.has(scope):
+        raise NotAllowed(
+            f"{caller.name} may not do this: it lacks the scope {scope!r}",
+            hint=f"Make a token with it (penstock tokens create NAME --scope {scope}), or give the user a role that has it.",
+        )
+    return caller.within(scope)
+
+
+_SOME, _ALL = Guard(everywhere=False), Guard(everywhere=True)
+_SUBMIT = Guard(everywhere=False)
+READ = Security(_SOME, scopes=[access.READ])
+OPERATE = Security(_SOME, scopes=[access.OPERATE])
+DEFINE = Security(_SOME, scopes=[access.DEFINE])
+SUBMIT = Security(_SUBMIT, scopes=[access.OPERATE])
+START = Security(_SUBMIT, scopes=[access.START])
+"""Of what is stored with who made it, many times a second perhaps: no more is noted of it."""
+ANSWER = Security(_SOME, scopes=[access.ANSWER])
+READ_ALL = Security(_ALL, scopes=[access.READ])
+OPERATE_ALL = Security(_ALL, scopes=[access.OPERATE])
+DEFINE_ALL = Security(_ALL, scopes=[access.DEFINE])
+ADMIN_ALL = Security(_ALL, scopes=[access.ADMIN])
+
+
+class GuardedRoute(APIRoute):
+    """A route that declares its permitted callers: raises TypeError where it does not. A change is noted in the audit, in the
+    transaction that makes it, with the caller, the values and the reason: the `reason` of its body, or the header `X-Reason`.
+    A refusal is noted, too."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        guards = [depends for depends in options["dependencies"] if isinstance(depends.dependency, Guard)]
+        if len(guards) != 1:
+            raise TypeError(f"{path} does not say who may call it: dependencies=[READ], or another")
+        self.guard: Guard = guards[0].dependency
+        [self.scope] = guards[0].scopes
+        self._changes = guards[0] not in (READ, READ_ALL, SUBMIT, START)
+        super().__init__(path, endpoint, **options)
+
+    def get_route_handler(self) -> Handler:
+        handle = super().get_route_handler()
+        if self.include_in_schema:
+            handle = only_known(self, handle)
+        handle = self._with_refusals(handle)
+        if not self._changes or self.methods == {"GET"}:
+            return handle
+
+        async def noted(request: Request) -> Response:
+            change = audited_change.Change(None, self.unique_id, request.url.path)
+            request.state.change = change
+            with audited_change.begun(change):
+                response = await handle(request)
+            if not change.noted:
+                async with backend_of(request).pool.session() as session:
+                    await audited_change.note(session, change, audited_change.UNCHANGED)
+            return response
+
+        return noted
+
+    def _with_refusals(self, handle: Handler) -> Handler:
+        async def refusing(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except (NotAllowed, NotAuthenticated, TooManyAttempts) as refused:
+                name = getattr(request.state, "known", None)
+                if name is None and not getattr(request.state, "has_secret", False):
+                    raise  # a browser that is not signed in yet, and every scanner of ports
+                await backend_of(request).refused_calls.note(
+                    name, address_of(request), self.unique_id, request.url.path, refused.message
+                )
+                raise
+
+        return refusing
+
+
+def only_known(route: APIRoute, handle: Handler) -> Handler:
+    """Refuse query parameters, and a key, that the route does not take: they would be ignored without a word. A caller that is
+    not let in is told that first, and nothing of the parameters."""
+    parts = list(_parts(route.dependant))
+    names = sorted(field.alias for part in parts for field in part.query_params)
+    keyed = any(field.alias == KEY_HEADER for part in parts for field in part.header_params)
+
+    def check(request: Request) -> None:
+        for name in request.query_params:
+            if name not in names:
+                raise InvalidInput(f"there is no query parameter {name!r}", hint=did_you_mean(name, names))
+        if KEY_HEADER in request.headers and not keyed:
+            raise InvalidInput("no idempotency-key is taken here", hint="Leave the header out.")
+
+    async def checked(request: Request) -> Response:
+        request.state.check = check
+        return await handle(request)
+
+    return checked
+
+
+def _parts(dependant: Dependant) -> Iterator[Dependant]:
+    yield dependant
+    for part in dependant.dependencies:
+        yield from _parts(part)
+
+
+async def _describe(change: audited_change.Change, request: Request) -> None:
+    """Fill in the reason and the values of a change. A body that no model has to read, whatever it holds, is no reason to
+    fail."""
+    body = await request.body()
+    try:
+        document = orjson.loads(body)
+    except ValueError:  # a form's
+        document = dict(parse_qsl(body.decode("utf-8", "replace")))
+    fields = document if isinstance(document, dict) else {}
+    reason = fields.pop("reason", None)
+    if not isinstance(reason, str):
+        reason = request.headers.get("x-reason")
+    change.reason = reason
+    change.details = kept({**request.query_params, **fields})
+
+
+async def _caller(request: Request) -> Caller:
+    caller: Caller = request.state.caller
+    return caller
+
+
+Asked = Annotated[Caller, Depends(_caller)]
+"""Who asks."""
+
+
+def own(caller: Caller, tenant: str) -> str:
+    """The tenant, if it is one of the caller's. Raises NotAllowed."""
+    if not caller.sees(tenant):
+        raise NotAllowed(
+            f"{caller.name} is not for tenant {tenant!r}",
+            hint=f"It is for: {', '.join(sorted(caller.tenants or ()))}.",
+        )
+    return tenant
+
+
+async def _tenants(
+    caller: Asked, tenant: Annotated[str | None, Query(description="Only that of this tenant.")] = None
+) -> frozenset[str] | None:
+    return caller.tenants if tenant is None else frozenset((own(caller, tenant),))
+
+
+Tenants = Annotated[frozenset[str] | None, Depends(_tenants)]
+"""The tenants whose things a list shows: the one that is asked for, else all of the caller's. None: all there are."""
+
+
+async def _seen(
+    id: Annotated[UUID, Path(description="An execution.")], caller: Asked, request: Request
+) -> UUID:
+    if caller.tenants is not None:
+        async with backend_of(request).pool.session() as session:
+            tenant = await executions.tenant(session, id)
+        if tenant is None or not caller.within(access.READ).sees(tenant):
+            raise NotFound(
+                f"no execution {id}", hint="It may be another tenant's, or older than the archive."
+            )
+        own(caller, tenant)  # a caller that may look at it is told that this is not permitted
+    return id
+
+
+ExecutionId = Annotated[UUID, Depends(_seen)]
+"""The id in the path, of an execution of the caller's."""

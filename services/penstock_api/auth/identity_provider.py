@@ -1,0 +1,257 @@
+"""The OpenID Connect provider that people sign in with: where it sends them, and what it says of who came back. Signatures and
+claims are checked by Authlib."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+from urllib.parse import parse_qs
+
+import httpx
+from authlib.common.errors import AuthlibBaseError
+from authlib.oauth2.auth import ClientAuth
+from authlib.oauth2.rfc6749.parameters import prepare_grant_uri, prepare_token_request
+from authlib.oauth2.rfc7636 import create_s256_code_challenge
+from authlib.oidc.core import CodeIDToken
+from joserfc import jwt
+from joserfc.errors import BadSignatureError, InvalidKeyIdError, JoseError
+from joserfc.jwk import KeySet, KeySetSerialization
+
+from penstock.errors import ConfigurationError, ConnectionFailed, NotAuthenticated
+from penstock.language.terms.setting_values import is_tls_or_local
+from penstock.operate.single_sign_on import Identity, Roles, roles_mapped
+from penstock.service.http_addresses import trusted
+from penstock.settings import Settings
+
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+"""Public keys alone, whatever a token or the provider's own description says: neither `none`, nor a secret taken for a key."""
+FRESH = 3600.0
+"""Seconds for which the provider's description is believed."""
+CLOCKS = 60
+"""Seconds by which its clock and ours may differ."""
+PATIENCE = 10.0
+"""Seconds for each request to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The values that were sent with a person to the provider. The answer of the provider has to match them."""
+
+    state: str
+    nonce: str
+    verifier: str
+
+
+@dataclass(slots=True)
+class IdentityProvider:
+    issuer: str
+    client_id: str
+    client_secret: str
+    back: str
+    scopes: str
+    name_claim: str
+    roles_claim: str
+    roles: Mapping[str, Roles]
+    _described: tuple[Mapping[str, Any], float] | None = None
+    _keys: KeySet | None = None
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @classmethod
+    def of(cls, settings: Settings) -> IdentityProvider:
+        """Return the provider of these settings, which have one. Raises ConfigurationError."""
+        secret = settings.oidc_client_secret
+        assert settings.oidc_issuer is not None
+        assert settings.oidc_client_id is not None
+        assert secret is not None
+        assert settings.api_address is not None
+        return cls(
+            issuer=settings.oidc_issuer,
+            client_id=settings.oidc_client_id,
+            client_secret=secret.get_secret_value(),
+            back=f"{settings.api_address.rstrip('/')}/sign-in/provider/back",
+            scopes=f"openid {settings.oidc_scopes}".strip(),
+            name_claim=settings.oidc_name_claim,
+            roles_claim=settings.oidc_roles_claim,
+            roles=roles_mapped(settings.oidc_roles),
+        )
+
+    async def address(self, auth_request: Asked) -> str:
+        """Return the address to send a person to. Raises ConnectionFailed, ConfigurationError."""
+        described = await self._description()
+        uri: str = prepare_grant_uri(
+            described["authorization_endpoint"],
+            self.client_id,
+            "code",
+            redirect_uri=self.back,
+            scope=self.scopes,
+            state=auth_request.state,
+            nonce=auth_request.nonce,
+            code_challenge=create_s256_code_challenge(auth_request.verifier),  # type: ignore[no-untyped-call]
+            code_challenge_method="S256",
+        )
+        return uri
+
+    async def identify(self, auth_request: Asked, query: Mapping[str, str]) -> Identity:
+        """Identify the person that came back with this query. Raises NotAuthenticated, ConnectionFailed, ConfigurationError."""
+        if not hmac.compare_digest(
+            query.get("state", "").encode("utf-8", "replace"), auth_request.state.encode()
+        ):
+            raise _refused("this is not the answer to what was asked (another `state`)")
+        if "error" in query:
+            reason = query.get("error_description") or query["error"]
+            raise _refused(f"the provider did not let you in: {reason[:200]}")
+        if query.get("iss", self.issuer) != self.issuer:
+            raise _refused("another provider has answered (another `iss`)")
+        if not query.get("code"):
+            raise _refused("the provider sent no code")
+        token = await self._token(query["code"], auth_request)
+        claims = await self._claims(token, auth_request)
+        return Identity(self.issuer, str(claims["sub"]), self._name(claims), self._roles(claims))
+
+    async def _token(self, code: str, auth_request: Asked) -> Mapping[str, Any]:
+        described = await self._description()
+        methods = described.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
+        method = "client_secret_basic" if "client_secret_basic" in methods else "client_secret_post"
+        body = prepare_token_request(
+            "authorization_code", redirect_uri=self.back, code=code, code_verifier=auth_request.verifier
+        )
+        headers = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
+        uri, headers, body = ClientAuth(self.client_id, self.client_secret, method).prepare(  # type: ignore[no-untyped-call]
+            "POST", described["token_endpoint"], headers, body
+        )
+        answer = await self._send("POST", uri, headers=headers, data=_fields(body))
+        if answer.status_code in (400, 401):
+            error_code = _document(answer).get("error", "")
+            if error_code in ("invalid_client", "unauthorized_client"):
+                raise ConfigurationError(
+                    "the provider does not know this client, or its secret is another",
+                    hint="Compare PENSTOCK_OIDC_CLIENT_ID and PENSTOCK_OIDC_CLIENT_SECRET with what it says.",
+                )
+            raise _refused("the provider did not take its own code: it may be over, or used already")
+        return _document(_good(answer))
+
+    async def _claims(self, token: Mapping[str, Any], auth_request: Asked) -> Mapping[str, Any]:
+        if not isinstance(token.get("id_token"), str):
+            raise _refused("the provider sent no ID token")
+        try:
+            read = await self._read(token["id_token"])
+            claims = CodeIDToken(
+                read.claims,
+                read.header,
+                {
+                    "iss": {"essential": True, "value": self.issuer},
+                    "aud": {"essential": True, "value": self.client_id},
+                },
+                {
+                    "nonce": auth_request.nonce,
+                    "client_id": self.client_id,
+                    "access_token": token.get("access_token"),
+                },
+            )
+            claims.validate(now=int(time.time()), leeway=CLOCKS)
+        except (AuthlibBaseError, JoseError, ValueError, KeyError) as error:
+            raise _refused(f"the provider's ID token is not to be trusted ({error})") from error
+        return dict(claims)
+
+    async def _read(self, id_token: str) -> jwt.Token:
+        """Its signature is good; a key that is not known yet is asked for once."""
+        try:
+            return jwt.decode(id_token, await self._key_set(), algorithms=ALGORITHMS)
+        except (InvalidKeyIdError, BadSignatureError):
+            return jwt.decode(id_token, await self._key_set(anew=True), algorithms=ALGORITHMS)
+
+    async def _key_set(self, *, anew: bool = False) -> KeySet:
+        if self._keys is None or anew:
+            described = await self._description()
+            answer = _good(await self._send("GET", described["jwks_uri"]))
+            self._keys = KeySet.import_key_set(cast(KeySetSerialization, _document(answer)))
+        return self._keys
+
+    async def _description(self) -> Mapping[str, Any]:
+        async with self._lock:
+            now = asyncio.get_running_loop().time()
+            if self._described is None or now - self._described[1] > FRESH:
+                where = f"{self.issuer.rstrip('/')}/.well-known/openid-configuration"
+                self._described = (self._sound(_document(_good(await self._send("GET", where)))), now)
+            return self._described[0]
+
+    def _sound(self, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Raises ConfigurationError."""
+        if metadata.get("issuer") != self.issuer:
+            raise ConfigurationError(
+                f"the provider calls itself {str(metadata.get('issuer'))[:200]!r}",
+                hint="PENSTOCK_OIDC_ISSUER has to be the very same, to the last slash.",
+            )
+        for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
+            if not is_tls_or_local(str(metadata.get(name, ""))):
+                raise ConfigurationError(
+                    f"the provider's {name} is no https address", hint="Ask whoever runs the provider."
+                )
+        return metadata
+
+    async def _send(self, method: str, uri: str, **options: Any) -> httpx.Response:
+        try:
+            async with httpx.AsyncClient(
+                verify=trusted(), timeout=PATIENCE, follow_redirects=False
+            ) as client:
+                return await client.request(method, uri, **options)
+        except httpx.HTTPError as error:
+            raise _down() from error
+
+    def _name(self, claims: Mapping[str, Any]) -> str:
+        name = claims.get(self.name_claim)
+        if not isinstance(name, str) or not name:
+            raise _refused(
+                f"the provider does not say your name: there is no claim {self.name_claim!r}",
+                "An administrator can set PENSTOCK_OIDC_NAME_CLAIM, or PENSTOCK_OIDC_SCOPES.",
+            )
+        if self.name_claim == "email" and claims.get("email_verified") is not True:
+            raise _refused(
+                "the provider has not verified your address",
+                "Verify it there. Where the provider never says so, an administrator names another claim "
+                "(PENSTOCK_OIDC_NAME_CLAIM) that people cannot choose themselves.",
+            )
+        return name
+
+    def _roles(self, claims: Mapping[str, Any]) -> Roles:
+        """Return the roles that are mapped from the values of the claim, and no others."""
+        claim: Any = claims
+        for part in self.roles_claim.split("."):
+            claim = claim.get(part) if isinstance(claim, Mapping) else None
+        values = [claim] if isinstance(claim, str) else claim if isinstance(claim, list) else []
+        return tuple(
+            sorted({pair for value in values if isinstance(value, str) for pair in self.roles.get(value, ())})
+        )
+
+
+def _fields(body: str) -> dict[str, str]:
+    return {name: values[-1] for name, values in parse_qs(body, keep_blank_values=True).items()}
+
+
+def _good(answer: httpx.Response) -> httpx.Response:
+    if answer.status_code != 200:
+        raise _down()
+    return answer
+
+
+def _document(answer: httpx.Response) -> Mapping[str, Any]:
+    try:
+        document = answer.json()
+    except ValueError as error:
+        raise _down() from error
+    return document if isinstance(document, Mapping) else {}
+
+
+def _down() -> ConnectionFailed:
+    return ConnectionFailed(
+        "the provider that people sign in with does not answer as it should",
+        hint="Try again in a moment; a password or a token still lets you in.",
+    )
+
+
+def _refused(says: str, hint: str = "Begin again.") -> NotAuthenticated:
+    return NotAuthenticated(says, hint=hint)

@@ -1,0 +1,112 @@
+"""Answers for this host alone: no page of another origin may make a browser change anything, or read anything through a name
+of its own that leads here; and what every answer says to browsers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from penstock.language.terms.setting_values import LOOPBACK, host_name
+from penstock_api.requests.problems import Problem, answer
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+SAFE = ("GET", "HEAD", "OPTIONS")
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (
+        b"referrer-policy",
+        b"same-origin",
+    ),  # with none at all, browsers hide the origin of forms of this host, too
+    (b"cache-control", b"no-store"),
+)
+
+
+def public_netloc(address: str | None) -> str | None:
+    """Return host and port of PENSTOCK_API_ADDRESS as an origin has them: without the port that its scheme has by default."""
+    if address is None:
+        return None
+    parts = urlsplit(address)
+    usual = {"http": ":80", "https": ":443"}[parts.scheme]
+    return parts.netloc.lower().removesuffix(usual)
+
+
+def _is_own(origin: str, host: str, netloc: str | None) -> bool:
+    """Return whether an origin is this host, by its name in the request or in the settings: a proxy may rewrite the first."""
+    try:
+        origin_netloc = urlsplit(origin).netloc
+    except ValueError:
+        return False
+    return origin_netloc == host or (netloc is not None and origin_netloc == netloc)
+
+
+def says_same_origin(headers: Mapping[str, str], netloc: str | None = None) -> bool:
+    """Return whether a browser says that a page of this very host asks. Every recent browser says so of what changes something.
+
+    `headers`: by lower-case name. `netloc`: see `public_netloc`."""
+    if (site := headers.get("sec-fetch-site")) is not None:
+        return site == "same-origin"
+    origin = headers.get("origin")
+    return origin is not None and _is_own(origin, headers.get("host", ""), netloc)
+
+
+def refused(
+    method: str, headers: Mapping[str, str], *, loopback: bool, netloc: str | None = None
+) -> str | None:
+    """Return the reason to refuse a request; None where it is answered. `headers` are by lower-case name. With `loopback` no
+    caller needs a token, so only names of this machine are answered to. Another name can be that of a page, made to lead
+    here (DNS rebinding)."""
+    host = headers.get("host", "")
+    if loopback and host_name(host) not in LOOPBACK:
+        return f"this answers to names of this machine alone, and not to {host[:100]!r}"
+    if method in SAFE:
+        return None
+    if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        return "a page of another origin may not do this"
+    origin = headers.get("origin")
+    if origin is not None and not _is_own(origin, host, netloc):
+        return "a page of another origin may not do this"
+    return None
+
+
+def with_headers(send: Send) -> Send:
+    """Sends every answer with what it says to browsers."""
+
+    async def answered(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = message.get("headers", ())
+            names = {name.lower() for name, _ in headers}
+            message["headers"] = [*headers, *(header for header in HEADERS if header[0] not in names)]
+        await send(message)
+
+    return answered
+
+
+class SameOrigin:
+    """In front of all routes. `loopback`: see `refused`."""
+
+    def __init__(self, app: App, *, loopback: bool, netloc: str | None) -> None:
+        self._app = app
+        self._loopback = loopback
+        self._netloc = netloc
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        if reason := refused(scope["method"], headers, loopback=self._loopback, netloc=self._netloc):
+            problem = Problem(
+                title="Forbidden", status=403, detail=reason, hint="Call it from its own pages."
+            )
+            return await answer(problem)(scope, receive, with_headers(send))
+        await self._app(scope, receive, with_headers(send))

@@ -1,0 +1,70 @@
+"""The cookie of a person's session, and that of a browser that has signed in with a token: no script reads them, no other site
+makes a browser send them with anything that changes something, and they go over TLS alone, save on this machine."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Literal
+
+from fastapi import Request, Response
+
+from penstock.errors import NotAllowed
+from penstock.language.terms.setting_values import LOOPBACK
+from penstock.settings import Settings
+from penstock_api.auth.same_origin import SAFE, public_netloc, says_same_origin
+from penstock_api.backend import backend_of
+from penstock_api.requests.public_path import base
+
+SESSION, TOKEN, ASKED = "penstock_session", "penstock_token", "penstock_sign_in"
+SECURE, SECURE_BELOW = "__Host-", "__Secure-"
+"""Browsers take a cookie whose name begins so only over TLS (RFC 6265bis). The first also asks for the path `/`: below a path of
+a host that others share, a cookie has that path, and the second."""
+
+
+def secret_of(request: Request, name: str = SESSION) -> str | None:
+    """The session's secret, or the token, that came with it; None where none did. Raises NotAllowed where something is to be
+    changed, and the browser does not say that a page of ours asks."""
+    netloc = public_netloc(backend_of(request).settings.api_address)
+    secret = request.cookies.get(_name(name, backend_of(request).settings))
+    if secret and request.method not in SAFE and not says_same_origin(request.headers, netloc):
+        raise NotAllowed(
+            "a session changes something only where the browser says that a page of this host asks",
+            hint="Programs use a token: penstock tokens create NAME.",
+        )
+    return secret or None
+
+
+def put(request: Request, response: Response, secret: str, until: datetime, name: str = SESSION) -> None:
+    settings = backend_of(request).settings
+    seconds = int((until - datetime.now(UTC)).total_seconds())
+    response.set_cookie(
+        _name(name, settings), secret, max_age=max(1, seconds), path=f"{base()}/", secure=_secure(settings), httponly=True,
+        samesite=_samesite(name),
+    )  # fmt: skip
+
+
+def take_back(request: Request, response: Response, name: str = SESSION) -> None:
+    settings = backend_of(request).settings
+    response.delete_cookie(
+        _name(name, settings),
+        path=f"{base()}/",
+        secure=_secure(settings),
+        httponly=True,
+        samesite=_samesite(name),
+    )
+
+
+def _samesite(name: str) -> Literal["lax", "strict"]:
+    return "strict" if name == TOKEN else "lax"
+
+
+def _name(name: str, settings: Settings) -> str:
+    if not _secure(settings):
+        return name
+    return f"{SECURE_BELOW if base() else SECURE}{name}"
+
+
+def _secure(settings: Settings) -> bool:
+    if settings.api_address is not None:
+        return settings.api_address.startswith("https://")
+    return settings.api_host not in LOOPBACK

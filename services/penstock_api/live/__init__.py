@@ -1,0 +1,4 @@
+"""Changes that open pages and streams are told of.
+
+Not here: the routes of streams.
+"""

@@ -1,0 +1,211 @@
+"""Connections of the API with bounds on the head of a request, the time that it takes to arrive, and their number.
+
+uvicorn's parser takes a head of any size and waits for the rest of a request without end. The classes below add what it lacks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from penstock_api.requests.problems import KIND, Problem
+
+HEAD_BYTES = 64 * 1024
+"""Bytes of the request line and the header of a request at most."""
+HEAD_SECONDS = 10.0
+"""Seconds from the connection, or from the answer before, until the head of a request is complete."""
+BODY_SECONDS, BODY_BYTES = 10.0, 8 * 1024
+"""A body that brings fewer bytes than these in so many seconds is cut."""
+CONNECTIONS = 4096
+"""Connections of a process at most, and never more than three quarters of the files that it may open."""
+
+App = Callable[[MutableMapping[str, Any], Any, Any], Awaitable[None]]
+_idle: WeakKeyDictionary[ServerState, dict[BoundedProtocol, None]] = WeakKeyDictionary()
+"""Of each server the connections without a complete request, in the order in which they began to wait."""
+
+
+def connections_at_most() -> int:
+    """Return how many connections this process takes."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return CONNECTIONS if soft == resource.RLIM_INFINITY else max(1, min(CONNECTIONS, soft * 3 // 4))
+
+
+class Refused(Exception):
+    """A request that is answered before it reaches the application."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.problem = Problem(title=STATUS_LINE[status][13:-2].decode(), status=status, detail=detail)
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """A connection of the API."""
+
+    _timer: asyncio.TimerHandle | None = None
+    _head = 0
+    """Bytes of the head that is being read."""
+    _in_head = True
+    _in_body = False
+    _body = 0
+    """Bytes of the body since the timer was armed."""
+    _unclaimed = 0
+    """Bytes of the body since the parser gave some: a trailer, or an extension of a chunk."""
+    _refused: Refused | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait()
+        if len(self.connections) <= connections_at_most():
+            return
+        # A connection that only waits makes room. A request that is under way is never cut.
+        oldest = next(iter(_idle[self.server_state]))
+        if oldest is self:
+            self._refuse(Refused(503, "this process has as many connections as it takes"))
+        else:
+            oldest.transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._go_on()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._refused is not None:
+            return  # what still arrives of a request that was refused
+        if self._timer is None and not self._in_body:
+            self._wait()  # for the head of the next request
+        if self._in_head:
+            self._head += len(data)
+        elif self._in_body:
+            self._body += len(data)
+            self._unclaimed += len(data)
+        super().data_received(data)
+        if (
+            self._refused is None
+            and max(self._in_head and self._head, self._in_body and self._unclaimed) > HEAD_BYTES
+        ):
+            self._refuse(_too_large())
+
+    def on_message_begin(self) -> None:
+        self._in_head = True
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._in_head, self._head, self._unclaimed = False, 0, 0
+        try:
+            _check_head(self.url, self.headers, self.parser.get_http_version())
+        except Refused as refused:
+            self._refuse(refused)
+            raise  # so that the parser goes no further
+        self._in_body = True
+        self._arm(BODY_SECONDS)
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._unclaimed = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._in_body, self._in_head = False, True
+        self._go_on()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.pipeline and not self.transport.is_closing():
+            _idle.setdefault(self.server_state, {})[self] = None
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what the parser refused, unless a check within it has refused it before."""
+        if self._refused is None:
+            self._refuse(Refused(400, "this is not an HTTP request"))
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        if cycle.scope["http_version"] == "1.0":
+            app = _without_chunks(app, cycle)
+        super()._start_asgi_task(cycle, app)
+
+    def _started(self) -> bool:
+        """Return whether an answer has begun that a second one would garble."""
+        return self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
+
+    def _wait(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            _idle.setdefault(self.server_state, {})[self] = None
+        self._arm(HEAD_SECONDS)
+
+    def _arm(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._body = 0
+        self._timer = self.loop.call_later(seconds, self._too_slow)
+
+    def _go_on(self) -> None:
+        _idle.get(self.server_state, {}).pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _too_slow(self) -> None:
+        self._timer = None
+        if self.transport.is_closing():
+            return
+        if self._in_body:
+            if (
+                self._body >= BODY_BYTES or self.flow.read_paused
+            ):  # it moves, or the application does not read it
+                self._arm(BODY_SECONDS)
+                return
+        elif self.cycle is not None and not self.cycle.response_complete:
+            return  # the next request of a pipeline waits for the answer to the one before
+        self._refuse(Refused(408, "this request took too long to arrive"))
+
+    def _refuse(self, refused: Refused) -> None:
+        self._refused = refused
+        self._go_on()
+        if not self._started():
+            body = refused.problem.model_dump_json(exclude_none=True).encode()
+            head = b"content-type: %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
+            self.transport.write(
+                STATUS_LINE[refused.problem.status] + head % (KIND.encode(), len(body)) + body
+            )
+        self.transport.close()
+
+
+def _check_head(url: bytes, headers: list[tuple[bytes, bytes]], version: str) -> None:
+    """Raise Refused where the head is too large, or its host is not clear."""
+    if len(url) + sum(len(name) + len(value) + 4 for name, value in headers) > HEAD_BYTES:
+        raise _too_large()
+    hosts = sum(name == b"host" for name, _ in headers)
+    if hosts > 1 or (hosts == 0 and version == "1.1"):  # RFC 9112, 3.2
+        raise Refused(400, "a request has one Host header")
+
+
+def _too_large() -> Refused:
+    return Refused(431, f"the head of a request has at most {HEAD_BYTES:,} bytes")
+
+
+def _without_chunks(app: App, cycle: RequestResponseCycle) -> Any:
+    """Answer HTTP/1.0, which has no chunks: an answer of unknown length ends with its connection."""
+
+    async def answered(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        endless = False
+
+        async def sent(message: MutableMapping[str, Any]) -> None:
+            nonlocal endless
+            if message["type"] == "http.response.start":
+                endless = all(name.lower() != b"content-length" for name, _ in message.get("headers", ()))
+                if endless:
+                    cycle.chunked_encoding = False
+            elif endless:
+                cycle.expected_content_length = len(message.get("body", b""))
+            await send(message)
+
+        await app(scope, receive, sent)
+
+    return answered

@@ -1,0 +1,174 @@
+"""The description of the API: an OpenAPI 3.1 document for programs, and a page of the same content; and the schemas of packs
+and workflows, for editors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import FileResponse, HTMLResponse, Response
+
+from penstock.errors import NotFound
+from penstock.language.packs.shipped_schemas import KINDS, file_name, shipped
+from penstock_api.requests.problems import KIND
+from penstock_api.requests.public_path import base
+
+Document = dict[str, Any]
+
+DOCUMENT_AT = "/api/v1/openapi.json"
+PAGE_AT = "/docs"
+STYLE_AT = "/docs/description.css"
+SCHEMAS_AT = "/schemas/{name}"
+KIND_BY_FILE = {file_name(kind): kind for kind in KINDS}
+_HERE = Path(__file__).parents[1]
+
+
+def describe(app: FastAPI) -> None:
+    """Serve what this app has as a document and as a page. Both are made at the first request, which takes a second.
+    That is in a thread, because these routes are not async."""
+    document = cache(lambda: document_of(app))
+    page = cache(lambda: page_of(document()))
+
+    @app.get(DOCUMENT_AT, include_in_schema=False)
+    def openapi() -> Document:
+        return document()
+
+    @app.get(PAGE_AT, include_in_schema=False)
+    def shown() -> Response:
+        return HTMLResponse(page())
+
+    @app.get(STYLE_AT, include_in_schema=False)
+    def styled() -> Response:
+        return FileResponse(_HERE / "static/description.css")
+
+    @app.get(SCHEMAS_AT, include_in_schema=False)
+    def schema(name: str) -> Response:
+        kind = KIND_BY_FILE.get(name)
+        if kind is None:
+            raise NotFound(f"no schema {name}", hint=f"There are {' and '.join(KIND_BY_FILE)}.")
+        return Response(shipped(kind), media_type="application/schema+json")
+
+
+def document_of(app: FastAPI) -> Document:
+    """Every refusal is a problem, which FastAPI would describe as what the route gives otherwise."""
+    document = get_openapi(
+        title=app.title, version=app.version, description=app.description, routes=app.routes
+    )
+    if base():
+        document["servers"] = [{"url": base()}]
+    for _, operation in _operations(document):
+        for status, response in operation["responses"].items():
+            if status[0] in "45":
+                [content] = response["content"].values()
+                response["content"] = {KIND: content}
+    return document
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    name: str
+    type: str
+    says: str
+    required: bool
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    method: str
+    path: str
+    says: str
+    scope: str
+    parameters: list[Field]
+    body: str | None
+    answers: list[tuple[str, str]]
+
+
+def page_of(document: Document) -> str:
+    """Return HTML that runs nothing and loads nothing from other hosts."""
+    template = jinja2.Environment(autoescape=True).from_string(
+        (_HERE / "templates/description.html").read_text()
+    )
+    return template.render(
+        base=base(),
+        info=document["info"],
+        openapi=document["openapi"],
+        document_at=DOCUMENT_AT,
+        subjects=subjects_of(document),
+        models=models_of(document),
+    )
+
+
+def subjects_of(document: Document) -> dict[str, list[Operation]]:
+    """Return the operations of the API, by subject."""
+    subjects: dict[str, list[Operation]] = {}
+    for (path, method), operation in _operations(document):
+        subjects.setdefault(operation["tags"][0], []).append(_operation(path, method, operation))
+    return subjects
+
+
+def models_of(document: Document) -> dict[str, list[Field]]:
+    """Return the fields of bodies and answers, by the names of their models."""
+    return {
+        name: list(_fields(schema))
+        for name, schema in document["components"]["schemas"].items()
+        if "properties" in schema and not name.startswith(("HTTPValidation", "ValidationError"))
+    }
+
+
+def _operations(document: Document) -> Iterator[tuple[tuple[str, str], Document]]:
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            yield (path, method), operation
+
+
+def _operation(path: str, method: str, operation: Document) -> Operation:
+    parameters = [
+        Field(one["name"], _type(one["schema"]), one.get("description", ""), one["required"], one["in"])
+        for one in operation.get("parameters", ())
+    ]
+    body = operation.get("requestBody")
+    answers = [
+        (status, _content(response))
+        for status, response in operation["responses"].items()
+        if status[0] == "2"
+    ]
+    scopes = [scope for need in operation.get("security", ()) for names in need.values() for scope in names]
+    return Operation(
+        method,
+        path,
+        operation.get("description", ""),
+        ", ".join(scopes),
+        parameters,
+        _content(body) if body else None,
+        answers,
+    )
+
+
+def _content(response: Mapping[str, Any]) -> str:
+    return next((_type(media.get("schema", {})) for media in response.get("content", {}).values()), "")
+
+
+def _fields(schema: Mapping[str, Any]) -> Iterator[Field]:
+    required = schema.get("required", ())
+    for name, field in schema["properties"].items():
+        yield Field(name, _type(field), field.get("description", ""), name in required)
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    """In a word or two."""
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2]
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(_type(part) for part in schema["anyOf"]))
+    if schema.get("type") == "array":
+        return f"list of {_type(schema.get('items', {}))}"
+    if "enum" in schema:
+        return ", ".join(map(str, schema["enum"]))
+    return str(schema.get("format") or schema.get("type") or "anything")

@@ -1,0 +1,160 @@
+"""Errors as answers: problem details (RFC 9457) with the text and the hint that the command line shows."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from uuid import uuid4
+
+import asyncpg
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from penstock import errors
+from penstock.language.terms.options import dotted
+from penstock.service.explain_errors import explained
+
+log = structlog.get_logger()
+
+KIND = "application/problem+json"
+STATUSES: dict[type[errors.PenstockError], int] = {
+    errors.InvalidInput: 422,
+    errors.DefinitionError: 422,
+    errors.ResultNotStorable: 422,
+    errors.Undecodable: 422,
+    errors.AddressRefused: 422,
+    errors.NotAuthenticated: 401,
+    errors.NotAllowed: 403,
+    errors.TooManyAttempts: 429,
+    errors.NotFound: 404,
+    errors.Conflict: 409,
+    errors.IllegalMove: 409,
+    errors.ConnectionFailed: 503,
+    errors.ConfigurationError: 503,
+    errors.PartitionDropped: 503,
+    errors.WrongClock: 503,
+}
+"""What an error (or one of its kind) is answered with; any other is 500."""
+
+
+class Fault(BaseModel):
+    """One thing that is wrong in a request."""
+
+    at: str = Field(description="Where: `body.params`, `query.limit`.")
+    says: str
+
+
+class Problem(BaseModel):
+    """A refused request: the reason, and what to do next."""
+
+    type: str = Field(default="about:blank", description="A name of the kind of problem, for programs.")
+    title: str
+    status: int
+    detail: str
+    hint: str | None = Field(default=None, description="What to do next.")
+    faults: list[Fault] | None = None
+    instance: str | None = Field(default=None, description="What the log calls this very case.")
+
+
+OUTAGES = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+"""What the servers behind raise. An error that is none of these, nor one of ours, is also logged by who serves the app."""
+
+ANSWERS: dict[int | str, dict[str, object]] = {
+    status: {"model": Problem, "description": HTTPStatus(status).phrase}
+    for status in (400, 401, 403, 404, 409, 413, 422, 503)
+}
+"""The answers that any route of the API may give besides its own."""
+
+
+def handle_errors(app: FastAPI) -> None:
+    """Answer every error of this app with a problem."""
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _refused)
+    for kind in (errors.PenstockError, *OUTAGES, Exception):
+        app.add_exception_handler(kind, _explained)
+
+
+def answer(problem: Problem, headers: dict[str, str] | None = None) -> JSONResponse:
+    return JSONResponse(
+        problem.model_dump(exclude_none=True), problem.status, media_type=KIND, headers=headers
+    )
+
+
+def too_large() -> Problem:
+    """Return the refusal of a body that is larger than any request may be."""
+    return Problem(
+        title=HTTPStatus(413).phrase,
+        status=413,
+        detail="the body of this request is too large",
+        hint="PENSTOCK_PAYLOAD_CAP bounds it. Store what is large elsewhere, and send where it is.",
+    )
+
+
+async def _explained(_: Request, error: Exception) -> JSONResponse:
+    return explained_to_callers(error)
+
+
+def explained_to_callers(error: Exception) -> JSONResponse:
+    """The answer that says what went wrong, and what to do next."""
+    explained_error = explained(error)
+    status = next((STATUSES[kind] for kind in type(explained_error).__mro__ if kind in STATUSES), 500)
+    title = HTTPStatus(status).phrase
+    if status == 500:  # what it says may be about the inside; the log has all of it
+        instance = f"urn:uuid:{uuid4()}"
+        log.error("api.failed", instance=instance, exc_info=error)
+        return answer(
+            Problem(
+                title=title,
+                status=500,
+                detail="this should not have happened",
+                hint="Please report it, with what the log of this API says of this instance.",
+                instance=instance,
+            )
+        )
+    headers = {"www-authenticate": 'Bearer realm="penstock"'} if status == 401 else {}
+    if isinstance(explained_error, errors.TooManyAttempts):
+        headers["retry-after"] = f"{explained_error.seconds:.0f}"
+    if status == 503:
+        log.warning("api.unavailable", reason=explained_error.message)
+        headers["retry-after"] = "1"
+    return answer(
+        Problem(
+            type=f"urn:penstock:error:{type(explained_error).__name__}",
+            title=title,
+            status=status,
+            detail=explained_error.message,
+            hint=explained_error.hint,
+        ),
+        headers,
+    )
+
+
+async def _invalid(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    faults = [Fault(at=dotted(item["loc"]), says=item["msg"]) for item in error.errors()[:20]]
+    detail = "; ".join(f"{fault.at}: {fault.says}" for fault in faults)
+    return answer(
+        Problem(
+            type="urn:penstock:error:InvalidInput",
+            title=HTTPStatus(422).phrase,
+            status=422,
+            detail=detail,
+            hint="/docs says what each request takes.",
+            faults=faults,
+        )
+    )
+
+
+async def _refused(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 413:
+        return answer(too_large())
+    hint = "/docs lists all there is." if error.status_code in (404, 405) else None
+    title = HTTPStatus(error.status_code).phrase
+    return answer(
+        Problem(title=title, status=error.status_code, detail=str(error.detail), hint=hint),
+        dict(error.headers or {}),
+    )

@@ -1,0 +1,75 @@
+"""`POST /hooks/<name>`: a call of another program, which becomes an event. Answered once that is durably stored."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+from urllib.parse import parse_qsl
+
+import orjson
+from fastapi import APIRouter, Path, Request
+
+from penstock.errors import InvalidInput
+from penstock.language.expressions import compile_template
+from penstock.language.terms.event_sources import of_webhook
+from penstock.operate import signing_secrets, webhooks
+from penstock_api.backend import Here
+from penstock_api.models.events import Published
+from penstock_api.requests.problems import ANSWERS
+from penstock_api.routes.router import operation_id
+from penstock_api.webhooks import webhook_signatures
+
+router = APIRouter(tags=["webhooks"], responses=ANSWERS, generate_unique_id_function=operation_id)
+
+FORM_FIELDS = 1000
+FORM = "application/x-www-form-urlencoded"
+GITHUB_FIELD = "payload"
+"""The one field of a form that GitHub sends, where it is told to send forms: it holds the JSON."""
+
+
+@router.post("/hooks/{name}", status_code=202)
+async def call(
+    name: Annotated[str, Path(description="The webhook.")], request: Request, backend: Here
+) -> Published:
+    """Publish what this call says as an event of the webhook's trigger. Its signature tells who calls; the same call again
+    gives the same event."""
+    async with backend.pool.session() as session:
+        webhook = await webhooks.find(session, name)
+        secret = await signing_secrets.of_webhook(session, name)
+    raw = await request.body()
+    headers = {key.lower(): value for key, value in request.headers.items()}
+    webhook_signatures.check(webhook, secret, headers, raw, time.time())
+    body = _read(raw, headers.get("content-type", ""))
+    if webhook.signature == "github" and isinstance(body, dict) and list(body) == [GITHUB_FIELD]:
+        body = _json(str(body[GITHUB_FIELD]).encode())
+    payload = body
+    if webhook.payload is not None:
+        names = {"body": body, "headers": headers, "query": dict(request.query_params)}
+        payload = compile_template(orjson.loads(webhook.payload))(names)
+    id = await backend.client.publishing.publish(
+        webhook.trigger,
+        payload,
+        key=webhook_signatures.key_of(webhook, headers, raw, body),
+        tenant=webhook.tenant,
+        source=of_webhook(name),
+    )
+    return Published(id=id)
+
+
+def _read(raw: bytes, kind: str) -> Any:
+    """The body: JSON, or the fields of a form."""
+    if kind.partition(";")[0].strip().lower() == FORM:
+        try:
+            return dict(
+                parse_qsl(raw.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=FORM_FIELDS)
+            )
+        except ValueError:
+            raise InvalidInput(f"a form has at most {FORM_FIELDS:,} fields", hint="Send JSON.") from None
+    return _json(raw)
+
+
+def _json(raw: bytes) -> Any:
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise InvalidInput(f"the body is not JSON: {error}", hint="Send JSON, or a form.") from None

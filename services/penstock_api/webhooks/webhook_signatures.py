@@ -1,0 +1,91 @@
+"""The check of a webhook call's signature, and the key that identifies a copy of it. It is pure: the instant is a
+parameter."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Callable, Mapping
+
+from penstock.errors import NotAuthenticated
+from penstock.language.terms.standard_webhooks import signature
+from penstock.store.access.webhooks import Webhook
+
+TOLERANCE = 300.0
+"""Seconds that a signed instant may be away from now: what somebody recorded cannot be played again later."""
+SECRET_HEADER = "x-webhook-secret"
+
+Headers = Mapping[str, str]
+"""By lower-case name."""
+
+
+def check(webhook: Webhook, secret: str, headers: Headers, body: bytes, now: float) -> None:
+    """Raises NotAuthenticated."""
+    if not CHECKS[webhook.signature](webhook, secret, headers, body, now):
+        raise NotAuthenticated(
+            f"this call is not signed as webhook {webhook.name} wants it ({webhook.signature})",
+            hint="Compare the secrets on both sides, and this machine's clock.",
+        )
+
+
+def _secret(webhook: Webhook, secret: str, headers: Headers, body: bytes, now: float) -> bool:
+    return _same(headers.get((webhook.header or SECRET_HEADER).lower(), ""), secret)
+
+
+def _github(webhook: Webhook, secret: str, headers: Headers, body: bytes, now: float) -> bool:
+    expected = "sha256=" + _hmac(secret.encode(), body).hex()
+    return _same(headers.get("x-hub-signature-256", ""), expected)
+
+
+def _stripe(webhook: Webhook, secret: str, headers: Headers, body: bytes, now: float) -> bool:
+    parts = [part.strip().partition("=") for part in headers.get("stripe-signature", "").split(",")]
+    at = next((value for name, _, value in parts if name == "t"), "")
+    if not _is_fresh(at, now):
+        return False
+    expected = _hmac(secret.encode(), at.encode() + b"." + body).hex()
+    return any(_same(value, expected) for name, _, value in parts if name == "v1")
+
+
+def _standard(webhook: Webhook, secret: str, headers: Headers, body: bytes, now: float) -> bool:
+    id, at = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
+    if not id or not _is_fresh(at, now):
+        return False
+    expected = signature(secret, id, at, body)
+    signatures = [word.partition(",") for word in headers.get("webhook-signature", "").split()]
+    return any(_same(value, expected) for version, _, value in signatures if version == "v1")
+
+
+CHECKS: dict[str, Callable[[Webhook, str, Headers, bytes, float], bool]] = {
+    "secret": _secret,
+    "github": _github,
+    "stripe": _stripe,
+    "standard": _standard,
+}
+KEY_HEADERS = {"standard": "webhook-id"}
+"""Where senders of this kind say which call it is, under their signature. Stripe says it in the body, as `id`."""
+
+
+def key_of(webhook: Webhook, headers: Headers, raw: bytes, body: object) -> str | None:
+    """Return the key that a copy of this call has, too; None where the call has no such key.
+
+    GitHub signs the body alone: whoever has seen one call could send its body again under another `X-GitHub-Delivery`. So the
+    body is the key."""
+    if webhook.key_header is None and webhook.signature == "github":
+        return f"sha256:{hashlib.sha256(raw).hexdigest()}"
+    if webhook.key_header is None and webhook.signature == "stripe":
+        return str(body["id"]) if isinstance(body, dict) and body.get("id") else None
+    return headers.get((webhook.key_header or KEY_HEADERS.get(webhook.signature, "")).lower()) or None
+
+
+def _hmac(key: bytes, text: bytes) -> bytes:
+    return hmac.new(key, text, hashlib.sha256).digest()
+
+
+def _same(first: str, other: str) -> bool:
+    """In the same time, wherever they differ."""
+    return hmac.compare_digest(first.encode(), other.encode())
+
+
+def _is_fresh(at: str, now: float) -> bool:
+    return bool(re.fullmatch(r"[0-9]{1,12}", at)) and abs(now - int(at)) <= TOLERANCE

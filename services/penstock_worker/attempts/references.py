@@ -1,0 +1,83 @@
+"""The secrets and stored results that the parameters and the result of an attempt refer to. They are read just before a run
+and put away right after it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from penstock.errors import ResultNotStorable
+from penstock.language.rules.secret_references import KEY
+from penstock.language.terms.redaction import LIVE, concealed, hidden_forms, worth_hiding
+from penstock.run import results
+from penstock.run.outcomes import Outcome, TaskError
+from penstock.service.assembly import Parts
+from penstock.service.process_secrecy import credentials
+from penstock.store.executions.stored_results import StoredResults
+from penstock_worker.attempts import secret_values
+from penstock_worker.records.owned_attempt import OwnedAttempt
+from penstock_worker.records.secret_masking import concealed_outcome
+
+
+class References:
+    """The references of one worker."""
+
+    def __init__(self, parts: Parts) -> None:
+        settings = parts.settings
+        self._session = parts.database.session()
+        self._process = parts.process
+        self._cap = settings.payload_cap
+        self._store = StoredResults(settings.result_store, settings.result_store_cap)
+        self._store.open()
+        self._own = hidden_forms(credentials(settings))
+        self._own_encoded = tuple(form.encode() for form in self._own)
+        self.limit = self._cap if self._store.url is None else max(self._cap, self._store.cap)
+        """Bytes of a result at the most."""
+
+    async def follow(self, owned: OwnedAttempt) -> None:
+        """Give the attempt what its parameters refer to. Raises NotFound, InvalidInput, ConfigurationError."""
+        if KEY in owned.params:
+            await secret_values.reveal(self._session, owned, self._process)
+        resolved = await self._store.resolved(owned.params)
+        if resolved is not owned.params:
+            schema = owned.version.parameters
+            schema.validate(resolved)  # a reference was taken as it is
+            owned.params = resolved
+            secrets = schema.secrets_of(resolved)
+            LIVE.hide(secrets)
+            owned.secrets = worth_hiding((*owned.secrets, *hidden_forms(secrets)))
+
+    def concealed(self, owned: OwnedAttempt, outcome: Outcome) -> Outcome:
+        """Return an outcome without secrets, and without the credentials of this process."""
+        outcome = concealed_outcome(outcome, owned.secrets, owned.of_store)
+        if outcome.error is not None or self._shows_own(outcome):
+            outcome = concealed_outcome(outcome, self._own, self._own)
+        return outcome
+
+    def conceal_line(self, owned: OwnedAttempt, line: str) -> str:
+        """Return a line of its log without secrets, and without the credentials of this process."""
+        return concealed(concealed(line, owned.secrets), self._own)
+
+    def _shows_own(self, outcome: Outcome) -> bool:
+        """Return whether the outcome of an attempt can hold a credential of this process. Most outcomes hold a short result
+        and nothing else."""
+        encoded = outcome.result_json
+        if encoded is None or outcome.carry or outcome.inquiry:
+            return True
+        return any(form in encoded for form in self._own_encoded)
+
+    async def put_away(self, owned: OwnedAttempt, outcome: Outcome) -> Outcome:
+        """Return an outcome without secrets, and with a reference for a result that is too large for the database. Secrets
+        go first, since a text within a reference that looks like a secret is none."""
+        outcome = self.concealed(owned, outcome)
+        encoded = outcome.result_json
+        if self._store.url is None or (encoded is not None and len(encoded) <= self._cap):
+            return outcome
+        try:
+            if encoded is None:
+                for value in (outcome.carry, outcome.inquiry):
+                    results.encode(value, self._cap)  # these are never stored elsewhere
+                return outcome
+            return Outcome("completed", await self._store.put(owned.event.execution_id, encoded))
+        except ResultNotStorable as error:
+            # The store may take it the next time; a question that is too large stays so.
+            return Outcome.failed(replace(TaskError.of(error), retryable=encoded is not None))

@@ -1,0 +1,279 @@
+"""One worker: runs what it has claimed, and hands the endings to the reports."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from uuid import UUID
+
+import structlog
+
+from penstock.errors import ClaimLost, NoCapacity
+from penstock.language.moves import CANCELLED, REQUESTED
+from penstock.language.policies.after_attempt import NOT_BEGUN, Ending, ending_after, ending_of_unfinished
+from penstock.messaging.broadcast import CoalescedBroadcast, due_sooner
+from penstock.messaging.relay import offer_again
+from penstock.run.run import executor_name
+from penstock.run.run_log import RunLog
+from penstock.run.task_executors import Outcome, Run, RunnableAction, TaskExecutor, attempt
+from penstock.service.assembly import Parts
+from penstock.service.explain_errors import explained
+from penstock.service.heartbeat import Identity
+from penstock.store.outbox.queues import WORK
+from penstock_worker.attempts.references import References
+from penstock_worker.claiming.claiming import Claiming
+from penstock_worker.claiming.claims import Claims
+from penstock_worker.claiming.open_claims import OpenClaims
+from penstock_worker.claiming.parked_queues import ParkedQueues
+from penstock_worker.claiming.parked_work import ParkedWork
+from penstock_worker.claiming.route_consumer import RouteConsumer
+from penstock_worker.durable.runs import DurableRuns
+from penstock_worker.ending.action_durations import ActionDurations
+from penstock_worker.ending.next_work import NextWork
+from penstock_worker.ending.reports import Reports
+from penstock_worker.executors import chosen
+from penstock_worker.records.executor_room import ExecutorRoom
+from penstock_worker.records.owned_attempt import OwnedAttempt
+from penstock_worker.records.running import Running
+from penstock_worker.records.slots import Slots
+
+log = structlog.get_logger()
+
+ENVELOPE = 20
+"""Executions of a full envelope: what a delivery may fill."""
+WRITTEN = 5.0
+"""Seconds that the endings of what was stopped may take to be written down, beside the grace that it has to stop."""
+
+Sink = Callable[[OwnedAttempt, str, str], None]
+"""Takes an attempt, a stream, and a line that it wrote there."""
+
+
+class Runner:
+    """Runs as many attempts at a time as it has slots."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        worker: Identity,
+        actions: Callable[[str], RunnableAction | None],
+        executors: Mapping[str, TaskExecutor],
+        *,
+        durations: ActionDurations,
+        sink: Sink,
+    ) -> None:
+        self._parts = parts
+        self._settings = parts.settings
+        self._times = cache(parts.metrics.run_seconds.labels)  # to find one takes longer than to count
+        self._ends = cache(parts.metrics.attempts.labels)
+        self._executors = executors
+        self._durations = durations
+        self._sink = sink
+        self.slots = Slots(parts.settings.concurrency)
+        self.running: dict[UUID, Running] = {}
+        self._queues: set[str] = set()
+        self._stopping = asyncio.Event()
+        self._session = parts.database.session()
+        self._references = References(parts)
+        self._room = ExecutorRoom(executors, self.slots.count)
+        self.parked = ParkedQueues(self._queues)
+        claims = Claims(
+            self._session, worker, actions, self.slots, self._room, self._settings.route_executors
+        )
+        open_claims = OpenClaims()
+        self.claiming = Claiming(
+            claims, open_claims, self.slots, self._room, self.parked, parts.publisher, parts.metrics
+        )
+        self._inbox = self.claiming.inbox
+        self._durable = DurableRuns(parts, worker, self.slots, self.running)
+        self.parked_work = ParkedWork(
+            self.parked, self.slots, self.claiming, self._stopping, self._settings.poll_interval
+        )
+        self._next = NextWork(parts.publisher, self.slots, self._queues, self.claiming, self._stopping)
+        self.reports = Reports(
+            parts.database.session(),
+            worker.id,
+            CoalescedBroadcast(partial(due_sooner, parts.transport, "timers"), "timers"),
+            self.slots,
+            self._next,
+            open_claims,
+            self.parked,
+        )
+
+    # -- what comes in -------------------------------------------------------------------------------------------
+
+    async def consume(self, route: str) -> None:
+        """Take work of a route until told to stop."""
+        queue = WORK + route
+        prefetch = math.ceil(self.slots.count / ENVELOPE)  # enough to fill all slots
+        subscription = await self._parts.transport.subscribe(queue, prefetch)
+        try:
+            await offer_again(self._parts.transport, self._session, queue, self._parts.process)
+            self._queues.add(queue)
+            await RouteConsumer(subscription, prefetch, self.slots, self.claiming, self._stopping).run()
+        finally:
+            self._queues.discard(queue)
+            await subscription.close()
+
+    async def run(self) -> None:
+        """Begin what arrives in the inbox."""
+        while True:
+            await self._inbox.wait()
+            self._begin_arrived()
+
+    def _begin_arrived(self) -> None:
+        for owned in self._inbox.take_all():
+            self._start(owned)
+
+    # -- an attempt ----------------------------------------------------------------------------------------------
+
+    def _start(self, owned: OwnedAttempt) -> None:
+        id, executor = owned.event.execution_id, executor_name(owned.version.action, owned.of_route)
+        task = asyncio.create_task(self._run(owned))
+        self.running[id] = Running(owned, task)
+        task.add_done_callback(lambda _: self._ended(owned, executor))
+
+    def _ended(self, owned: OwnedAttempt, executor: str) -> None:
+        """A task that is cancelled before its first step never comes to one, and so ends without having said so."""
+        running = self.running.get(owned.event.execution_id)
+        if running is not None and running.attempt is owned:
+            self._stopped(owned)
+        self._room.take_back(executor)
+        self.parked.has_room()
+
+    async def _run(self, owned: OwnedAttempt) -> None:
+        event, version = owned.event, owned.version
+        if owned.refers and not await self._complete(owned):
+            return
+        self.running[event.execution_id].begun = True
+        run = Run(
+            event=event,
+            params=owned.params,
+            action=version.action,
+            log=RunLog(
+                lambda stream, line: self._sink(owned, stream, self._references.conceal_line(owned, line))
+            ),
+            timeout=version.timeout,
+            grace=self._settings.grace,
+            carry=owned.carry,
+            context=owned.context,
+            result_limit=self._references.limit,
+            durable=self._durable.of(owned),
+            trace=owned.traced.carrier if owned.traced is not None else {},
+        )
+        began = time.monotonic()
+        try:
+            with owned.traced.begin() if owned.traced is not None else contextlib.nullcontext():
+                outcome = await attempt(chosen(self._executors, version.action, owned.of_route), run)
+                outcome = await self._references.put_away(owned, outcome)
+        except asyncio.CancelledError:
+            self._stopped(owned)
+            return
+        except ClaimLost:  # a durable function was told by the database, when it recorded something
+            self.running.pop(event.execution_id, None)
+            self.reports.discard(owned, known_to_be_lost=True)
+            return
+        except NoCapacity as full:  # it said before the claim that it had room
+            self.running.pop(event.execution_id, None)
+            self._report(owned, Ending(REQUESTED, delay=1.0, reason=full.message))
+            return
+        seconds = time.monotonic() - began
+        self._durations.took(event.namespace, seconds)
+        self._times(event.action).observe(seconds)
+        self._finished(owned, outcome)
+
+    def _finished(self, owned: OwnedAttempt, outcome: Outcome) -> None:
+        """It ended by itself."""
+        running = self.running.pop(owned.event.execution_id, None)
+        if running is not None and running.lost:
+            self.reports.discard(owned, known_to_be_lost=running.known_to_be_lost)
+        else:
+            version = owned.version
+            self._report(owned, ending_after(outcome, version.recovery, version.retry, owned.failures))
+
+    async def _complete(self, owned: OwnedAttempt) -> bool:
+        """Give it what its parameters refer to; or, where that cannot be, end it."""
+        try:
+            await self._references.follow(owned)
+            return True
+        except asyncio.CancelledError:
+            self._stopped(owned)
+        except Exception as error:
+            self._finished(owned, self._references.concealed(owned, Outcome.failed(explained(error))))
+        return False
+
+    def _stopped(self, owned: OwnedAttempt) -> None:
+        """It did not end by itself: this worker has stopped it."""
+        running = self.running.pop(owned.event.execution_id)
+        if running.lost:
+            self.reports.discard(owned, known_to_be_lost=running.known_to_be_lost)
+        elif running.cancelled:
+            self._report(owned, Ending(CANCELLED))
+        elif running.begun:  # draining, or given up
+            self._report(owned, ending_of_unfinished(owned.version.recovery, running.given_up))
+        else:
+            self._report(owned, NOT_BEGUN)
+
+    def _report(self, owned: OwnedAttempt, ending: Ending) -> None:
+        self._ends(owned.event.action, ending.status).inc()
+        self.reports.add(owned, ending)
+
+    # -- what others say about attempts --------------------------------------------------------------------------
+
+    def cancel(self, ids: Sequence[UUID]) -> None:
+        """End those of the cancelled executions that run here."""
+        self._begin_arrived()
+        for id in ids:
+            running = self.running.get(id)
+            if running is not None and not running.cancelled:
+                running.cancelled = True
+                running.task.cancel()
+
+    def lose(self, ids: Sequence[UUID], *, known: bool) -> None:
+        """The claims of these are lost, or may be: end them, and report nothing. `known`: the database said so."""
+        self._begin_arrived()
+        for id in ids:
+            running = self.running.get(id)
+            if running is not None and not running.lost:
+                running.lost, running.known_to_be_lost = True, known
+                running.task.cancel()
+                log.warning("worker.claim_lost", execution_id=str(id), attempt=running.attempt.event.attempt)
+
+    def give_up(self, why: str) -> None:
+        """End everything, and hand it back as soon as the database is there. Another worker that has taken it
+        meanwhile keeps it."""
+        self._begin_arrived()
+        for running in self.running.values():
+            if running.given_up is None:
+                running.given_up = why
+                running.task.cancel()
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Take nothing more. `consume` returns once what it was just claiming is started."""
+        self._stopping.set()
+        self.parked.stop()
+
+    async def drain(self, grace: float, at_once: asyncio.Event) -> None:
+        """Let what runs finish within `grace` seconds, give up the rest: what must run at most once fails, if it has begun, and
+        all else is handed back."""
+        waits = [asyncio.ensure_future(self._nothing_left()), asyncio.ensure_future(at_once.wait())]
+        await asyncio.wait(waits, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+        self._next.give_up()
+        self._begin_arrived()
+        for running in list(self.running.values()):
+            running.task.cancel()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.grace + WRITTEN):
+                await self.slots.all_free()
+                await self.reports.drained()
+
+    async def _nothing_left(self) -> None:
+        await self._next.claimed()
+        await self.slots.all_free()

@@ -1,0 +1,198 @@
+"""Claiming: what a worker takes from an envelope, with all that it needs to run it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock.language.rules.secret_references import KEY
+from penstock.language.terms import stored_references
+from penstock.language.terms.ids import new_id
+from penstock.language.terms.redaction import LIVE, hidden_forms
+from penstock.run.run import executor_name
+from penstock.run.task_executors import RunnableAction, TaskReadyEvent
+from penstock.service.heartbeat import Identity
+from penstock.store.executions import attempts
+from penstock.store.executions.attempts import ClaimAnswer, Claimant, ClaimedAttempt
+from penstock.store.outbox.queues import WORK
+from penstock.store.session.database import Session, Transaction, retried
+from penstock.store.session.staged_messages import StagedMessage
+from penstock_worker.records.action_versions import ActionVersions
+from penstock_worker.records.executor_room import ExecutorRoom
+from penstock_worker.records.owned_attempt import OwnedAttempt
+from penstock_worker.records.slots import Slots
+from penstock_worker.records.traced_attempt import traced
+
+
+@dataclass(slots=True)
+class Claimed:
+    """The attempts that one claim has taken, and the messages that were staged so that other workers take the rest. `parked`
+    says whether something is parked that this worker could not take. `unknown` are the definitions that it has to look up
+    before it can claim on."""
+
+    attempts: list[OwnedAttempt]
+    staged: list[StagedMessage]
+    parked: bool
+    unknown: list[int]
+
+
+class Claims:
+    """Claims for one worker: only what it is known to have the code for, and has a free slot and a task executor with room
+    for. Where some are of versions that it has not met, the database names these instead of handing the rest on; they are
+    looked up, and what is left is claimed again.
+
+    What a claim has taken is given before anything else is asked of the database, so that nothing can lose it."""
+
+    def __init__(
+        self,
+        session: Session,
+        worker: Identity,
+        actions: Callable[[str], RunnableAction | None],
+        slots: Slots,
+        room: ExecutorRoom,
+        route_executors: Mapping[str, str],
+    ) -> None:
+        self._session = session
+        self._worker = worker
+        self._versions = ActionVersions(session, worker, actions)
+        self._slots = slots
+        self._room = room
+        self._of_queues = {WORK + route: executor for route, executor in route_executors.items()}
+
+    async def claim(self, queue: str, ids: Sequence[UUID]) -> AsyncIterator[Claimed]:
+        """Claim as many of `ids` as there is room for."""
+        remaining = list(ids)
+        while remaining:
+            answer = await self._answered(
+                queue, partial(attempts.claim, self._session, ids=remaining), len(remaining)
+            )
+            yield answer
+            claimed = {attempt.event.execution_id for attempt in answer.attempts}
+            remaining = [id for id in remaining if id not in claimed] if answer.unknown else []
+            await self.look_up(answer.unknown)
+
+    async def claim_parked(self, queue: str) -> AsyncIterator[Claimed]:
+        """Claim of what is parked as much as there is room for. `parked`: some of it was for this worker."""
+        while self._slots.free:
+            answer = await self._answered(
+                queue, partial(attempts.claim_parked, self._session), self._slots.free
+            )
+            yield answer
+            if not answer.attempts and not answer.unknown:
+                return
+            await self.look_up(answer.unknown)
+
+    async def claim_in(self, tx: Transaction, id: UUID, queue: str, ids: Sequence[UUID]) -> Claimed:
+        """Claim these under this id in a transaction that has scheduled them: they are this worker's once it has committed. What
+        it would have to look up first is not claimed."""
+        claimant = self.claimant(id, len(ids), queue)
+        return self.claimed(id, queue, await attempts.claim(tx, claimant, queue, ids, len(ids)))
+
+    async def find(self, id: UUID) -> tuple[str, Claimed] | None:
+        """Return the queue and the attempts that were claimed under this id, if the transaction that claimed them has
+        committed."""
+        queue = await retried(lambda: attempts.claimed_of(self._session, id))
+        if queue is None:
+            return None
+        rows = await retried(lambda: attempts.claimed(self._session, id))
+        return queue, self.claimed(id, queue, ClaimAnswer(rows))
+
+    def alike(self, queues: Collection[str]) -> bool:
+        """Return whether the same task executors run the work of all these queues."""
+        return len({self._of_queues.get(queue) for queue in queues}) == 1
+
+    async def _answered(
+        self, queue: str, claim: Callable[..., Awaitable[ClaimAnswer]], offered: int
+    ) -> Claimed:
+        id = new_id()
+        tries = 0
+
+        async def ask() -> ClaimAnswer:
+            nonlocal tries
+            tries += 1
+            # A try before this one may have been committed and its answer lost: what it took is found under its claim.
+            earlier = len(await attempts.claimed(self._session, id)) if tries > 1 else 0
+            limit = max(0, min(self._slots.free, offered) - earlier)
+            answer = await claim(who=self.claimant(id, limit, queue), queue=queue, most=limit)
+            if tries > 1:
+                answer.attempts = await attempts.claimed(self._session, id)
+            return answer
+
+        try:
+            answer = await retried(ask)
+        finally:
+            self.over(id)  # nothing comes between this and the start of what it has taken
+        return self.claimed(id, queue, answer)
+
+    def claimed(self, id: UUID, queue: str, answer: ClaimAnswer) -> Claimed:
+        """Return the attempts that this answer says were claimed under this id of that queue."""
+        of_route = self._of_queues.get(queue)
+        owned = [self._owned(id, attempt, of_route) for attempt in answer.attempts]
+        return Claimed(owned, answer.staged, answer.parked, answer.unknown_definitions)
+
+    def claimant(self, claim: UUID, limit: int, queue: str) -> Claimant:
+        """Return the claimant of at most so many attempts of this queue under this id. Call `over` once it has
+        claimed."""
+        of_route = self._of_queues.get(queue)
+        versions = self._versions
+        full = self._room.promise(claim, limit)
+        limited = [
+            (definition, name, full[name])
+            for definition in (versions.known if full else ())
+            if (name := executor_name(versions[definition].action, of_route)) in full
+        ]
+        return Claimant(self._worker.id, claim, versions.known, versions.lacking, limited)
+
+    def over(self, claim: UUID) -> None:
+        """Release the promised room of a claim. Its attempts are started, or there were none."""
+        self._room.over(claim)
+
+    async def look_up(self, definitions: Sequence[int]) -> None:
+        """Find out which of these definitions this worker can run."""
+        if definitions:
+            await retried(lambda: self._versions.look_up(definitions))
+
+    def _owned(self, claim: UUID, attempt: ClaimedAttempt, of_route: str | None) -> OwnedAttempt:
+        version = self._versions[attempt.definition_id]
+        options: Mapping[str, Any] = {}
+        if attempt.options is not None:
+            options = orjson.loads(attempt.options)
+            version = version.with_options(options)
+        params = orjson.loads(attempt.params)
+        event = TaskReadyEvent(
+            execution_id=attempt.execution_id,
+            attempt=attempt.attempt,
+            max_attempts=version.retry.max_attempts,
+            namespace=attempt.namespace,
+            action=version.action.ref,
+            root=attempt.root or attempt.execution_id,
+            workflow=attempt.workflow,
+            task=attempt.task,
+        )
+        return OwnedAttempt(
+            event=event,
+            version=version,
+            failures=attempt.failures,
+            claim=claim,
+            params=params,
+            carry=orjson.loads(attempt.carry) if attempt.carry else {},
+            context=options.get("context") or {},
+            waited=attempt.waited,
+            of_route=of_route,
+            refers=KEY in params or stored_references.KEY in attempt.params,
+            secrets=_hidden(version.parameters.secrets_of(params)),
+            traced=traced(attempt.trace, event, self._worker),
+        )
+
+
+def _hidden(secrets: Collection[str]) -> tuple[str, ...]:
+    """Return what outputs of the attempt must not show; nothing this process writes shows the secrets from now on."""
+    if not secrets:
+        return ()
+    LIVE.hide(secrets)
+    return hidden_forms(secrets)

@@ -1,0 +1,37 @@
+"""The claims of parked work: some workers of its route cannot run it, or not now, and it waits for one that can."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+
+from penstock_worker.claiming.claiming import Claiming
+from penstock_worker.claiming.parked_queues import ParkedQueues
+from penstock_worker.records.slots import Slots
+
+
+class ParkedWork:
+    """A loop that claims whenever `parked` gives the signal. And now and then, as broadcasts may be missed."""
+
+    def __init__(
+        self, parked: ParkedQueues, slots: Slots, claiming: Claiming, stopping: asyncio.Event, every: float
+    ) -> None:
+        self._parked = parked
+        self._slots = slots
+        self._claiming = claiming
+        self._stopping = stopping
+        self._every = every
+
+    async def run(self) -> None:
+        """Claim parked work until it is time to stop."""
+        while not self._stopping.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._every * random.uniform(0.8, 1.2)):
+                    await self._parked.look.wait()
+            self._parked.look.clear()
+            if self._slots.free and not self._stopping.is_set():
+                self._parked.waits = False  # before the look: what is parked meanwhile asks for another one
+                for queue in list(self._parked.queues):
+                    if await self._claiming.claim_parked(queue):
+                        self._parked.waits = True

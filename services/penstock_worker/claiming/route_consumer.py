@@ -1,0 +1,96 @@
+"""Takes work from one route while there are free slots."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from penstock.errors import Undecodable
+from penstock.messaging import envelope
+from penstock.messaging.transports import Delivery, Subscription
+from penstock_worker.claiming.claiming import Claiming
+from penstock_worker.records.slots import Slots
+
+BUSY = 0.1
+"""Seconds that a worker without a free slot keeps what it was delivered, before it hands it to others."""
+
+
+class RouteConsumer:
+    """The consumer of one queue. What arrives is acked once its claim is committed."""
+
+    def __init__(
+        self,
+        subscription: Subscription,
+        prefetch: int,
+        slots: Slots,
+        claiming: Claiming,
+        stopping: asyncio.Event,
+    ) -> None:
+        self._subscription = subscription
+        self._prefetch = prefetch
+        self._slots = slots
+        self._claiming = claiming
+        self._stopping = stopping
+
+    async def run(self) -> None:
+        """Until it is time to stop."""
+        stop = asyncio.ensure_future(self._stopping.wait())
+        try:
+            while not self._stopping.is_set():
+                if not await self._wait_for_slot():
+                    continue
+                deliveries = await self._receive(stop)
+                if deliveries:
+                    await self._take(deliveries)
+        finally:
+            stop.cancel()
+
+    async def _wait_for_slot(self) -> bool:
+        """True with a free slot. Without one for a moment the consumer stops, and what it was delivered goes back: no work
+        waits here while another worker of the route has a free slot."""
+        if self._slots.free or await self._slots.any_free(BUSY):
+            return True
+        await self._subscription.resize(0)
+        while not self._slots.free and not self._stopping.is_set():
+            await self._hand_back()
+            await self._slots.any_free(1)
+        await self._subscription.resize(self._prefetch)
+        return False
+
+    async def _hand_back(self) -> None:
+        """Return deliveries that arrived before the consumer stopped to their route: a claim without slots does that."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.02):
+                while True:
+                    deliveries = await self._subscription.receive(100)
+                    await asyncio.shield(self._take(deliveries))
+
+    async def _take(self, deliveries: Sequence[Delivery]) -> None:
+        ids: dict[UUID, None] = {}
+        good: list[Delivery] = []
+        for delivery in deliveries:
+            try:
+                ids |= dict.fromkeys(envelope.decode(delivery.body).ids)
+                good.append(delivery)
+            except Undecodable as error:
+                await self._subscription.dead_letter([delivery], f"Undecodable: {error.message}")
+        if not good:
+            return
+        await self._claiming.claim(self._subscription.queue, list(ids))
+        for _ in range(2):  # the work leaves the inbox and begins before the ack is written
+            await asyncio.sleep(0)
+        await self._subscription.ack(good)
+
+    async def _receive(self, stop: asyncio.Future[Any]) -> Sequence[Delivery]:
+        """Return the arrived deliveries; nothing when it is time to stop."""
+        receive = asyncio.ensure_future(self._subscription.receive(self._prefetch))
+        await asyncio.wait({receive, stop}, return_when=asyncio.FIRST_COMPLETED)
+        if receive.done():
+            return receive.result()
+        receive.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            return await receive
+        return ()

@@ -1,0 +1,4 @@
+"""Heartbeats, broadcasts and metrics that steer a worker.
+
+Not here: its work.
+"""

@@ -1,0 +1,159 @@
+"""The destinations of the messages that a worker's own endings have staged: the broker, or its own free slots. Work for the
+slots that these endings free is claimed in their transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import structlog
+
+from penstock.advance.remembered import RememberedWorkflows
+from penstock.language.terms.ids import new_id
+from penstock.messaging.outbox import Publisher
+from penstock.store.executions.attempts import ClaimAnswer, Claimant
+from penstock.store.session.database import Transaction
+from penstock.store.session.staged_messages import StagedMessage
+from penstock_worker.claiming.claiming import Claiming
+from penstock_worker.claiming.claims import Claimed
+from penstock_worker.records.slots import Slots
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class Taking:
+    """A claim of work where it was staged: of which `queue`, what came of it, and the messages that need not offer it now."""
+
+    work: NextWork
+    id: UUID = field(default_factory=new_id)
+    queue: str | None = None
+    claimed: Claimed | None = None
+    offers: list[StagedMessage] = field(default_factory=list)
+
+    @property
+    def remembered(self) -> RememberedWorkflows:
+        return self.work.remembered
+
+    def asked(self, ends: int) -> tuple[Claimant, list[str]]:
+        """Return the claimant, and the queues that it claims of, for the slots of so many attempts that end."""
+        return self.work.asked(self, ends)
+
+    @property
+    def let_in(self) -> bool:
+        return self.work.let_in
+
+    def got(self, queue: str | None, claimed: ClaimAnswer) -> None:
+        """So much was claimed of that queue with what was asked; of none, nothing was."""
+        self.work.got(self, queue, claimed)
+
+    async def take(self, tx: Transaction, ends: int) -> None:
+        """In a transaction that ends so many attempts, claim an envelope that it has staged."""
+        await self.work.take(self, tx, ends)
+
+
+class NextWork:
+    """The work that ends bring about. `queues` are those that this worker consumes just now."""
+
+    def __init__(
+        self,
+        publisher: Publisher,
+        slots: Slots,
+        queues: Collection[str],
+        claiming: Claiming,
+        stopping: asyncio.Event,
+    ) -> None:
+        self._publisher = publisher
+        self._slots = slots
+        self._queues = queues
+        self._claims = claiming.claims
+        self._claiming = claiming
+        self._stopping = stopping
+        self.remembered = RememberedWorkflows()
+        self.let_in = False
+        """Whether the last endings brought about work for this worker: of what waits for slots, the next ones will."""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def take(self, taking: Taking, tx: Transaction, ends: int) -> None:
+        """In a transaction that ends so many attempts, claim an envelope that it has staged and that fits into their slots: once
+        it has committed they are free, whatever else is claimed meanwhile."""
+        if self._stopping.is_set():
+            return
+        for message in tx.staged:
+            if message.queue in self._queues and len(message.ids) <= ends:
+                taking.queue = message.queue
+                taking.claimed = await self._claims.claim_in(tx, taking.id, message.queue, message.ids)
+                if len(taking.claimed.attempts) == len(message.ids):
+                    taking.offers = [message]
+                    tx.staged.remove(message)
+                return
+
+    def asked(self, taking: Taking, ends: int) -> tuple[Claimant, list[str]]:
+        """Return the claimant under this id for the slots of so many attempts that end, and the queues that it claims of.
+        There are no queues where this worker is to end, or has to know before which queue it is."""
+        queues = (
+            [] if self._stopping.is_set() or not self._claims.alike(self._queues) else sorted(self._queues)
+        )
+        return self._claims.claimant(taking.id, ends, queues[0] if queues else ""), queues
+
+    def got(self, taking: Taking, queue: str | None, claimed: ClaimAnswer) -> None:
+        """So much was claimed."""
+        taking.queue = queue
+        if queue is not None:
+            taking.claimed = self._claims.claimed(taking.id, queue, claimed)
+
+    async def find(self, taking: Taking) -> None:
+        """The answer of the commit was lost: what it has claimed, if it came through."""
+        taking.queue, taking.claimed = await self._claims.find(taking.id) or (None, None)
+        taking.offers = []
+
+    def begin(self, taking: Taking) -> None:
+        """The transaction has committed, and the slots are free."""
+        if taking.queue is not None and taking.claimed is not None:
+            self._claiming.accept(taking.queue, taking.claimed)
+            self._publisher.settle(taking.offers)
+
+    def over(self, taking: Taking) -> None:
+        """It has begun, or came to nothing."""
+        self._claims.over(taking.id)
+
+    def pass_on(self, staged: Sequence[StagedMessage], ends: int, *, went_on: bool) -> None:
+        """Publish what so many endings brought about. Work on a queue of ours is claimed here, as far as there are free slots:
+        it need not go round by the broker. Not where all slots were taken before these ended: other work may wait on the
+        route then, and comes first. `went_on`: some of it was claimed with them."""
+        room = self._slots.free if self._slots.free > ends and not self._stopping.is_set() else 0
+        local: dict[str, list[StagedMessage]] = {}
+        remote = []
+        for message in staged:
+            if message.queue in self._queues and len(message.ids) <= room:
+                room -= len(message.ids)
+                local.setdefault(message.queue, []).append(message)
+            else:
+                remote.append(message)
+        self._publisher.publish(remote)
+        self.let_in = went_on or bool(local)
+        for queue, messages in local.items():
+            task = asyncio.create_task(self._claim_here(queue, messages), name=f"take {queue}")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _claim_here(self, queue: str, messages: Sequence[StagedMessage]) -> None:
+        try:
+            await self._claiming.claim(queue, [id for message in messages for id in message.ids])
+        except Exception:
+            log.exception("worker.not_taken")
+            self._publisher.publish(messages)
+            return
+        self._publisher.settle(messages)
+
+    async def claimed(self) -> None:
+        """Wait until what is to be claimed here is."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def give_up(self) -> None:
+        """Claim nothing more here: what was to be claimed stays in the outbox, for a relay."""
+        for task in self._tasks:
+            task.cancel()

@@ -1,0 +1,4 @@
+"""Task executors on clusters of Dask and Ray.
+
+Not here: Kubernetes.
+"""

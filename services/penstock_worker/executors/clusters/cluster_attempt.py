@@ -1,0 +1,95 @@
+"""One attempt on a machine of a cluster (Dask, Ray): a child process of whatever the cluster runs there, watched until it ends or
+is told to. Both sides import this module, so Penstock is installed on both, in the same version.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from penstock.errors import DefinitionError
+from penstock.run.task_executors import Outcome, Run, RunLog, TaskError
+from penstock_worker.executors.python import frames
+from penstock_worker.executors.python.child_process import Child
+from penstock_worker.executors.python.jobs import job_of
+
+END_MARGIN = 10.0
+"""Seconds that a cluster gets, beyond the grace, to say that stopped work has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class SealedJob:
+    """A job as bytes, so that no log or page of a cluster shows parameters: `repr` has the names only."""
+
+    ref: str
+    frame: bytes = field(repr=False)
+    grace: float
+    log_limit: int
+    result_limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The outcome of an attempt and its output, as bytes for the same reason, and so that nothing of the action's is
+    unpickled here."""
+
+    outcome: bytes = field(repr=False)
+    lines: bytes = field(repr=False)
+
+
+def sealed(run: Run) -> SealedJob:
+    """Raises DefinitionError for what cannot run on another machine, and what `bind` raises."""
+    job = job_of(run)
+    if job.main is not None:
+        raise DefinitionError(
+            f"{run.action.ref} cannot run on another machine: it is defined in the script that this worker runs",
+            hint="Define it in a module that the machines of the cluster have, too.",
+        )
+    return SealedJob(job.ref, frames.job_frame(job), run.grace, job.log_limit, job.result_limit)
+
+
+def unsealed(answer: Answer, run: Run) -> Outcome:
+    """The outcome; what it said goes to the log of the run."""
+    for stream, line in orjson.loads(answer.lines):
+        run.log(str(stream), str(line))
+    return frames.outcome_of(answer.outcome[:1], answer.outcome[1:])
+
+
+async def perform(
+    job: SealedJob, stopped: Coroutine[Any, Any, None], environment: Mapping[str, str] | None = None
+) -> Answer:
+    """Run the job in a child process with this in its environment. When `stopped` returns, the child is ended: SIGTERM, the
+    grace of the job, SIGKILL."""
+    lines: list[tuple[str, str]] = []
+    log = RunLog(lambda stream, line: lines.append((stream, line)), job.log_limit)
+    outcome = await _outcome(job, log, asyncio.ensure_future(stopped), environment)
+    log.close()
+    return Answer(frames.outcome_frame(outcome)[frames.HEADER :], orjson.dumps(lines))
+
+
+async def _outcome(
+    job: SealedJob, log: RunLog, stop: asyncio.Future[None], environment: Mapping[str, str] | None
+) -> Outcome:
+    try:
+        child = await Child.start(environment)
+    except OSError as error:
+        stop.cancel()
+        return Outcome.failed(TaskError("ProcessNotStarted", f"no process could be started: {error}"))
+    work = asyncio.ensure_future(child.perform(job.frame, log, job.result_limit))
+    try:
+        await asyncio.wait((work, stop), return_when=asyncio.FIRST_COMPLETED)
+    except BaseException:  # the cluster ends its process
+        await child.end(0)
+        raise
+    finally:
+        stop.cancel()
+    if work.done():
+        await child.retire()
+        return work.result()
+    await child.end(job.grace)
+    work.cancel()
+    return Outcome.failed(TaskError("Stopped", "the attempt was told to stop"))

@@ -1,0 +1,4 @@
+"""The task executor that calls a server.
+
+Not here: the API.
+"""

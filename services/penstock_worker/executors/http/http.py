@@ -1,0 +1,183 @@
+"""Runs an action that is a URL: the parameters are POSTed to it as JSON, and its answer is the result.
+
+| answer | meaning |
+|---|---|
+| 2xx | completed; the result is the JSON body, or null if there is none. |
+| 408, 425, 429, 5xx | failed, to be retried; after `Retry-After`, if it says so. |
+| 307, 308 | sent on, after the new address was checked like the first. |
+| other | failed for good. |
+
+A connection that cannot be made is retried. One that breaks after the request was sent is left to the retry policy,
+because the work may have been done. Receivers should honour `Idempotency-Key`, which is the same in every attempt.
+When the attempt is cancelled the connection is closed. The other side may go on. Proxies from the environment are not
+used: connections go to the address that was checked.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import httpcore
+import httpx
+import orjson
+
+from penstock.errors import (
+    AddressRefused,
+    ConfigurationError,
+    DefinitionError,
+    InvalidInput,
+    ResultNotStorable,
+)
+from penstock.language.definitions.program_actions import HttpOptions
+from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
+from penstock.service.http_addresses import Addresses, GuardedNetwork, trusted
+from penstock_worker.executors.http import http_answers, http_signature
+from penstock_worker.executors.options import program_of
+
+REDIRECTS = frozenset({307, 308})
+"""Those that keep the method and the body. The others would turn the POST into a GET."""
+MAX_REDIRECTS = 3
+_OURS = frozenset(
+    {"host", "content-length", "transfer-encoding", "connection", "content-type", "accept-encoding"}
+)
+
+
+class HttpExecutor:
+    def __init__(self, *, capacity: int = 50, allow: Iterable[str] = ()) -> None:
+        """`capacity`: requests at a time. `allow`: host names, addresses and networks that may be reached
+        although they are not public. Raises ConfigurationError if one of those is none."""
+        self.name = "http"
+        self._tally = Tally(self.name, capacity)
+        self.has_capacity = self._tally.has_capacity
+        self._addresses = Addresses(allow)
+        self._pool: httpcore.AsyncConnectionPool | None = None
+
+    async def open(self) -> None:
+        """The first request opens what it needs: most workers have none to make."""
+
+    async def execute(self, run: Run) -> Outcome:
+        return await self._tally.counted(self._run, run)
+
+    def metrics(self) -> ExecutorMetrics:
+        return self._tally.metrics()
+
+    async def close(self, grace: float) -> None:
+        """Close the connections that are kept open. Requests end with the tasks that await them."""
+        if self._pool is not None:
+            await self._pool.aclose()
+            self._pool = None
+
+    def _connections(self) -> httpcore.AsyncConnectionPool:
+        if self._pool is None:
+            self._pool = httpcore.AsyncConnectionPool(
+                ssl_context=trusted(),
+                max_connections=self._tally.capacity,
+                keepalive_expiry=30.0,
+                network_backend=GuardedNetwork(self._addresses),
+            )
+        return self._pool
+
+    async def _run(self, run: Run) -> Outcome:
+        try:
+            options, params = program_of(run, HttpOptions)
+            return await self._post(run, options, _body(run, params))
+        except (DefinitionError, InvalidInput, AddressRefused, ResultNotStorable) as error:
+            return Outcome.raised(error, retryable=False)
+        except ConfigurationError as error:
+            return Outcome.raised(error)
+        except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+            return _unreachable(error, retryable=True)
+        except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError) as error:
+            return _unreachable(error, retryable=None)
+
+    async def _post(self, run: Run, options: HttpOptions, body: bytes) -> Outcome:
+        connections = self._connections()
+        url = httpx.URL(options.url)
+        headers = {**options.headers, **_headers(run, options, body)}
+        timeout = {"connect": options.connect_timeout, "read": options.timeout, "write": options.timeout}
+        for _ in range(MAX_REDIRECTS + 1):
+            async with connections.stream(
+                "POST",
+                _for_core(url),
+                headers=list(headers.items()),
+                content=body,
+                extensions={"timeout": timeout},
+            ) as response:
+                run.log("log", f"POST {url.copy_with(query=None)}: {response.status}")
+                answer = httpx.Headers(response.headers)
+                if response.status not in REDIRECTS:
+                    content, whole = await http_answers.read(response, answer, run.result_limit)
+                    return http_answers.outcome(run, response.status, answer, content, whole)
+            onward = _onward(url, answer)
+            if (onward.scheme, onward.host, onward.port) != (url.scheme, url.host, url.port):
+                headers = {name: value for name, value in headers.items() if name not in options.headers}
+            url = onward
+        raise DefinitionError(f"{options.url} redirects more than {MAX_REDIRECTS} times")
+
+
+def _body(run: Run, params: Mapping[str, Any]) -> bytes:
+    event = run.event
+    return orjson.dumps(
+        {
+            "execution_id": event.execution_id,
+            "attempt": event.attempt,
+            "max_attempts": event.max_attempts,
+            "namespace": event.namespace,
+            "action": event.action,
+            "root": event.root,
+            "workflow": event.workflow,
+            "task": event.task,
+            "idempotency_token": event.execution_id,
+            "params": params,
+            **({"context": run.context} if run.context else {}),
+        }
+    )
+
+
+def _headers(run: Run, options: HttpOptions, body: bytes) -> dict[str, str]:
+    id = f"{run.event.execution_id}:{run.event.attempt}"
+    for name in options.headers:
+        if name.lower() in _OURS or name.lower().startswith("webhook-"):
+            raise DefinitionError(f"the header {name} of {run.action.ref} is for Penstock to set")
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "application/json",
+        "Accept-Encoding": "identity",  # so that the cap on what is read is a cap on what it holds
+        "User-Agent": "penstock",
+        "Idempotency-Key": str(run.event.execution_id),
+        **{name: value for name, value in run.trace.items() if name not in map(str.lower, options.headers)},
+    }
+    if options.secret_env is not None:
+        secret = os.environ.get(options.secret_env)
+        if not secret:
+            raise ConfigurationError(
+                f"this worker has no {options.secret_env}, which {run.action.ref} is to be signed with",
+                hint="Set the environment variable on every worker that serves this action.",
+            )
+        headers |= http_signature.headers(secret, id, int(time.time()), body)
+    return headers
+
+
+def _for_core(url: httpx.URL) -> httpcore.URL:
+    return httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
+
+
+def _onward(url: httpx.URL, answer: httpx.Headers) -> httpx.URL:
+    try:
+        onward = url.join(answer["location"])
+    except (KeyError, httpx.InvalidURL):
+        raise DefinitionError(f"{url} redirects to nowhere") from None
+    if onward.scheme not in ("http", "https") or (url.scheme == "https" and onward.scheme == "http"):
+        raise AddressRefused(f"{url} redirects to {onward}, which is less safe", hint="Name the right URL.")
+    return onward
+
+
+def _unreachable(error: Exception, *, retryable: bool | None) -> Outcome:
+    kind = type(error).__name__
+    message = f"the address could not be reached or fell silent: {kind}: {error}"
+    return Outcome.failed(
+        TaskError("HttpUnreachable", message, "", retryable, kinds=("HttpUnreachable", kind))
+    )

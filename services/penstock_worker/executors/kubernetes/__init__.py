@@ -1,0 +1,4 @@
+"""The task executor that runs jobs on Kubernetes.
+
+Not here: other clusters.
+"""

@@ -1,0 +1,100 @@
+"""The Kubernetes Job of one attempt, as a manifest, and what its status means."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from penstock.errors import InvalidInput
+from penstock.language.definitions.program_actions import KubernetesOptions
+from penstock.run.task_executors import Run
+from penstock_worker.executors.processes import run_environment
+
+EXECUTION_LABEL = "penstock.dev/execution"
+ATTEMPT_LABEL = "penstock.dev/attempt"
+CONTAINER = "action"
+PARAMS_LIMIT = 100_000
+"""Bytes. Linux refuses single environment variables over 128 KiB."""
+HOPELESS = frozenset(
+    {"ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError"}
+)
+"""Reasons for which a container waits that no waiting cures. A failed pull may be cured."""
+
+
+def name_of(run: Run) -> str:
+    """Return the name of an attempt's job. It is the same for the same attempt, so that creating it twice creates
+    one."""
+    return f"penstock-{run.event.execution_id.hex}-{run.event.attempt}"
+
+
+def manifest(run: Run, options: KubernetesOptions, params: Mapping[str, Any], keep: float) -> dict[str, Any]:
+    """Return the Job. Kubernetes itself never retries it, as that is for the retry policy. It ends it when its time
+    is up even if the worker is gone, and removes it `keep` seconds after its end. Raises InvalidInput if the
+    parameters are too large for an environment variable."""
+    params_json = orjson.dumps(params)
+    if len(params_json) > PARAMS_LIMIT:
+        raise InvalidInput(
+            f"the parameters have {len(params_json):,} bytes; a Kubernetes job takes at most {PARAMS_LIMIT:,}",
+            hint="Put them in an object store and pass a link.",
+        )
+    env = {**options.env, **run_environment.of_run(run), "PENSTOCK_PARAMS": params_json.decode()}
+    labels = {
+        "app.kubernetes.io/managed-by": "penstock",
+        EXECUTION_LABEL: str(run.event.execution_id),
+        ATTEMPT_LABEL: str(run.event.attempt),
+    }
+    container: dict[str, Any] = {
+        "name": CONTAINER,
+        "image": options.image,
+        "command": options.command,
+        "args": options.args,
+        "env": [{"name": name, "value": value} for name, value in env.items()],
+        "resources": options.resources,
+        # What the program wrote to /dev/termination-log; if nothing and it failed, the end of its log.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+    pod = {
+        "restartPolicy": "Never",
+        "containers": [_without_nothing(container)],
+        "serviceAccountName": options.service_account,
+        "nodeSelector": options.node_selector,
+        "imagePullSecrets": [{"name": secret} for secret in options.image_pull_secrets],
+        "terminationGracePeriodSeconds": math.ceil(run.grace),
+    }
+    spec = {
+        "backoffLimit": 0,
+        "activeDeadlineSeconds": None if run.timeout is None else max(1, math.ceil(run.timeout)),
+        "ttlSecondsAfterFinished": math.ceil(keep),
+        "template": {"metadata": {"labels": labels}, "spec": _without_nothing(pod)},
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name_of(run), "labels": labels},
+        "spec": _without_nothing(spec),
+    }
+
+
+def ended(job: Mapping[str, Any]) -> tuple[bool, str, str] | None:
+    """None while it runs; then whether it completed, and the reason and message if not."""
+    for condition in job.get("status", {}).get("conditions") or ():
+        if condition.get("status") == "True" and condition.get("type") in ("Complete", "Failed"):
+            succeeded = condition["type"] == "Complete"
+            return succeeded, condition.get("reason") or "", condition.get("message") or ""
+    return None
+
+
+def container_state(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """`{"waiting": ...}`, `{"running": ...}` or `{"terminated": ...}` of the action's container; {} before it
+    has any."""
+    for status in pod.get("status", {}).get("containerStatuses") or ():
+        if status.get("name") == CONTAINER:
+            return dict(status.get("state") or {})
+    return {}
+
+
+def _without_nothing(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value not in (None, {}, [])}

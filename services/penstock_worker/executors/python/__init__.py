@@ -1,0 +1,4 @@
+"""Task executors that call Python functions.
+
+Not here: other programs.
+"""

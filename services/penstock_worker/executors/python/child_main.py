@@ -1,0 +1,141 @@
+"""The program of a child process of the process executor: take a job, run it, answer; until the worker
+closes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import importlib
+import multiprocessing.spawn
+import os
+import pickle
+import resource
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from penstock import tracing
+from penstock.run import capture
+from penstock.run.calls import call_plain
+from penstock.run.task_executors import Outcome, Run, RunLog
+from penstock_worker.executors.python import frames
+
+_PR_SET_PDEATHSIG = 1
+
+
+class Stopped(BaseException):
+    """The attempt was cancelled; raised into the action, so that its `finally` blocks run."""
+
+
+class _Here:
+    """The action as the child knows it: a function and arguments that the worker has validated."""
+
+    executor = "process"
+    options: Mapping[str, Any] = {}
+
+    def __init__(
+        self, ref: str, function: Callable[..., Any], is_coroutine: bool, arguments: dict[str, Any]
+    ) -> None:
+        self.ref = ref
+        self.function = function
+        self.is_coroutine = is_coroutine
+        self._arguments = arguments
+
+    def bind(self, params: Mapping[str, Any], /) -> dict[str, Any]:
+        return self._arguments
+
+
+class _State:
+    busy = False
+    stopping = False
+
+
+def main(fd: int, worker: int) -> None:
+    _die_with(worker)
+    faulthandler.enable()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _stop)
+    os.set_inheritable(fd, False)  # not for what the action forks
+    channel = socket.socket(fileno=fd)
+    capture.install()
+    while not _State.stopping and (frame := frames.receive(channel)) is not None:
+        job: frames.Job = pickle.loads(frame)
+        log = RunLog(lambda stream, line: channel.sendall(frames.log_frame(stream, line)), job.log_limit)
+        outcome = _perform(job, log)
+        log.close()
+        channel.sendall(frames.outcome_frame(outcome))
+
+
+def _perform(job: frames.Job, log: RunLog) -> Outcome:
+    try:
+        function = _find(job)
+        action = _Here(job.ref, function, job.is_coroutine, pickle.loads(job.arguments))
+    except BaseException as error:
+        return Outcome.raised(error)
+    run = Run(
+        job.event,
+        job.params,
+        action,
+        log,
+        carry=job.carry,
+        context=job.context,
+        result_limit=job.result_limit,
+        trace=job.trace,
+    )
+    try:
+        _State.busy = True
+        with tracing.inside(tracing.trace_of(job.trace)), _memory(job.memory_limit):
+            return call_plain(run)
+    except BaseException as error:  # no memory left even to say so, or stopped between two lines of ours
+        return Outcome.raised(error)
+    finally:
+        _State.busy = False
+
+
+def _find(job: frames.Job) -> Callable[..., Any]:
+    if job.main is not None:
+        multiprocessing.spawn.prepare(dict(job.main))  # does it once
+    target: Any = importlib.import_module(job.module)
+    for part in job.qualname.split("."):
+        target = getattr(target, part)
+    # Where a decorator has put an action in the place of its function, the action knows the function.
+    function: Callable[..., Any] = getattr(target, "function", target)
+    return function
+
+
+@contextmanager
+def _memory(limit: int | None) -> Iterator[None]:
+    if limit is None:
+        yield
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    ceiling = mapped + limit
+    resource.setrlimit(resource.RLIMIT_AS, (ceiling if hard < 0 else min(ceiling, hard), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    if _State.stopping:  # it is told more than once, see `Child.end`
+        return
+    _State.stopping = True
+    if _State.busy:
+        raise Stopped("the attempt was cancelled")
+    os._exit(0)
+
+
+def _die_with(worker: int) -> None:
+    """Have the kernel kill this process when the worker dies (Linux; elsewhere the orphan killer does it)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != worker:  # it was too late to ask
+        os._exit(1)

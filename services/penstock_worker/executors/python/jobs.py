@@ -1,0 +1,55 @@
+"""An attempt as a job for another process: where to find the function there, and what to call it with."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+
+from penstock.errors import DefinitionError
+from penstock.run.task_executors import Run
+from penstock_worker.executors.python import frames
+
+
+def job_of(run: Run, memory_limit: int | None = None) -> frames.Job:
+    """Raises DefinitionError for a function that no other process can find or parameters that cannot be sent, and what `bind`
+    raises. `memory_limit`: bytes."""
+    function = run.action.function
+    module = getattr(function, "__module__", None)
+    qualname = getattr(function, "__qualname__", "<unknown>")
+    if module is None or "<" in qualname:
+        raise DefinitionError(
+            f"{run.action.ref} cannot run in another process: {qualname} has no name to import it by",
+            hint="Define the function at the top level of a module.",
+        )
+    try:
+        arguments = pickle.dumps(run.action.bind(run.params), pickle.HIGHEST_PROTOCOL)
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        raise DefinitionError(
+            f"the parameters of {run.action.ref} cannot be sent to another process: {error}",
+            hint="Give the function parameters that can be pickled.",
+        ) from error
+    return frames.Job(
+        event=run.event,
+        params=dict(run.params),
+        carry=dict(run.carry),
+        context=dict(run.context),
+        trace=dict(run.trace),
+        ref=run.action.ref,
+        module=module,
+        qualname=qualname,
+        is_coroutine=run.action.is_coroutine,
+        main=_main() if module == "__main__" else None,
+        arguments=arguments,
+        log_limit=run.log.left,
+        result_limit=run.result_limit,
+        memory_limit=memory_limit,
+    )
+
+
+def _main() -> dict[str, str]:
+    """Return the way in which a child can import the script that this process runs, as multiprocessing does it."""
+    main = sys.modules["__main__"]
+    if getattr(main, "__spec__", None) is not None:
+        return {"init_main_from_name": main.__spec__.name}  # type: ignore[union-attr]
+    return {"init_main_from_path": os.path.abspath(main.__file__ or "")}

@@ -1,0 +1,75 @@
+"""Runs plain functions in threads of its own: the default for `def`.
+
+A thread cannot be killed. When an attempt is cancelled or times out, `current().cancelled` turns true for the
+function to see. If it does not return within the grace it is **leaked**. Its log and its result are dropped, and the
+claim's fence keeps it from changing anything. It counts against the capacity until it ends, so that a worker never
+runs more than it may. Functions that can hang belong in the process executor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+from functools import partial
+
+import structlog
+
+from penstock.run.calls import call_plain
+from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally
+from penstock_worker.executors.python.daemon_threads import DaemonThreads
+
+log = structlog.get_logger()
+
+
+class ThreadExecutor:
+    def __init__(self, *, capacity: int = min(32, 4 * (os.cpu_count() or 1))) -> None:
+        """`capacity`: threads."""
+        self.name = "thread"
+        self._tally = Tally(self.name, capacity)
+        self._threads = DaemonThreads("penstock-action")
+        self.has_capacity = self._tally.has_capacity
+
+    async def open(self) -> None:
+        """Nothing to make ready: threads start as they are needed."""
+
+    async def execute(self, run: Run) -> Outcome:
+        started = self._tally.start()
+        done = self._threads.call(partial(contextvars.copy_context().run, call_plain, run))
+        try:
+            outcome = await asyncio.shield(done)
+        except asyncio.CancelledError:
+            run.cancelled = True
+            try:
+                await asyncio.wait([done], timeout=run.grace)
+            finally:
+                self._give_up(run, started, done)
+            raise
+        self._tally.end(started, outcome)
+        return outcome
+
+    def _give_up(self, run: Run, started: float, done: asyncio.Future[Outcome]) -> None:
+        if done.done():
+            self._tally.end(started, None)
+            return
+        log.warning(
+            "thread.goes_on",
+            execution_id=str(run.event.execution_id),
+            attempt=run.event.attempt,
+            action=run.action.ref,
+            hint="It takes a place of its worker until it returns. What can hang runs in the process executor.",
+        )
+        self._tally.leaked += 1
+
+        def ended(_: asyncio.Future[Outcome]) -> None:
+            self._tally.leaked -= 1
+            self._tally.end(started, None)
+
+        done.add_done_callback(ended)
+
+    def metrics(self) -> ExecutorMetrics:
+        return self._tally.metrics()
+
+    async def close(self, grace: float) -> None:
+        """Let the threads go. Leaked ones are daemons and end with the process."""
+        self._threads.dismiss()

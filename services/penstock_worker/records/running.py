@@ -1,0 +1,23 @@
+"""An attempt that this worker runs."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from penstock_worker.records.owned_attempt import OwnedAttempt
+
+
+@dataclass(slots=True)
+class Running:
+    """An attempt that runs. `begun`: its task executor has it, so that it may have had effects. `cancelled`: its end
+    was requested. `lost`: its claim is lost, or may be; and `known_to_be_lost`: that was read in the database.
+    `given_up`: why this worker ends it itself, if not because it stops."""
+
+    attempt: OwnedAttempt
+    task: asyncio.Task[None]
+    begun: bool = False
+    cancelled: bool = False
+    lost: bool = False
+    known_to_be_lost: bool = False
+    given_up: str | None = None

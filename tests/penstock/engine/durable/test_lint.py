@@ -1,0 +1,50 @@
+"""The nondeterministic calls, which are named."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+import uuid
+from datetime import datetime, timedelta
+from time import monotonic
+
+from penstock import DurableContext
+from penstock.engine.durable.lint import nondeterminism
+
+
+async def bad(ctx: DurableContext) -> None:
+    time.time()
+    monotonic()
+    random.random()
+    uuid.uuid4()
+    datetime.now()
+    open("x")  # noqa: ASYNC230, SIM115
+    await asyncio.sleep(1)
+
+
+async def good(ctx: DurableContext) -> None:
+    await ctx.step("now", time.time)
+    await ctx.step("later", lambda: time.time() + random.random())
+
+    async def inside() -> None:
+        time.time()
+
+    await ctx.step("inside", inside)
+    await asyncio.gather(ctx.sleep(timedelta(days=1).total_seconds()))
+    ctx.now()
+    uuid.UUID(int=1)
+
+
+def test_a_call_that_may_differ_in_the_next_attempt_is_named() -> None:
+    found = nondeterminism(bad)
+    assert [one.call for one in found] == [
+        "time.time()", "time.monotonic()", "random.random()", "uuid.uuid4()", "datetime.datetime.now()",
+        "open()", "asyncio.sleep()",
+    ]  # fmt: skip
+    assert found[0].line == bad.__code__.co_firstlineno + 1
+    assert "ctx.now()" in str(found[0])
+
+
+def test_steps_may_do_anything() -> None:
+    assert nondeterminism(good) == []

@@ -1,0 +1,264 @@
+"""An oracle for the short way of executions that need no decision: random groups take it and the long way, and all tables are
+compared. The long way shares no statement with it: its history is written by the triggers."""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import Any
+from uuid import UUID
+
+import orjson
+import pytest
+
+from penstock.language.terms.ids import new_id
+from penstock.store.executions import attempts, executions, plain_executions
+from penstock.store.executions.attempts import AttemptEnd, Claimant
+from penstock.store.executions.executions import Submission
+from tests.penstock.store.stand import Stand
+
+SEEDS = 80
+WORKER, OTHER, WATCHER = (UUID(int=n) for n in (1, 2, 3))
+TABLES = """
+select relname from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition
+    and relname !~ '^(definition|catalog|namespace|concurrency_limit|legal_move|cluster|process|penstock_|alembic)'
+"""
+INSTANT = re.compile(r'"\d{4}-\d\d-\d\dT[\d:.]+\+00:00"')
+RANDOM_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[47][0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
+"""Of lanes."""
+TRACE = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
+
+
+class Played:
+    """One database, on which each game is played from the same beginning. `ids` are named in the order of their making."""
+
+    def __init__(self, stand: Stand, seed: int) -> None:
+        self.stand = stand
+        self.draw = random.Random(seed)
+        self.ids: list[UUID] = []
+
+    def id(self) -> UUID:
+        self.ids.append(new_id())
+        return self.ids[-1]
+
+    async def dump(self) -> dict[str, list[str]]:
+        """All rows of all tables, with names for ids and no instants, sorted."""
+        rows: dict[str, list[str]] = {}
+        for table in sorted(row["relname"] for row in await self.stand.sql(TABLES)):
+            numbered = "- 'id'" if table in ("outbox", "finished", "subscribed_move") else "- 'seq'"
+            dumped = await self.stand.sql(f"select (to_jsonb(t) {numbered})::text as row from {table} t")
+            rows[table] = sorted(self._named(row["row"]) for row in dumped)
+        rows["order"] = [
+            self._named(str(tuple(row)))
+            for row in await self.stand.sql(
+                "select execution_id, new, h.ready_at = e.ready_at, h.at >= e.created_at from history h"
+                " join execution e on e.id = h.execution_id order by execution_id, at"
+            )
+        ]
+        return rows
+
+    def _named(self, text: str) -> str:
+        for number, id in enumerate(self.ids):
+            text = text.replace(str(id), f"execution {number}")
+        return RANDOM_ID.sub("random", INSTANT.sub("instant", text))
+
+
+async def clean(stand: Stand) -> None:
+    names = [row["relname"] for row in await stand.sql(TABLES)]
+    async with stand.session.transaction() as tx:
+        await tx.execute("; ".join(f"delete from {name}" for name in names))
+        await tx.execute("update cluster set announced = '{}', subscribed = '{}'")
+        await tx.execute(
+            "update namespace set limits = '{}', lacked = false; update catalog set enabled = true"
+        )
+
+
+async def surroundings(played: Played) -> None:
+    """Draw what else may make the short way impossible."""
+    stand, draw = played.stand, played.draw
+    if draw.random() < 0.15:
+        await stand.sql(
+            "update cluster set announced = $1::text[]", draw.choice([["running"], ["completed"]])
+        )
+    if draw.random() < 0.15:
+        await stand.sql("update cluster set subscribed = '{scheduled,completed}'")
+
+
+@pytest.fixture
+async def stand(stand: Stand) -> Stand:
+    await stand.sql("update definition set body = '{}' where id = $1", stand.definition)
+    await stand.sql(
+        "insert into catalog (kind, ref, definition_id) values ('action', 'a.b', $1)", stand.definition
+    )
+    await stand.sql(
+        "insert into concurrency_limit (ref, definition_id, scope, max) values ('a.two', $1, 'a.b', 2)",
+        stand.definition,
+    )
+    return stand
+
+
+async def submits(played: Played, *, short: bool) -> Any:
+    """Submit a few groups, some of them again, as an answer that was lost makes a client do."""
+    stand, draw = played.stand, played.draw
+    await surroundings(played)
+    timed = draw.random() < 0.2
+    body = '{"timeouts": {"total": 60, "schedule_to_start": 5}}' if timed else "{}"
+    await stand.sql("update definition set body = $2::text::jsonb where id = $1", stand.definition, body)
+    namespace = await stand.namespace(draw.choice(["action"] * 6 + ["workflow"]), "work.default")
+    await stand.sql("update namespace set envelope = $2 where id = $1", namespace, draw.choice([1, 2, 20]))
+    if draw.random() < 0.2:
+        await stand.sql("update namespace set limits = (select array_agg(id) from concurrency_limit)")
+    if draw.random() < 0.2:
+        await stand.sql("update namespace set lacked = true")
+    if draw.random() < 0.1:
+        await stand.sql("update catalog set enabled = false")
+    answered = []
+    for _ in range(draw.randint(1, 3)):
+        priority = draw.choice([0, 0, 7, -3])
+        origins = [None, '{"by": "clerk"}', orjson.dumps({"trace": TRACE}).decode()]
+        group = [
+            Submission(
+                played.id(),
+                namespace,
+                stand.definition,
+                f'{{"n": {n}}}',
+                "public",
+                origin=draw.choice(origins),
+            )
+            for n in range(draw.randint(1, 5))
+        ]
+        for submission in group:
+            submission.priority = priority
+        assert plain_executions.are_alike(group)
+        for _ in range(draw.choice([1, 1, 2])):
+            async with stand.session.transaction() as tx:
+                answer = await (plain_executions.submit(tx, group) if short else executions.submit(tx, group))
+            answered.append(
+                (answer.stale, [(message.queue, played._named(str(message.ids))) for message in tx.staged])
+            )
+            if draw.random() < 0.3:
+                group = [
+                    *group,
+                    Submission(played.id(), namespace, stand.definition, "{}", "public", priority=priority),
+                ]
+    return answered
+
+
+async def ends(played: Played, *, short: bool) -> Any:
+    """End a batch of attempts that stand in many ways."""
+    stand, draw = played.stand, played.draw
+    await surroundings(played)
+    await stand.sql("insert into claim (id, worker, executions) values ($1, $1, '{}')", WORKER)
+    batch = []
+    for number in range(draw.randint(1, 6)):
+        name, odd = (
+            f"task {number}",
+            draw.choice([""] * 14 + ["canceling", "asked", "stale", "other", "parent", "keys", "over"]),
+        )
+        if odd == "parent":
+            played.ids.append(await stand.add("flow", "running", kind="workflow"))
+        id = await stand.add(
+            name,
+            {"canceling": "canceling", "over": "completed"}.get(odd, "running"),
+            attempt=2,
+            claim=OTHER if odd == "other" else WORKER,
+            reason=draw.choice([None, "its worker was lost"]),
+            ends_as="cancelled" if odd in ("canceling", "asked") else None,
+            parent="flow" if odd == "parent" else None,
+        )
+        played.ids.append(id)
+        if odd == "keys":
+            await stand.sql("update execution set keys = array[(1, 'all')::limit_key] where id = $1", id)
+            await stand.sql("insert into slot values (1, 'all', $1, 2)", id)
+        origin = draw.choice([*[None] * 8, orjson.dumps({"trace": TRACE}).decode()])
+        await stand.sql(
+            "insert into payload (execution_id, params, origin) values ($1, '{}', $2::text::jsonb)",
+            id,
+            origin,
+        )
+        if draw.random() < 0.3:
+            await stand.timer(name, "total")
+        if draw.random() < 0.3:
+            await stand.sql("insert into awaited (execution_id, watcher) values ($1, $2)", id, WATCHER)
+        batch.append(
+            AttemptEnd(
+                id,
+                1 if odd == "stale" else 2,
+                "completed",
+                f'{{"n": {number}}}',
+                None,
+                0.0,
+                None,
+                None,
+                False,
+            )
+        )
+    claims = draw.choice([[], [WORKER]])
+    async with stand.session.transaction() as tx:
+        moved = await (
+            plain_executions.finish(tx, WORKER, batch, claims)
+            if short
+            else attempts.finish(tx, WORKER, batch, claims, alone=True)
+        )
+    notices = sorted(
+        (message.queue, sorted(played._named(str(id)) for id in message.ids)) for message in tx.staged
+    )
+    # The short way tells watchers of its own ends, and the long way of the others: two notices instead of one.
+    return {played._named(str(id)) for id in moved}, {(queue, id) for queue, ids in notices for id in ids}
+
+
+@pytest.mark.parametrize("game", [submits, ends])
+async def test_short_way_leaves_same_tables_as_long_way(stand: Stand, game: Any) -> None:
+    for seed in range(SEEDS):
+        outcomes = []
+        for short in (True, False):
+            await clean(stand)
+            played = Played(stand, seed)
+            answer = await game(played, short=short)
+            outcomes.append((answer, await played.dump()))
+        [(answer, tables), (long_answer, long_tables)] = outcomes
+        assert answer == long_answer, f"seed {seed}"
+        differing = {
+            name: (tables[name], long_tables[name]) for name in tables if tables[name] != long_tables[name]
+        }
+        assert not differing, f"seed {seed}"
+
+
+@pytest.mark.parametrize("announced", ["{}", "{nothing}"])
+async def test_claim_writes_history_that_trigger_would_write(stand: Stand, announced: str) -> None:
+    """The claim leaves its history to the trigger as soon as any status is announced."""
+    await stand.sql("update cluster set announced = $1::text::text[]", announced)
+    ids = [
+        await stand.add("new", "scheduled"),
+        await stand.add("lost", "scheduled", attempt=1, reason="was lost"),
+    ]
+    for id in ids:
+        await stand.sql("insert into payload (execution_id, params) values ($1, '{}')", id)
+    claimant = Claimant(WORKER, OTHER, [stand.definition], [])
+    answer = await attempts.claim(stand.session, claimant, "work.default", ids, 10)
+    assert len(answer.attempts) == 2
+    rows = await stand.sql(
+        "select old, new, attempt, reason, ready_at, actor = current_setting('application_name') as own from history"
+        " where new = 'running' order by attempt"
+    )
+    assert [tuple(row) for row in rows] == [
+        ("scheduled", "running", 1, None, None, True),
+        ("scheduled", "running", 2, "was lost", None, True),
+    ]
+
+
+async def test_trigger_writes_history_after_short_way(stand: Stand) -> None:
+    """A transaction that goes on after the short way writes moves that the trigger sees."""
+    async with stand.session.transaction() as tx:
+        await tx.fetch(
+            plain_executions.SUBMIT_ALIKE,
+            [new_id()],
+            await stand.namespace("action", "work.default"),
+            stand.definition,
+            ["{}"],
+            [None],
+            0,
+        )
+        await tx.fetch("update execution set status = 'cancelled' returning 1")
+    rows = await stand.sql("select new from history order by at")
+    assert [row["new"] for row in rows] == ["requested", "scheduled", "cancelled"]

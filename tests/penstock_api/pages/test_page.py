@@ -1,0 +1,174 @@
+"""Each page in a real browser, with data in it: wide and narrow, light and dark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from axe_playwright_python.base import AXE_FILE_PATH
+from playwright.async_api import Browser, Page
+
+from penstock.language.terms.visible_text import BIDI
+from tests.penstock_api.pages.conftest import Site
+from tests.penstock_api.pages.depot import SHOWN
+
+PAGES = {
+    "overview": "/",
+    "executions": "/executions",
+    "executions-picked": "/executions?status=failed&status=timeout&children=true",
+    "executions-none": "/executions?find=nothing.like_it",
+    "run-good": "/executions/{good}",
+    "run-bad": "/executions/{bad}",
+    "run-evil": "/executions/{evil}",
+    "run-failed": "/executions/{failed}",
+    "run-asks": "/executions/{asks}",
+    "run-tour": "/executions/{tour}",
+    "run-wide": "/executions/{wide}",
+    "run-queued": "/executions/{queued}",
+    "run-sleeps": "/executions/{sleeps}",
+    "run-broke": "/executions/{broke}",
+    "actions": "/actions",
+    "action": "/actions/depot.check",
+    "workflow": "/actions/depot.truck",
+    "events": "/events?publish=depot.placed",
+    "event": "/events/{event}",
+    "rules": "/rules?rule=depot.broken",
+    "rule": "/rules/depot.large",
+    "rule-unmet": "/rules/depot.empty",
+    "schedules": "/schedules",
+    "schedule": "/schedules/depot.nightly",
+    "limits": "/limits",
+    "limit": "/limits/depot.gate",
+    "inquiries": "/inquiries",
+    "dead-letters": "/dead-letters",
+    "dead-letter": "/dead-letters/{letter}",
+    "workers": "/workers",
+    "sign-in": "/sign-in",
+    "error": "/executions/00000000-0000-7000-8000-000000000000",
+}
+VIEWS = {
+    "wide-light": (1280, 900, "light"),
+    "wide-dark": (1280, 900, "dark"),
+    "narrow-dark": (390, 844, "dark"),
+    "narrow-light": (390, 844, "light"),
+}
+LOOKED_AT = ("wide-light", "narrow-dark")
+"""Where axe looks, if nobody wants pictures."""
+SEVERE = ("serious", "critical")
+COLOURS = {"runOnly": ["color-contrast", "link-in-text-block", "scrollable-region-focusable", "target-size"]}
+"""What of a page's soundness the window and the colours can change."""
+
+
+@asynccontextmanager
+async def looking(browser: Browser, site: Site) -> AsyncIterator[Page]:
+    """Open a page, and listen to its console and requests. Raises AssertionError for a message that should not be
+    there."""
+    amiss: list[str] = []
+    context = await browser.new_context(viewport={"width": 1280, "height": 900})
+    page = await context.new_page()
+    here = urlsplit(site.address).netloc
+    page.on("console", lambda m: amiss.append(m.text) if m.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: amiss.append(str(error)))
+    page.on("request", lambda r: amiss.append(r.url) if urlsplit(r.url).netloc not in (here, "") else None)
+    try:
+        yield page
+    finally:
+        await context.close()
+    # A page that is not there says so in the console, too.
+    assert not [one for one in amiss if "404 (Not Found)" not in one], amiss
+
+
+@dataclass
+class Found:
+    """The findings on the pages. `severe`: those of axe, by page and view. `across`: pages that are wider than the window,
+    and by how much. `shown`: the pages that show a user's text. `hit`: those that ran it. `turned`: those on which a text
+    can change the order of what is read."""
+
+    severe: dict[str, list[str]] = field(default_factory=dict)
+    across: dict[str, int] = field(default_factory=dict)
+    shown: set[str] = field(default_factory=set)
+    hit: set[str] = field(default_factory=set)
+    turned: set[str] = field(default_factory=set)
+
+
+@pytest.fixture(scope="module")
+async def found(browser: Browser, site: Site, pictures: Path | None) -> Found:
+    """Each page is opened once: that takes a browser a quarter of a second."""
+    found = Found()
+    async with looking(browser, site) as page:
+        for name, path in PAGES.items():
+            await page.goto(site.address + path.format(**site.ids), wait_until="load")
+            await look_for_texts(page, name, found)
+            await look_from_all_sides(page, name, found, pictures)
+    return found
+
+
+async def look_for_texts(page: Page, name: str, found: Found) -> None:
+    if name == "run-evil":
+        await page.locator("[data-log]", has_text=SHOWN).wait_for()
+    if SHOWN in await page.evaluate("document.body.textContent"):
+        found.shown.add(name)
+    if await page.locator("img[src=x]").count() or await page.evaluate("window.hit") is not None:
+        found.hit.add(name)
+    if re.search(f"[{BIDI}]", await page.content()):
+        found.turned.add(name)
+
+
+async def look_from_all_sides(page: Page, name: str, found: Found, pictures: Path | None) -> None:
+    for view, (width, height, scheme) in VIEWS.items():
+        await page.set_viewport_size({"width": width, "height": height})
+        await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        if pictures is not None:
+            await page.screenshot(path=pictures / f"{name}-{view}.png", full_page=True)
+        if pictures is None and view not in LOOKED_AT:
+            pass  # a second for each page, for what two of the others would have shown
+        elif severe := await severe_findings(page, whole=view == "wide-light"):
+            found.severe[f"{name}-{view}"] = severe
+        across = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        if across > 0:
+            found.across[f"{name}-{view}"] = across
+
+
+async def severe_findings(page: Page, *, whole: bool) -> list[str]:
+    """Return the findings of axe that would keep a person from using it."""
+    if await page.evaluate("typeof axe") == "undefined":
+        await page.evaluate(AXE_FILE_PATH.read_text())
+    # Each violation has its first node alone: what is sent back is as long as the page else.
+    violations: list[dict[str, str]] = await page.evaluate(
+        """async (options) => (await axe.run(document, options)).violations.map(
+            ({ id, impact, nodes }) => ({ id, impact, html: nodes[0].html, says: nodes[0].failureSummary }))""",
+        {"resultTypes": ["violations"], **({} if whole else COLOURS)},
+    )
+    return [
+        f"{one['id']}: {one['html'][:200]} {one['says']}" for one in violations if one["impact"] in SEVERE
+    ]
+
+
+async def test_pages_are_sound_wide_and_narrow_light_and_dark(found: Found) -> None:
+    assert not found.severe, found.severe
+    assert not found.across, f"wider than the window: {found.across}"
+
+
+async def test_texts_of_users_are_shown_and_never_run(found: Found) -> None:
+    assert not found.hit, f"they ran somebody's script: {found.hit}"
+    shown = {
+        "run-evil",
+        "run-failed",
+        "run-asks",
+        "action",
+        "actions",
+        "events",
+        "event",
+        "rules",
+        "schedule",
+    }
+    assert shown | {"inquiries", "dead-letters", "dead-letter"} <= found.shown, found.shown
+
+
+async def test_no_text_of_a_user_turns_the_order_of_a_page(found: Found) -> None:
+    assert not found.turned, found.turned

@@ -1,0 +1,91 @@
+"""An attempt that goes on after its time. If its worker lives, it took too long; if its worker is dead, it was lost."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from penstock import RetryPolicy, action
+from penstock.store.executions import attempts, past_attempts
+from penstock.store.executions.attempts import AttemptEnd
+from penstock_executor.loops import end_overdue, reap_workers
+from tests.penstock_executor.by_hand import ByHand
+
+MINUTE = 60.0
+
+
+@action(pack="late", timeout=MINUTE, retry=RetryPolicy(max_attempts=5, initial_delay=0))
+async def patient() -> None: ...
+
+
+@action(pack="late", timeout=MINUTE)
+async def once() -> None: ...
+
+
+@action(pack="late", timeout=MINUTE, retry=RetryPolicy(max_attempts=5, never_on="TimeoutError"))
+async def choosy() -> None: ...
+
+
+ACTIONS = (patient, once, choosy)
+
+
+@pytest.fixture
+async def house(database: str) -> AsyncIterator[ByHand]:
+    async with ByHand(database, None) as house:
+        await house.open(*ACTIONS)
+        yield house
+        await house.sound()
+
+
+@pytest.mark.parametrize("ref", ["late.patient", "late.once"])
+async def test_an_attempt_lost_with_its_worker_is_not_overdue(house: ByHand, ref: str) -> None:
+    id = await house.running(ref)
+    await house.pass_time()  # and its worker is heard of no more since it claimed that
+    await house.rows("update process set beat_at = clock_timestamp() - interval '1 hour' returning 1")
+    await house.rows(
+        "insert into process (id, kind, name) values (gen_random_uuid(), 'executor', 'lives') returning 1"
+    )
+    session = house.own.database.session()
+    await end_overdue.turn(house.own, session)
+    assert await house.stands(id) == "running", "who is dead is the sweeper's to say"
+    await reap_workers.turn(house.own, session)
+    row = await house.client.get(id)
+    assert (row.status, row.recoveries, row.failures) == ("requested", 1, 0)
+
+
+async def test_an_attempt_of_a_worker_dead_before_the_deadline_is_lost(house: ByHand) -> None:
+    id = await house.running("late.once")
+    await house.pass_time()
+    await house.rows(  # it was heard of until its attempt was about to be over its time, and so looks alive for a while
+        "update process set beat_at = clock_timestamp() - interval '1 hour' + interval '61 seconds' returning 1"
+    )
+    await end_overdue.turn(house.own, house.own.database.session())
+    assert await house.stands(id) == "running"
+
+
+async def test_the_worker_and_the_executor_apply_the_same_retry_policy(house: ByHand) -> None:
+    ids = {ref: await house.running(ref) for ref in ("late.patient", "late.once", "late.choosy")}
+    await house.later()
+    stands = {ref: await house.stands(id) for ref, id in ids.items()}
+    assert stands == {"late.patient": "requested", "late.once": "timeout", "late.choosy": "timeout"}
+    [tried] = await past_attempts.attempts(house.session, await house.client.get(ids["late.patient"]))
+    assert "took longer than its 60 s" in (tried.error or "")
+
+
+async def test_a_late_report_of_the_worker_changes_nothing(house: ByHand) -> None:
+    id = await house.running("late.patient")
+    await house.later()
+    late = AttemptEnd(id, 1, "completed", "7", None, 0.0, None, None, False)
+    async with house.own.database.session().transaction() as tx:
+        moved = await attempts.finish(tx, house.claimer, [late])
+    assert moved == set()
+    assert await house.stands(id) == "requested"
+
+
+async def test_an_overdue_attempt_that_is_canceling_is_cancelled(house: ByHand) -> None:
+    id = await house.running("late.patient")
+    await house.client.cancel(id, reason="enough")
+    await house.later()
+    row = await house.client.get(id)
+    assert (row.status, row.reason) == ("cancelled", "enough")
