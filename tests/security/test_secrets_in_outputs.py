@@ -171,6 +171,8 @@ async def furnished(house: Installation, folder: Path) -> dict[tuple[str, ...], 
         ("users", "list"): [()],
         ("subscriptions", "list"): [()],
         ("webhooks", "list"): [()],
+        **{("audit", word): [()] for word in ("list", "head", "verify")},
+        ("audit", "export"): [("--outcome", "done")],
     }
 
 

@@ -1,7 +1,7 @@
 """Traces: where they go on, and the spans that are sent. Nothing else in Penstock knows OpenTelemetry, and where tracing is
 not switched on (`switch`), each of these functions returns at once and imports nothing.
 
-The contents of spans are not here: the code that ends a thing reads its rows and makes its span.
+Not here: the contents of spans. The code that ends a thing reads its rows and makes its span.
 """
 
 from __future__ import annotations
