@@ -21,7 +21,7 @@ _TABLE = """
 POST    /api/v1/events                                 operate own
 GET     /api/v1/events                                 read    own
 GET     /api/v1/events/{id}                            read    own
-POST    /api/v1/executions                             operate own
+POST    /api/v1/executions                             start   own
 GET     /api/v1/executions                             read    own
 GET     /api/v1/executions/{id}                        read    own
 GET     /api/v1/executions/{id}/result                 read    own
@@ -78,7 +78,7 @@ POST    /api/v1/schedules/{ref}/pause                  operate all
 POST    /api/v1/schedules/{ref}/run                    operate all
 POST    /api/v1/schedules/{ref}/backfill               operate all
 GET     /api/v1/inquiries                              read    own
-POST    /api/v1/inquiries/{id}/answer                  operate own
+POST    /api/v1/inquiries/{id}/answer                  answer  own
 GET     /api/v1/limits                                 read    all
 GET     /api/v1/limits/{ref}                           read    all
 GET     /api/v1/limits/{ref}/holders                   read    all
@@ -116,6 +116,7 @@ DELETE  /api/v1/secrets/{name}                         define  public
 GET     /api/v1/tokens                                 admin   all
 POST    /api/v1/tokens                                 admin   all
 DELETE  /api/v1/tokens/{name}                          admin   all
+POST    /api/v1/tokens/{name}/rotate                   admin   all
 GET     /api/v1/session                                read    own
 GET     /api/v1/users                                  admin   all
 POST    /api/v1/users                                  admin   all
@@ -166,6 +167,8 @@ GET     /api/v1/openapi.json                           open
 `public` where it is let in for the tenants that it names, and names none here, which is to say the tenant public."""
 STRANGER = "stranger"
 """A tenant of which nothing exists."""
+NARROW = ("start", "answer")
+"""Scopes of which `operate` is the sum, with others."""
 ABSENT = {"ref": "no.such", "name": "nobody", "pattern": "x", "version": "0"}
 """What is in the paths beside ids: nothing of that name exists, so that no request of an admitted caller changes anything."""
 
@@ -214,13 +217,13 @@ def kind_of(answer: httpx.Response) -> str:
 async def askers(api: Api) -> list[Asker]:
     """Return a caller without a token; and each scope alone and each role, for all tenants and for one."""
     found = [Asker(None, frozenset(), False)]
-    kinds = {**{scope: (scope,) for scope in SCOPES}, **ROLES}
+    kinds = {**{scope: (scope,) for scope in (*SCOPES, *NARROW)}, **ROLES}
     for kind, scopes in kinds.items():
         for limited in (False, True):
             name = f"matrix-{kind}-{limited}"
             if name not in api.secrets:
                 await api.token(name, *scopes, tenants=(STRANGER,) if limited else ())
-            found.append(Asker(name, frozenset(scopes), limited))
+            found.append(Asker(name, frozenset((*scopes, *(NARROW if "operate" in scopes else ()))), limited))
     return found
 
 
@@ -259,7 +262,7 @@ async def test_each_caller_gets_the_answer_of_the_table(api: Api) -> None:
                 if asker.limited:
                     assert "ours" not in answer.text, route
     assert not wrong, "\n".join(map(str, wrong))
-    assert asked.total() == len(GUARDED) * (1 + 2 * (len(SCOPES) + len(ROLES)))
+    assert asked.total() == len(GUARDED) * (1 + 2 * (len(SCOPES) + len(NARROW) + len(ROLES)))
     assert min(asked["401"], asked["403"], asked["404"], asked["in"]) > 50
     print(f"{asked.total()} requests to {len(GUARDED)} routes: {dict(asked)}")
     await api.house.sound()
