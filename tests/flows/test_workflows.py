@@ -29,8 +29,15 @@ async def total(numbers: list[int]) -> int:
 
 @action(pack="wf")
 async def nap(seconds: float) -> str:
-    await asyncio.sleep(seconds)
+    """Sleep so long; of 0 seconds, until the test lets it end."""
+    if seconds:
+        await asyncio.sleep(seconds)
+    else:
+        await WAKE.wait()
     return "rested"
+
+
+WAKE = asyncio.Event()
 
 
 def written(text: str) -> Workflow:
@@ -277,13 +284,15 @@ async def test_a_workflow_whose_message_was_lost_goes_on_by_itself(house: Instal
     await house.apply(*ALL)
     executor = await house.executor()
     await house.worker(*ALL)
-    id = await house.client.start("wf.slowly", {"seconds": 0.6})
+    WAKE.clear()
+    id = await house.client.start("wf.slowly", {"seconds": 0})
     await house.until("select 1 from execution where task = 'nap' and status = 'running'")
     parts = await house.parts()
     async with parts.database.session().transaction() as tx:
         # No process advances it: neither its worker, nor an executor that hears of the end.
         await tx.fetch("select lock_workflows(array[$1::uuid])", id)
         await house.ended(executor)
+        WAKE.set()
         await house.until("select 1 from execution where task = 'nap' and status = 'completed'")
     if parts.transport.name == "postgres":
         await house.rows("delete from outbox returning 1")

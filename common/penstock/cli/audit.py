@@ -32,6 +32,8 @@ audit = typer.Typer(
     help="Changes and refusals, with their callers: list, export, verify.", no_args_is_help=True
 )
 
+BIGINT = 2**63 - 1
+"""The largest id or position."""
 By = Annotated[str | None, typer.Option(help="Only those of this caller: token:ci, user:ada, command:ada.")]
 Operation = Annotated[str | None, typer.Option(help="Only those whose operation begins so: tokens_.")]
 Target = Annotated[str | None, typer.Option(help="Only those whose target begins so.")]
@@ -88,7 +90,7 @@ def list_(
     since: of.Since = None,
     until: of.Until = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 20,
-    end: Annotated[int | None, typer.Option("--before", help="Go on after this id.")] = None,
+    end: Annotated[int | None, typer.Option("--before", max=BIGINT, help="Go on after this id.")] = None,
     json: Json = False,
 ) -> None:
     """List the newest changes and refusals."""
@@ -121,6 +123,7 @@ def export(
         typer.Option(
             "--after",
             min=0,
+            max=BIGINT,
             help="Only rows behind this position, such as the last one of the export before.",
         ),
     ] = 0,

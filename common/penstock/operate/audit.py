@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -62,7 +63,7 @@ def _kept(name: str, value: Any) -> Any:
         return origin_of(value)
     if name in KEPT:
         return _bounded(value)
-    return {"bytes": len(_bytes(value))}
+    return {"bytes": _size(value)}
 
 
 def _bounded(value: Any) -> Any:
@@ -70,17 +71,23 @@ def _bounded(value: Any) -> Any:
         case Mapping():
             return kept({str(name): field for name, field in value.items()})
         case str():
-            return value if len(value) <= LONGEST_TEXT else value[:LONGEST_TEXT] + " ..."
+            text = audited_change.stored_text(value[: LONGEST_TEXT + 1])
+            return text if len(value) <= LONGEST_TEXT else text[:LONGEST_TEXT] + " ..."
         case bool() | int() | float():
             return value
         case list() | tuple() | set() | frozenset():
             items = [_bounded(item) for item in list(value)[:MOST_ITEMS]]
             return items if len(value) <= MOST_ITEMS else [*items, f"and {len(value) - MOST_ITEMS} more"]
-    return None if value is None else str(value)[:LONGEST_TEXT]
+    return None if value is None else audited_change.stored_text(str(value)[:LONGEST_TEXT])
 
 
-def _bytes(value: Any) -> bytes:
-    return value.encode() if isinstance(value, str) else orjson.dumps(value, default=str)
+def _size(value: Any) -> int:
+    text = (
+        value
+        if isinstance(value, str)
+        else json.dumps(value, default=str, ensure_ascii=False, separators=(",", ":"))
+    )
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def origin_of(address: str) -> str:

@@ -72,6 +72,8 @@ class Heartbeat:
         self._state = ACTIVE
         self._executors: str | None = None
         self._lock: int | None = None
+        self._random = random.Random()
+        """Of this thread alone. The state of the module may be seeded, and belongs to the main thread."""
 
     async def start(self) -> None:
         """Register; returns when the process is known to the others, and knows its share of the connections."""
@@ -145,7 +147,7 @@ class Heartbeat:
                 self._call(self._set_ready)
                 self._call(self._answer, pulse)
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(interval * random.uniform(0.9, 1.0)):
+                    async with asyncio.timeout(interval * self._random.uniform(0.9, 1.0)):
                         await self._woken.wait()
             except Exception as error:
                 if not is_transient(error):

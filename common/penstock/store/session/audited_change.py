@@ -91,8 +91,9 @@ def details_text(details: Mapping[str, Any]) -> str:
     return text
 
 
-def _cleaned(text: str) -> str:
-    return text.replace("\0", "")
+def stored_text(text: str) -> str:
+    """Return `text` as PostgreSQL takes it: without NUL, and lone surrogates as escapes."""
+    return text.replace("\0", "").encode("utf-8", "backslashreplace").decode()
 
 
 def is_due() -> bool:
@@ -123,11 +124,11 @@ async def note(on: Statements, change: Change, outcome: str) -> None:
 
 
 def _values(change: Change, outcome: str, details: Mapping[str, Any]) -> tuple[str | None, ...]:
-    reason = None if change.reason is None else _cleaned(change.reason)[:LONGEST_REASON]
+    reason = None if change.reason is None else stored_text(change.reason)[:LONGEST_REASON]
     return (
-        _cleaned(change.by or "unknown"),
+        stored_text(change.by or "unknown"),
         change.operation,
-        _cleaned(change.target),
+        stored_text(change.target),
         outcome,
         reason,
         details_text(details).replace("\\u0000", ""),
