@@ -93,7 +93,7 @@ def _taken_after_success_too(transition: CompiledTransition, names: dict[str, An
     if transition.always:
         return True
     try:
-        return transition.when(names | end_names(COMPLETED, TaskResult()))
+        return transition.when(names | end_names(COMPLETED, TaskResult(names["result"])))
     except ExpressionError:
         return False
 
