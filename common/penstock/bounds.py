@@ -26,12 +26,22 @@ MAX_ITEMS = 100_000
 """Items of a fan-out."""
 ITEMS_CAPS = 64
 """Payload caps that the items of a fan-out may have together, as JSON: they are stored as one list."""
+RESULTS_CAPS = 64
+"""Payload caps that the results of the items of a fan-out may have together, where a workflow reads them."""
 MESSAGE_CAP = 4 * 1024
 """Characters of an error's message. What is over is cut out of the middle."""
 TRACEBACK_CAP = 16 * 1024
 """Characters of a traceback. What is over is cut out of the middle: the first and the last frames tell most."""
 
-Over = Literal["refused", "dead-lettered", "fails the attempt", "fails the task", "fails the workflow", "cut"]
+Over = Literal[
+    "refused",
+    "dead-lettered",
+    "fails the attempt",
+    "fails the task",
+    "fails the workflow",
+    "fails what reads it",
+    "cut",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +75,12 @@ DOORS = (
     Door("publish of a task", PAYLOAD_CAP, "fails the task"),
     Door("publish of a transition", PAYLOAD_CAP, "fails the workflow"),
     Door("with_items of a task", ITEMS_CAPS * PAYLOAD_CAP, "fails the task", items=MAX_ITEMS),
+    Door(
+        "results of a fan-out, where an expression reads them",
+        RESULTS_CAPS * PAYLOAD_CAP,
+        "fails what reads it",
+        depth=None,
+    ),
     Door("error of an attempt: its message", MESSAGE_CAP, "cut", depth=None, is_setting=False),
     Door("error of an attempt: its traceback", TRACEBACK_CAP, "cut", depth=None, is_setting=False),
     Door(

@@ -7,7 +7,6 @@ from penstock.bounds import (
     CHECK_STEPS,
     DEPTH_CAP,
     DOORS,
-    ITEMS_CAPS,
     PATTERNS_CAP,
     PAYLOAD_CAP,
     Door,
@@ -33,7 +32,7 @@ def page() -> str:
 
 
 def _row(door: Door) -> str:
-    times = "" if door.bytes == PAYLOAD_CAP else f"{ITEMS_CAPS} "
+    times = "" if door.bytes == PAYLOAD_CAP else f"{door.bytes // PAYLOAD_CAP} "
     size = f"{times}*cap*" if door.is_setting else f"{door.bytes:,}"
     bounds = [f"{bound:,}" if bound is not None else "" for bound in (door.items, door.depth, door.steps)]
     return f"| {' | '.join(map(cell, (door.name, size, *bounds, door.over)))} |\n"

@@ -49,6 +49,13 @@ def _workflow(tasks: str, more: str = "") -> Push:
     return push
 
 
+def _fan_out_results(value: Any) -> None:
+    world = run("{f: {action: t.f, with_items: '{{ range(1) }}'}}", "output: '{{ tasks.f.result | length }}'")
+    world.finish((("f", 0), value[0]))
+    if world.final is None or world.final.status != "completed":
+        raise PenstockError(str(world.final))
+
+
 def _uncut(part: str) -> Push:
     def push(value: str) -> None:
         fields: dict[str, Any] = {"message": "", part: value}
@@ -74,6 +81,7 @@ PUSH: dict[str, Push] = {
         "{a: {action: t.a, next: [{publish: {x: '{{ result }}'}, do: []}]}}"
     ),
     "with_items of a task": _workflow(_ITEMS),
+    "results of a fan-out, where an expression reads them": _fan_out_results,
     "error of an attempt: its message": _uncut("message"),
     "error of an attempt: its traceback": _uncut("traceback"),
     "schema of a trigger, action or inquiry": check_schema,
@@ -90,7 +98,7 @@ def _value_of(door: Door, size: int) -> Any:
         return "x" * size
     if "schema" in door.name:
         return {"title": "x" * (size - len('{"title":""}'))}
-    if "with_items" in door.name:
+    if "with_items" in door.name or "fan-out" in door.name:
         return ["x" * (size - len('[""]'))]
     around = len('{"x":}') if door.name in _AROUND else 0
     return "x" * (size - 2 - around)

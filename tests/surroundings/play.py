@@ -42,8 +42,9 @@ daily = Schedule("hostile.daily", action=noted, cron="0 12 * * *", timezone="Asi
 DEFINITIONS = (*shop.ALL, narrow, noted, in_turn, daily)
 
 
-OF_POOLER = ("statement_timeout", "transaction_timeout")
-"""Settings that end PgBouncer's own statements too, before any of ours."""
+OF_POOLER = ("statement_timeout", "transaction_timeout", "idle_session_timeout")
+"""Settings that end PgBouncer's own statements and idle connections, before any of ours. Where a connection ends just as
+PgBouncer names a client's settings on it, PgBouncer drops the client ("invalid server parameter")."""
 
 
 async def through(

@@ -39,6 +39,8 @@ RELIED_UPON = {
     "transaction_timeout": "0",
     "transform_null_equals": "off",
 }
+PATIENT = {"statement_timeout": "0", "lock_timeout": "0", "idle_session_timeout": "0"}
+"""The settings of a session of the test itself, whatever the database has."""
 SEEN = "select name, setting from pg_settings where name = any($1::text[])"
 
 
@@ -142,7 +144,7 @@ async def test_release_sees_executions_queued_while_it_waited(
         await house.until("update process set routes = '{default}' where kind = 'worker' returning 1")
         await house.rows("select notice_workers()")
         holder = await house.client.start("stale.narrow")
-        operator = await asyncpg.connect(database)
+        operator = await asyncpg.connect(database, server_settings=PATIENT)  # its lock has to last
         key = "(select (id, '')::limit_key from concurrency_limit) l (k)"
         await operator.execute("set search_path = public")
         await operator.fetch(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
 
+from penstock.bounds import RESULTS_CAPS
 from penstock.engine import Facts, Needed, Plan, TaskResult, VariablesRequest
-from penstock.engine.facts import SHOWN_ITEMS
+from penstock.engine.facts import SHOWN_ITEMS, Oversized
 from penstock.store.session.database import Transaction
 from penstock.store.workflows import facts as stored
-from penstock.store.workflows.facts import StoredVariable
+from penstock.store.workflows.facts import StoredItemResults, StoredVariable
 
 
 class Request(NamedTuple):
@@ -55,21 +56,37 @@ async def _read_results(tx: Transaction, requests: Requests) -> None:
     ]
     if not requested:
         return
-    rows = await stored.read_results(tx, requested)
-    kept_tasks = [(id, task) for id, task, _ in requested if requests[id].facts.rerun]
-    if kept_tasks:  # first, so that what the run did itself goes over it
-        rows = await stored.read_kept_results(tx, kept_tasks) + rows
-    by_task: dict[tuple[UUID, int], dict[int | None, TaskResult]] = {}
-    for row in rows:
-        by_task.setdefault((row.workflow, row.task), {})[row.item] = row.result
     totals = await _read_totals(tx, requests, [(id, task) for id, task, _ in requested])
-    for id, task, _ in requested:
-        items, total = by_task.get((id, task), {}), totals.get((id, task))
-        if total is None:
-            result = items.get(None, TaskResult())
+    if totals:
+        await _read_item_results(tx, requests, [task for task in requested if task[:2] in totals], totals)
+    single = [task for task in requested if task[:2] not in totals]
+    if not single:
+        return
+    for id, task, _ in single:
+        requests[id].facts.results[task] = TaskResult()
+    kept_tasks = [(id, task) for id, task, _ in single if requests[id].facts.rerun]
+    # What the run did itself goes over what it kept.
+    rows = await stored.read_kept_results(tx, kept_tasks) if kept_tasks else []
+    for row in rows + await stored.read_results(tx, single):
+        if row.item is None:
+            requests[row.workflow].facts.results[row.task] = row.result
+
+
+async def _read_item_results(
+    tx: Transaction,
+    requests: Requests,
+    fan_outs: Sequence[tuple[UUID, int, str]],
+    totals: Mapping[tuple[UUID, int], int],
+) -> None:
+    bound = RESULTS_CAPS * tx.settings.payload_cap
+    results = await stored.read_item_results(tx, fan_outs, bound)
+    for id, task, _ in fan_outs:
+        of_task = results.get((id, task), StoredItemResults({}))
+        if of_task.oversize is None:
+            result: Any = [of_task.by_item.get(item) for item in range(totals[id, task])]
         else:
-            result = TaskResult([items[n].result if n in items else None for n in range(total)])
-        requests[id].facts.results[task] = result
+            result = Oversized(of_task.oversize, bound)
+        requests[id].facts.results[task] = TaskResult(result)
 
 
 async def _read_item_errors(tx: Transaction, requests: Requests) -> None:

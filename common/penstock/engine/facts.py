@@ -66,9 +66,17 @@ Asking = Generator[Needed, None, T]
 """A computation that yields what it needs to know and returns a T. When it goes on, `Facts` hold all of that."""
 
 
+@dataclass(frozen=True, slots=True)
+class Oversized:
+    """The place of the results of a fan-out that are not read, since they have `bytes` of JSON together and `bound` are read."""
+
+    bytes: int
+    bound: int
+
+
 class TaskResult(NamedTuple):
     """The result of a task. A fan-out has the results of its items in order, and None for an item without one. Their number
-    is the `fan.total` of its state in the facts, or else of the stored state."""
+    is the `fan.total` of its state in the facts, or else of the stored state. Oversized stands for results over the bound."""
 
     result: Any = None
     error: Any = None

@@ -6,10 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.engine.decision import Published
-from penstock.engine.facts import Asking, Facts, Needed, TaskResult
+from penstock.engine.facts import Asking, Facts, Needed, Oversized, TaskResult
 from penstock.engine.plan import NOTHING_READ, Plan, Reads
 from penstock.engine.state import TaskState
+from penstock.language.expressions import Unreadable
 from penstock.language.moves import CANCELLED, COMPLETED, FINAL, SKIPPED, TIMEOUT
+
+OVERSIZED_HINT = (
+    "Let each item return less: put large data in a store and return a link. Or split the items between sub-workflows "
+    "that each return a summary, or raise PENSTOCK_PAYLOAD_CAP."
+)
 
 
 class CallableFlag(int):
@@ -101,7 +107,7 @@ class Scope:
         names: dict[str, Any] = {"status": "waiting" if task_state is None else task_state.status}
         if with_result:
             outcome = self.result_of(index, task_state)
-            names["result"], names["error"] = outcome
+            names["result"], names["error"] = readable(self.plan.graph[index].name, outcome)
         return names
 
     def result_of(self, index: int, task_state: TaskState | None) -> TaskResult:
@@ -113,6 +119,17 @@ class Scope:
             return TaskResult(task_state.result, task_state.error)
         loaded = self.facts.results.get(index, TaskResult())
         return TaskResult(loaded.result, loaded.error if task_state.error is None else task_state.error)
+
+
+def readable(task: str, end: TaskResult) -> TaskResult:
+    """Return a task's end as expressions see it. One that uses results over the bound fails."""
+    if not isinstance(end.result, Oversized):
+        return end
+    reason = (
+        f"the results of the items of task `{task}` have {end.result.bytes:,} bytes of JSON together; "
+        f"at most {end.result.bound:,} are read"
+    )
+    return TaskResult(Unreadable(reason, hint=OVERSIZED_HINT), end.error)
 
 
 def end_names(status: str, end: TaskResult) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from penstock.engine.decision import Published
 from penstock.engine.draft import Arrival, Draft
 from penstock.engine.facts import Asking, TaskResult
 from penstock.engine.plan import RENDER_ERRORS, CompiledTask, CompiledTransition
-from penstock.engine.scope import end_names
+from penstock.engine.scope import end_names, readable
 from penstock.engine.state import TaskState, outcome_of
 from penstock.engine.task_errors import describe_error
 from penstock.errors import ExpressionError
@@ -52,7 +52,8 @@ def take_transitions(draft: Draft, compiled: CompiledTask, task_state: TaskState
 
 
 def _end_names(draft: Draft, task: int, task_state: TaskState) -> dict[str, Any]:
-    return end_names(task_state.status, draft.scope.result_of(task, task_state))
+    end = readable(draft.plan.graph[task].name, draft.scope.result_of(task, task_state))
+    return end_names(task_state.status, end)
 
 
 def _publish(draft: Draft, compiled: CompiledTask, task_state: TaskState, names: dict[str, Any]) -> None:
@@ -92,7 +93,7 @@ def _taken_after_success_too(transition: CompiledTransition, names: dict[str, An
     if transition.always:
         return True
     try:
-        return transition.when(names | end_names(COMPLETED, TaskResult()))
+        return transition.when(names | end_names(COMPLETED, TaskResult(names["result"])))
     except ExpressionError:
         return False
 

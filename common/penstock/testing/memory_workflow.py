@@ -7,6 +7,9 @@ import copy
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+import orjson
+
+from penstock.bounds import RESULTS_CAPS
 from penstock.engine import (
     WORKFLOW,
     Asking,
@@ -34,7 +37,7 @@ from penstock.engine import (
     stop,
     take_turn,
 )
-from penstock.engine.facts import SHOWN_ITEMS
+from penstock.engine.facts import SHOWN_ITEMS, Oversized
 from penstock.engine.serialization import (
     dump_task_state,
     dump_workflow_state,
@@ -244,10 +247,12 @@ class MemoryWorkflow:
             )
 
     def result_of(self, task: int, task_state: TaskState | None) -> TaskResult:
-        """The result of a task as its executions left it; of a fan-out, of its items in order."""
+        """The result of a task as its executions left it; of a fan-out, of its items in order, if they are in their bound."""
         name = self.plan.graph[task].name
         if task_state is not None and task_state.fan is not None:
-            return TaskResult([self._one(name, item).result for item in range(task_state.fan.total)])
+            results = [self._one(name, item).result for item in range(task_state.fan.total)]
+            size, bound = len(orjson.dumps(results)), RESULTS_CAPS * self.plan.payload_cap
+            return TaskResult(results if size <= bound else Oversized(size, bound))
         return self._one(name, None)
 
     def _one(self, name: str, item: int | None) -> TaskResult:

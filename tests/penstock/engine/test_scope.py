@@ -103,6 +103,16 @@ def test_a_task_whose_publish_is_in_error_has_failed_and_its_failure_can_be_hand
     assert world.final.status == "completed"
 
 
+def test_a_route_on_the_result_handles_no_failure_of_publish() -> None:
+    """It would have been taken after a success with this result, too."""
+    world = run(
+        "a: {action: t.a, publish: {x: '{{ result.no }}'}, next: [{when: result == 1, do: b}]}\nb: {action: t.b}"
+    )
+    world.finish(("a", 1)).finish(("b", 1))
+    assert world.final is not None
+    assert world.final.status == "failed"
+
+
 def test_only_used_values_are_loaded() -> None:
     world = run(
         """

@@ -12,6 +12,7 @@ from penstock.errors import ExpressionError
 from penstock.language.expressions.comparison import ABSENT, OPERATORS, holds, look_up
 from penstock.language.expressions.equality import Equality, equality, key_of, value_at
 from penstock.language.expressions.expression import Condition, Expression, condition, expression
+from penstock.language.expressions.missing import Unreadable
 from penstock.language.expressions.names import NamesUsed, Path
 from penstock.language.expressions.secret_text import SECRETS, SecretName, SecretText
 from penstock.language.expressions.template import Render, compile_template, names_used, render
@@ -29,6 +30,7 @@ __all__ = [
     "Render",
     "SecretName",
     "SecretText",
+    "Unreadable",
     "compile_template",
     "condition",
     "equality",

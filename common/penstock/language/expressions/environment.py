@@ -19,7 +19,7 @@ from jinja2.utils import missing
 from penstock.language.expressions import lookup, operators
 from penstock.language.expressions.budget import Refused
 from penstock.language.expressions.functions import FILTERS, GLOBALS, TESTS
-from penstock.language.expressions.missing import Missing
+from penstock.language.expressions.missing import Missing, readable
 
 
 class Position(int):
@@ -79,7 +79,7 @@ class Scope(Context):
         if key in self.vars:
             return self.vars[key]
         if key in self.parent:
-            return self.parent[key]
+            return readable(self.parent[key])
         return GLOBALS.get(key, missing)
 
 

@@ -16,7 +16,7 @@ from penstock.language.expressions.budget import MAX_SOURCE, Refused, budget, sp
 from penstock.language.expressions.environment import SANDBOX, Position, Scope
 from penstock.language.expressions.functions import GLOBALS
 from penstock.language.expressions.grammar import Guards, check
-from penstock.language.expressions.missing import MissingName
+from penstock.language.expressions.missing import MissingName, readable
 from penstock.language.expressions.names import NamesUsed, names_in
 from penstock.language.expressions.secret_text import check_secrets
 from penstock.language.expressions.text import concatenate
@@ -178,6 +178,9 @@ def _value(result: Any) -> Any:
     if type(result) not in _PLAIN:
         if isinstance(result, Undefined):
             bool(result)  # raises
+        if type(result) is dict:  # a task: nothing deeper is unreadable
+            for entry in result.values():
+                readable(entry)
         if callable(result):
             raise Refused("its value is a function", "Call it: add `()`.")
     return result

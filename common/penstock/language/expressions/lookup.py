@@ -16,7 +16,7 @@ from jinja2.runtime import LoopContext
 
 from penstock.language.expressions import text
 from penstock.language.expressions.budget import Refused, spend, spend_on
-from penstock.language.expressions.missing import Missing
+from penstock.language.expressions.missing import Missing, readable
 
 _STR = (
     "capitalize casefold count endswith find isalnum isalpha isdigit islower isnumeric isspace isupper "
@@ -65,7 +65,7 @@ def member(value: Any, name: str) -> Any:
     """`value.name`: an item of a mapping, else something listed above, else undefined."""
     if type(value) is dict or isinstance(value, Mapping):  # the first is far quicker to tell
         if name in value:
-            return value[name]
+            return readable(value[name])
         if name in MAPPING_METHODS:
             return partial(MAPPING_METHODS[name], value)
     elif isinstance(value, Undefined):
@@ -86,7 +86,7 @@ def item(value: Any, key: Any) -> Any:
         return value
     key = as_key(key)
     if isinstance(value, Mapping):
-        return value[key] if key in value else Missing(obj=value, name=key)
+        return readable(value[key]) if key in value else Missing(obj=value, name=key)
     if isinstance(value, (str, list, tuple)) and isinstance(key, int):
         return value[key] if -len(value) <= key < len(value) else Missing(obj=value, name=key)
     if isinstance(value, date) and isinstance(key, str):

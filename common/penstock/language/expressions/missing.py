@@ -11,6 +11,7 @@ from jinja2 import StrictUndefined
 from jinja2.exceptions import UndefinedError
 from jinja2.utils import missing
 
+from penstock.language.expressions.budget import Refused
 from penstock.language.terms.stored_references import is_reference
 
 _SHOWN = 12
@@ -59,6 +60,23 @@ class Missing(StrictUndefined):
         self, hint: str | None = None, obj: Any = missing, name: Any = None, exc: Any = None
     ) -> None:
         super().__init__(hint, obj, name, partial(MissingName, self))  # type: ignore[arg-type]
+
+
+class Unreadable(Missing):
+    """A value that exists and cannot be read: each look-up and each use of it fails for this reason. In contrast to one that
+    is missing, `default` does not stand in for it."""
+
+    __slots__ = ()
+
+    def __init__(self, reason: str, hint: str) -> None:
+        StrictUndefined.__init__(self, reason, exc=partial(Refused, hint=hint))  # type: ignore[arg-type]
+
+
+def readable(value: Any) -> Any:
+    """Return `value`. Raises Refused if it cannot be read."""
+    if type(value) is Unreadable:
+        bool(value)  # raises
+    return value
 
 
 def _suggest(name: object, keys: list[Any], also: Iterable[str] = ()) -> str:

@@ -33,7 +33,7 @@ async def read_tasks(tx: Transaction, tasks: Sequence[tuple[UUID, int]]) -> list
 
 @dataclass(slots=True)
 class StoredResult:
-    """The result of a task, or of one of its items."""
+    """The result of a task, or the error of one of its items."""
 
     workflow: UUID
     task: int
@@ -55,6 +55,62 @@ async def read_results(tx: Transaction, tasks: Sequence[tuple[UUID, int, str]]) 
         RESULTS, [id for id, _, _ in tasks], [task for _, task, _ in tasks], [name for _, _, name in tasks]
     )
     return [_result(row) for row in rows]
+
+
+ITEM_RESULTS = """
+with fan_out as (
+    select * from unnest($1::uuid[], $2::integer[], $3::text[]) as x (execution_id, task, name)
+), stored as materialized (
+    select x.execution_id, x.task, e.item, false as is_kept, r.result::text as result
+    from fan_out x
+    join execution e on e.parent = x.execution_id and e.task = x.name
+    join result r on r.execution_id = e.id
+    where r.result is not null
+    union all
+    select x.execution_id, x.task, k.item, true, k.result::text
+    from fan_out x join workflow_kept k using (execution_id, task)
+    where k.result is not null
+), total as (
+    select execution_id, task, sum(octet_length(result) + 1)::bigint + 1 as bytes from stored group by execution_id, task
+)
+select execution_id, task, s.item, s.is_kept, s.result, null::bigint as oversize
+from stored s join total t using (execution_id, task) where t.bytes <= $4
+union all
+select execution_id, task, null, false, null, t.bytes from total t where t.bytes > $4
+"""
+
+
+@dataclass(slots=True)
+class StoredItemResults:
+    """The results of a fan-out by item. `oversize` is their number of bytes where it is over the bound; they are not read
+    then."""
+
+    by_item: dict[int, Any]
+    oversize: int | None = None
+
+
+async def read_item_results(
+    tx: Transaction, fan_outs: Sequence[tuple[UUID, int, str]], bound: int
+) -> dict[tuple[UUID, int], StoredItemResults]:
+    """Read the results of the items of fan-outs (workflow, task, its name), also those that a re-run kept. Of a fan-out with
+    more than `bound` bytes of them only the number of bytes leaves the database."""
+    rows = await tx.fetch(
+        ITEM_RESULTS,
+        [id for id, _, _ in fan_outs],
+        [task for _, task, _ in fan_outs],
+        [name for _, _, name in fan_outs],
+        bound,
+    )
+    results: dict[tuple[UUID, int], StoredItemResults] = {}
+    for row in sorted(
+        rows, key=lambda row: not row["is_kept"]
+    ):  # what the run did itself goes over what it kept
+        of_task = results.setdefault((row["execution_id"], row["task"]), StoredItemResults({}))
+        if row["oversize"] is not None:
+            of_task.oversize = row["oversize"]
+        else:
+            of_task.by_item[row["item"]] = orjson.loads(row["result"])
+    return results
 
 
 ITEM_ERRORS = """
