@@ -281,8 +281,8 @@ async def test_functions_of_the_owner_take_no_setting_of_the_session(
     for connection in (client, worker):
         await connection.execute(WRITTEN)
     await client.fetch(
-        "select from submit_executions($1, $2, $3, array['{}', '{}'], null, array['{}', '{}'], array[0, 0]::smallint[], null, null, "
-        "null, null, null, true)",
+        "select from submit_executions($1, $2, $3, array['{}', '{}'], null, array['{}', '{}'], array[0, 0]::smallint[], null, "
+        "null, null, null, null, true)",
         ids,
         [known["namespace_id"]] * 2,
         [known["definition_id"]] * 2,
