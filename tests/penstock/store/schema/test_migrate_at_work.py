@@ -23,7 +23,7 @@ async def test_replicas_at_work_are_let_by_and_it_comes_to_its_turn(
     monkeypatch.setattr(migrate, "PATIENCE", "set lock_timeout = '50ms'")
     copy = shutil.copytree(functions.folder(), tmp_path / "migrations")
     monkeypatch.setattr(functions, "folder", lambda: copy)
-    trigger = copy / "functions" / "history" / "execution_moved.sql"
+    trigger = copy / "functions" / "executions" / "execution_moved.sql"
     trigger.write_text(trigger.read_text() + "-- As of the next release.\n")
     home = Database(settings, role="test")
     async with home.session().transaction() as work:
