@@ -21,6 +21,7 @@ from penstock_api.traced_requests import TracedRequests
 from penstock_api.webhooks import webhook_calls
 
 PREFIX = "/api/v1"
+LOG_IN_PATH = f"{PREFIX}/session"
 DESCRIPTION = """\
 Everything that the command line can do. Errors are problem details (RFC 9457) with the fix in `hint`.
 Lists go on with `before=` the `next` of the page before. Instants have an offset, durations are seconds."""
@@ -29,8 +30,8 @@ SLACK = 64 * 1024
 
 
 class Application(FastAPI):
-    """Submits have a quick way in front of all that is done for any request. HEAD is answered as GET. A body whose declared
-    length exceeds the bound is refused unread."""
+    """Submits, and log-ins without a place in the line, have a quick way in front of all that is done for any request. HEAD is
+    answered as GET. A body whose declared length exceeds the bound is refused unread."""
 
     quick: Mapping[str, quick_submit.Submit] = {}
     public_path = ""
@@ -45,7 +46,10 @@ class Application(FastAPI):
                 return await answer(too_large())(scope, receive, with_headers(send))
             if scope["method"] == "HEAD":
                 scope, receive, send = head_requests.as_get(scope, receive, send)
-        if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in self.quick:
+        if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] == LOG_IN_PATH:
+            if await log_in.refused_unread(self.state.backend, scope, receive, send):
+                return
+        elif scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in self.quick:
             submit = self.quick[scope["path"]]
             unread = await quick_submit.answer(submit, self.state.backend, scope, receive, send)
             if unread is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,8 +61,9 @@ class Api:
         )
 
 
-@pytest.fixture(scope="package")
-async def api(postgres_server: Postgres, template: str) -> AsyncIterator[Api]:
+@asynccontextmanager
+async def api_of_its_own(postgres_server: Postgres, template: str) -> AsyncIterator[Api]:
+    """An API and its installation, in a database of its own."""
     name = databases.new_name()
     async with Installation(
         await databases.create(postgres_server, name, template=template), None, secrets_key=KEY
@@ -73,6 +75,12 @@ async def api(postgres_server: Postgres, template: str) -> AsyncIterator[Api]:
         yield made
         await backend.close()
     await databases.drop(postgres_server, name)
+
+
+@pytest.fixture(scope="package")
+async def api(postgres_server: Postgres, template: str) -> AsyncIterator[Api]:
+    async with api_of_its_own(postgres_server, template) as shared:
+        yield shared
 
 
 @pytest.fixture

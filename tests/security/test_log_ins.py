@@ -162,6 +162,18 @@ async def test_right_password_is_answered_beside_a_flood(api: Api) -> None:
     assert hashed_before <= 2 * log_in_line.AT_ONCE, "it waited for wrong passwords"
 
 
+async def test_log_in_without_a_place_is_refused_unread(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A body that no log-in has is answered 422 where it is read."""
+    async with api.caller(None) as call:
+        assert (await call.post("/api/v1/session", json={})).status_code == 422
+        monkeypatch.setattr(api.app.state.backend.log_ins, "refuses", lambda address: True)
+        refused = await call.post("/api/v1/session", json={})
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, str(log_in_line.RETRY_AFTER))
+    assert refused.headers["content-type"] == "application/problem+json"
+    assert refused.headers["x-content-type-options"] == "nosniff"
+    assert refused.json()["hint"]
+
+
 @pytest.mark.parametrize(
     ("host", "caller"),
     [

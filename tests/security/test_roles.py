@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 from pydantic import SecretStr
 
+from penstock.language.terms.ids import new_id
 from penstock.operate import secrets
 from penstock.store.schema.rights import FUNCTIONS, SERVICES, TABLES
 from tests.flows import shop
@@ -213,6 +214,137 @@ async def test_worker_receives_only_secrets_of_its_executions(database: str) -> 
         )
         assert await named("pin", "other") == ["pin"]
         await connection.close()
+
+
+WRITTEN = "set penstock.moves = 'written'"
+"""What a function of the owner sets where it writes the moves itself. Any session can set it."""
+
+
+@pytest.fixture
+async def shop_house(database: str) -> AsyncIterator[Installation]:
+    async with Installation(database, None) as house:
+        await house.apply(*shop.ALL)
+        yield house
+
+
+@pytest.mark.parametrize("service", ["executor", "worker", "api", "client"])
+async def test_illegal_move_is_refused_whatever_the_session_sets(
+    database: str, shop_house: Installation, service: str
+) -> None:
+    id = await shop_house.client.start("shop.count", {"words": "a"})
+    connection = await asyncpg.connect(as_service(database, service))
+    await connection.execute(WRITTEN)
+    refusal = "permission denied" if service == "client" else "illegal move"
+    with pytest.raises(asyncpg.PostgresError, match=refusal):
+        await connection.execute("update execution set status = 'completed' where id = $1", id)
+    await connection.close()
+    assert (await shop_house.client.get(id)).status in ("requested", "scheduled")
+
+
+@pytest.mark.parametrize("service", ["executor", "worker", "api"])
+async def test_move_is_in_the_history_whatever_the_session_sets(
+    database: str, shop_house: Installation, service: str
+) -> None:
+    id = await shop_house.client.start("shop.count", {"words": "a"})
+    connection = await asyncpg.connect(as_service(database, service))
+    await connection.execute(WRITTEN)
+    await connection.execute(
+        "update execution set status = 'running', attempt = 1, claim = $2 where id = $1", id, new_id()
+    )
+    await connection.execute(
+        "insert into execution (id, status, namespace_id, definition_id) "
+        "select '00000000-0000-0000-0000-000000000007', 'requested', namespace_id, definition_id "
+        "from execution where id = $1",
+        id,
+    )
+    await connection.close()
+    rows = await shop_house.rows("select new from history where execution_id = $1 order by at", id)
+    assert [row["new"] for row in rows][-1] == "running"
+    assert await shop_house.rows(
+        "select from history where execution_id = '00000000-0000-0000-0000-000000000007'"
+    )
+
+
+async def test_functions_of_the_owner_take_no_setting_of_the_session(
+    database: str, shop_house: Installation
+) -> None:
+    """A client submits, and a worker claims and ends: each move is written where the session says that it is."""
+    client = await asyncpg.connect(as_service(database, "client"))
+    worker = await asyncpg.connect(as_service(database, "worker"))
+    first = await shop_house.client.start("shop.count", {"words": "a"})
+    [known] = await shop_house.rows(
+        "select e.namespace_id, e.definition_id, n.queue from execution e join namespace n on n.id = e.namespace_id "
+        "where e.id = $1",
+        first,
+    )
+    ids = [new_id(), new_id()]
+    for connection in (client, worker):
+        await connection.execute(WRITTEN)
+    await client.fetch(
+        "select from submit_executions($1, $2, $3, array['{}', '{}'], null, array['{}', '{}'], array[0, 0]::smallint[], null, "
+        "null, null, null, null, true)",
+        ids,
+        [known["namespace_id"]] * 2,
+        [known["definition_id"]] * 2,
+    )
+    process = new_id()
+    await shop_house.rows(
+        "update execution set status = 'scheduled' where id = any ($1) and status = 'requested'", ids
+    )
+    await worker.execute(WRITTEN)
+    await worker.fetch(
+        "select from claim_executions($1, $2, $3, 10, $4, $5, '{}'::integer[])",
+        process,
+        new_id(),
+        ids,
+        known["queue"],
+        [known["definition_id"]],
+    )
+    # The second one has a canceler, and so goes to finish_attempts.
+    await shop_house.rows("update execution set ends_as = 'canceled' where id = $1", ids[1])
+    await worker.execute(WRITTEN)
+    for id in ids:
+        await worker.fetch(
+            "select from finish_completed($1, array[$2::uuid], array[1], array['1'], '{}'::uuid[])",
+            process,
+            id,
+        )
+    await client.close()
+    await worker.close()
+    for id in ids:
+        execution = await shop_house.client.get(id)
+        rows = await shop_house.rows("select new from history where execution_id = $1 order by at", id)
+        moves = [row["new"] for row in rows]
+        assert moves[:3] == ["requested", "scheduled", "running"]
+        assert moves[-1] == execution.status != "running"
+
+
+async def test_worker_stores_no_definition_but_workflows_of_items(
+    database: str, shop_house: Installation
+) -> None:
+    connection = await asyncpg.connect(as_service(database, "worker"))
+    for sql in (
+        "insert into definition (kind, ref, digest, body) values ('rule', 'a.b', 'x', '{}')",
+        "insert into catalog (kind, ref, definition_id) select kind, 'shop.other', id from definition limit 1",
+        "update catalog set enabled = false",
+        "delete from catalog",
+    ):
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await connection.execute(sql)
+    store = "select store_item_workflow($1, 'x', $2::text::jsonb)"
+    tasks = '{"tasks": [{"name": "item", "action": "%s"}]}'
+    for ref, body in (
+        ("shop.count", tasks % "shop.count"),
+        ("shop.in_steps", tasks % "shop.in_steps"),
+        ("shop.count-items", tasks % "shop.charge"),
+        ("shop.count-items", "{}"),
+        ("shop.count-items", '{"tasks": [{"action": "shop.count"}, {"action": "shop.count"}]}'),
+    ):
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await connection.fetch(store, ref, body)
+    assert await connection.fetchval(store, "shop.count-items", tasks % "shop.count") is True
+    assert await connection.fetchval(store, "shop.count-items", tasks % "shop.count") is False
+    await connection.close()
 
 
 async def test_services_of_a_flow_run_as_their_roles(make_house: object, house: Installation) -> None:

@@ -52,6 +52,8 @@ class LogInLine:
         self._under_way: set[_Place] = set()
         self._failures: OrderedDict[str, int] = OrderedDict()
         self._mistakes_left: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._known_addresses: Counter[str] = Counter()
+        """The number of names in `_mistakes_left` by address."""
 
     @asynccontextmanager
     async def turn(self, name: str, address: str) -> AsyncIterator[None]:
@@ -73,15 +75,29 @@ class LogInLine:
         finally:
             self._leave(place)
 
+    def refuses(self, address: str) -> bool:
+        """Return whether any log-in from this address would be refused, and count a failure of the address if so.
+
+        A caller that asks this first need not read the request."""
+        own = self._places_of(address)
+        is_refused = len(own) >= OF_ADDRESS or (
+            len(self._waiting) >= WAITING
+            and not self._known_addresses[address]
+            and (True, self._failure_class(address), len(own)) >= max(self._ranks().values())
+        )
+        if is_refused:
+            self._note_failure(address)
+        return is_refused
+
     def __len__(self) -> int:
         """Return how many wait."""
         return len(self._waiting)
 
     def _enter(self, name: str, address: str) -> _Place:
-        own = [place for place in (*self._waiting, *self._under_way) if place.address == address]
+        own = self._places_of(address)
         if len(own) >= OF_ADDRESS or sum(place.name == name for place in own) >= OF_NAME_AND_ADDRESS:
             self._note_failure(address)
-            raise _refusal()
+            raise refusal()
         place = _Place(name, address)
         self._waiting.append(place)
         if len(self._waiting) > WAITING:
@@ -89,7 +105,7 @@ class LogInLine:
             worst = max(reversed(self._waiting), key=ranks.__getitem__)
             self._waiting.remove(worst)
             if not worst.begin.done():
-                worst.begin.set_exception(_refusal())
+                worst.begin.set_exception(refusal())
         self._go_on()
         return place
 
@@ -120,22 +136,43 @@ class LogInLine:
         for place in self._waiting:
             address = place.address
             is_new = (place.name, address) not in self._mistakes_left
-            ranks[place] = (is_new, self._failures.get(address, 0), places_of_address[address])
+            ranks[place] = (is_new, self._failure_class(address), places_of_address[address])
             places_of_address[address] += 1
         return ranks
 
+    def _places_of(self, address: str) -> list[_Place]:
+        return [place for place in (*self._waiting, *self._under_way) if place.address == address]
+
+    def _failure_class(self, address: str) -> int:
+        """Return 0 for no failure, 1 for one, 2 for two or three, and so on. The addresses of a flood are equals, so that a full
+        line refuses the newcomer among them and keeps those that wait."""
+        return self._failures.get(address, 0).bit_length()
+
     def _note_success(self, name: str, address: str) -> None:
         self._failures.pop(address, None)
-        self._mistakes_left[name, address] = MISTAKES
-        self._mistakes_left.move_to_end((name, address))
+        self._forget(name, address)
+        self._remember(name, address, MISTAKES)
         if len(self._mistakes_left) > REMEMBERED_LOG_INS:
-            self._mistakes_left.popitem(last=False)
+            self._forget(*next(iter(self._mistakes_left)))
 
     def _note_mistake(self, name: str, address: str) -> None:
         """Count down what a name may still do wrong. Without an end, its owner could hold both turns with wrong passwords."""
-        mistakes_left = self._mistakes_left.pop((name, address), 0) - 1
+        mistakes_left = self._forget(name, address) - 1
         if mistakes_left > 0:
-            self._mistakes_left[name, address] = mistakes_left
+            self._remember(name, address, mistakes_left)
+
+    def _remember(self, name: str, address: str, mistakes_left: int) -> None:
+        self._mistakes_left[name, address] = mistakes_left
+        self._known_addresses[address] += 1
+
+    def _forget(self, name: str, address: str) -> int:
+        """Forget a log-in of this name from its address. Return the mistakes that were left; 0 where there was none."""
+        mistakes_left = self._mistakes_left.pop((name, address), 0)
+        if mistakes_left:
+            self._known_addresses[address] -= 1
+            if not self._known_addresses[address]:
+                del self._known_addresses[address]
+        return mistakes_left
 
     def _note_failure(self, address: str) -> None:
         self._failures[address] = self._failures.get(address, 0) + 1
@@ -144,7 +181,8 @@ class LogInLine:
             self._failures.popitem(last=False)
 
 
-def _refusal() -> TooManyAttempts:
+def refusal() -> TooManyAttempts:
+    """Return the error of a log-in that finds no place."""
     return TooManyAttempts(
         "too many log-ins wait for an answer",
         hint=f"Try again in {RETRY_AFTER} seconds.",

@@ -4,14 +4,15 @@
 -- is room for. `unknown` are definitions that the worker has not looked up yet: it looks them up, and claims again. The rest
 -- goes back on its route, or is parked, in the same transaction. The guard on the status lets one worker win where two have
 -- the same message: the other worker finds the execution running. A worker whose answer was lost repeats the claim under the
--- same id, and gets also the executions that became ready since.
+-- same id, and gets also the executions that became ready since. It has the owner's rights, since the triggers of moves believe
+-- `penstock.moves` of the owner alone.
 -- planner: lookups_planned_once
 create or replace function claim_executions(
     p_worker uuid, p_claim uuid, p_ids uuid[], p_take integer, p_queue text, p_definitions integer[],
     p_lacking integer[], p_limited executor_room[] default '{}',
     out claimed claimed_attempt[], out unknown integer[], out messages message[], out parked boolean
 )
-language plpgsql
+language plpgsql security definer
 as $$
 declare
     v_tried uuid[] := p_ids[1:p_take];
@@ -22,13 +23,17 @@ begin
     unknown := '{}';
     messages := '{}';
     parked := false;
+    -- The session may have set it before, and all that is written below has the owner's rights.
+    perform set_config('penstock.moves', '', true);
     if cardinality(p_limited) > 0 then
         select c.fitting, c.full_up into v_tried, v_full from choose_for_executors(p_ids, p_take, p_limited) c;
     end if;
     if v_tried <> '{}' then
         -- What is announced or subscribed to is the trigger's to say. Else this statement writes the moves itself.
         v_writes := not exists (select from cluster where announced <> '{}' or subscribed <> '{}');
-        perform set_config('penstock.moves', case when v_writes then 'written' else '' end, true);
+        if v_writes then
+            perform set_config('penstock.moves', 'written', true);
+        end if;
         with moved as (
             update execution e
             set status = 'running', attempt = e.attempt + 1, claim = p_worker

@@ -42,4 +42,5 @@ end $$;
 
 create or replace trigger execution_moved after update on execution
 referencing old table as old_rows new table as new_rows
-for each statement when (current_setting('penstock.moves', true) is distinct from 'written') execute function execution_moved();
+for each statement when (current_setting('penstock.moves', true) is distinct from 'written'
+    or not has_table_privilege('execution'::regclass, 'truncate')) execute function execution_moved();

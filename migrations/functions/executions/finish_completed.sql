@@ -1,12 +1,13 @@
 -- End at most 20 attempts that completed, in a transaction of their own. Attempts without a workflow, a slot, a trace and a wish to
 -- end are ended by one statement. It also writes the history, instead of the trigger. All others go to finish_attempts: also those
--- that a canceler or the sweeper moves between the guard and the update. `p_claims` have no attempt left after these ends.
+-- that a canceler or the sweeper moves between the guard and the update. `p_claims` have no attempt left after these ends. It has the
+-- owner's rights, since the triggers of moves believe `penstock.moves` of the owner alone.
 -- planner: lookups_planned_once
 create or replace function finish_completed(
     p_worker uuid, p_ids uuid[], p_attempts integer[], p_results text[], p_claims uuid[],
     out messages message[], out moved uuid[]
 )
-language plpgsql
+language plpgsql security definer
 as $$
 declare
     v_size constant integer := cardinality(p_ids);
@@ -15,6 +16,8 @@ declare
 begin
     moved := '{}';
     messages := '{}';
+    -- The session may have set it before, and all that is written below has the owner's rights.
+    perform set_config('penstock.moves', '', true);
     if v_size = (
         select count(*) from execution e
         where e.id = any (p_ids) and e.status = 'running' and e.keys is null and e.parent is null and e.ends_as is null

@@ -15,6 +15,8 @@ as $$
 declare
     v_lost uuid[] := '{}';
 begin
+    -- The session may have set it before, and all that is written below has the owner's rights.
+    perform set_config('penstock.moves', '', true);
     perform check_ids(p_ids);
     messages := '{}';
     existing := '{}';

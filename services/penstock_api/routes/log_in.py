@@ -6,12 +6,14 @@ from fastapi import APIRouter, Request, Response
 
 from penstock.errors import NotAuthenticated, TooManyAttempts
 from penstock.operate import people
+from penstock.operate.log_in_line import refusal
 from penstock.store.session import audited_change
 from penstock_api.auth import session_cookie
-from penstock_api.backend import Here
+from penstock_api.auth.same_origin import Receive, Scope, Send, with_headers
+from penstock_api.backend import Backend, Here
 from penstock_api.models import users as models
-from penstock_api.requests.caller_address import address_of
-from penstock_api.requests.problems import ANSWERS, Problem
+from penstock_api.requests.caller_address import address_of, grouped
+from penstock_api.requests.problems import ANSWERS, Problem, explained_to_callers
 from penstock_api.routes.router import operation_id
 
 router = APIRouter(
@@ -44,6 +46,23 @@ async def log_in(body: models.LogIn, request: Request, response: Response, backe
         raise
     session_cookie.put(request, response, new_session.secret, new_session.expires_at)
     return models.LoggedIn(name=new_session.name, expires_at=new_session.expires_at)
+
+
+NO_PLACE = refusal()
+NO_PLACE_ANSWER = explained_to_callers(NO_PLACE)
+
+
+async def refused_unread(backend: Backend, scope: Scope, receive: Receive, send: Send) -> bool:
+    """Answer a log-in that would find no place in the line, before anything of it is read. Return whether it did so.
+
+    In a flood nearly all requests end here. What FastAPI does for one takes longer than all else of a refusal."""
+    address = grouped(scope["client"][0] if scope.get("client") else "")
+    if not backend.log_ins.refuses(address):
+        return False
+    backend.refused_log_ins.note("", address, NO_PLACE.message)
+    await backend.refused_calls.note(None, address, LOG_IN, scope["path"], NO_PLACE.message)
+    await NO_PLACE_ANSWER(scope, receive, with_headers(send))
+    return True
 
 
 @router.delete("/session", status_code=204)

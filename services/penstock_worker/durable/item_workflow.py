@@ -7,9 +7,9 @@ import orjson
 from penstock.language.definitions.qualified_name import GENERATED
 from penstock.language.schemas.secrets import has_secrets
 from penstock.language.workflows import Workflow, from_body
-from penstock.operate.apply import apply
+from penstock.store.admission import limits, namespaces
 from penstock.store.definitions import catalog
-from penstock.store.session.database import Session
+from penstock.store.session.database import Session, retried
 
 
 def item_workflow_ref(action: str) -> str:
@@ -19,7 +19,9 @@ def item_workflow_ref(action: str) -> str:
 
 
 async def ensure_item_workflow(session: Session, action: str) -> None:
-    """Register it as the action is now. Of an action that is not there nothing is registered."""
+    """Register the workflow as the action is now. Nothing is registered for an action that does not exist.
+
+    A worker may write no other definition, so that it does not use `penstock.operate.apply`."""
     ref = item_workflow_ref(action)
     if ("items", ref) in session.cache:
         return
@@ -28,7 +30,12 @@ async def ensure_item_workflow(session: Session, action: str) -> None:
         return
     parameters = orjson.loads(rows[0].body).get("parameters") or {}
     workflow = _workflow(ref, action, rows[0].kind, secret=has_secrets(parameters))
-    await apply(session, [workflow.document()])
+    async with session.transaction() as tx:
+        await namespaces.lock_rules(tx)
+        if await catalog.store_item_workflow(tx, workflow.document()):
+            await limits.regroup(tx, [], await namespaces.replace_all(tx))
+    await retried(lambda: namespaces.notice_workers(session), deadline=30)
+    session.cache.clear()
     session.cache["items", ref] = True
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import asyncpg
@@ -243,6 +243,61 @@ async def test_a_change_and_its_row_are_committed_together(session: Session) -> 
         await session.fetch("update audit_chain set position = position")
     [row] = await store.newest(session)
     assert (row.by, row.details, change.noted) == ("user:ada", '{"told":3}', 1)
+
+
+@pytest.fixture
+def round_trips(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the statements that sessions send."""
+    sent: list[str] = []
+
+    def counting(method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def counted(self: asyncpg.Connection[Any], sql: str, *args: Any, **options: Any) -> Any:
+            sent.append(sql)
+            return await method(self, sql, *args, **options)
+
+        return counted
+
+    for name in ("fetch", "execute"):
+        monkeypatch.setattr(asyncpg.Connection, name, counting(getattr(asyncpg.Connection, name)))
+    return sent
+
+
+RENAME = "update person set name = $2 where name = $1 returning id, name"
+
+
+async def test_statement_that_returns_its_rows_is_noted_in_one_round_trip(
+    session: Session, superuser: asyncpg.Connection[Any], round_trips: list[str]
+) -> None:
+    await superuser.execute(
+        "insert into person (id, name, password, created_by) values (gen_random_uuid(), 'eve', '', 'test')"
+    )
+    change = audited_change.Change("user:ada", "users_rename", "eve", "it's \\ 'hers'", {"to": "eva"})
+    await session.fetch("select 1")  # the connection is open
+    with audited_change.begun(change):
+        round_trips.clear()
+        assert not await session.fetch(RENAME, "nobody", "eva")
+        assert (len(round_trips), change.noted) == (1, 0)
+        [row] = await session.fetch(RENAME, "eve", "eva")
+        assert (len(round_trips), change.noted, row["name"]) == (2, 1, "eva")
+        await session.fetch(RENAME, "eva", "eve")
+        assert round_trips[2:] == [RENAME], "the row is due once"
+    [noted] = await store.newest(session)
+    assert (noted.by, noted.operation, noted.outcome) == ("user:ada", "users_rename", "done")
+    assert (noted.reason, noted.details) == ("it's \\ 'hers'", '{"to":"eva"}')
+
+
+async def test_statement_whose_row_cannot_be_written_changes_nothing(
+    session: Session, superuser: asyncpg.Connection[Any]
+) -> None:
+    await superuser.execute(
+        "insert into person (id, name, password, created_by) values (gen_random_uuid(), 'eve', '', 'test');"
+        "alter table audit add check (operation <> 'users_rename')"
+    )
+    change = audited_change.Change("user:ada", "users_rename", "eve")
+    with audited_change.begun(change), pytest.raises(asyncpg.CheckViolationError):
+        await session.fetch(RENAME, "eve", "eva")
+    assert not change.noted
+    assert [row["name"] for row in await session.fetch("select name from person")] == ["eve"]
 
 
 async def test_writes_of_another_task_are_no_part_of_a_change(session: Session, database: str) -> None:

@@ -127,6 +127,52 @@ async def test_new_address_waits_for_one_of_each_other(crowd: Crowd) -> None:
     assert [label for label in crowd.begun if label.endswith("-1")] == ["busy-1"]
 
 
+async def test_full_line_refuses_an_address_before_it_is_read(crowd: Crowd) -> None:
+    """An address is refused so where its log-in would be, and no other address is."""
+    assert not crowd.line.refuses("far-0")
+    await crowd.come("before", "ada", "home")
+    await crowd.end("before")
+    await fill(crowd, addresses=log_in_line.WAITING // 2, each=2)
+    assert crowd.line.refuses("far-0")
+    assert not crowd.line.refuses("home"), "ada may come from there"
+    assert not crowd.line.refuses("new"), "it goes before second log-ins"
+    await crowd.come("third", "name-3", "far-0")
+    assert crowd.refused("third")
+    await crowd.come("new", "x", "new")
+    assert not crowd.refused("new")
+
+
+async def test_address_with_all_its_places_is_refused_before_it_is_read(crowd: Crowd) -> None:
+    for n in range(log_in_line.OF_ADDRESS):
+        await crowd.come(f"name-{n}", f"name-{n}", "one")
+    assert crowd.line.refuses("one")
+    await crowd.end("name-0")
+    assert not crowd.line.refuses("one")
+
+
+async def test_address_is_known_while_a_name_of_it_is(crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_in_line, "REMEMBERED_LOG_INS", 2)
+    for label, name in (("a", "ada"), ("b", "ada"), ("c", "eve"), ("d", "max")):
+        await crowd.come(label, name, "home")
+        await crowd.end(label)
+    for n in range(log_in_line.MISTAKES):
+        assert crowd.line._known_addresses["home"] == 2
+        await crowd.come(f"wrong-{n}", "eve", "home")
+        await crowd.end(f"wrong-{n}", NotAuthenticated("wrong"))
+    assert crowd.line._known_addresses["home"] == 1
+
+
+async def test_newcomer_of_a_flood_takes_no_place_of_another(crowd: Crowd) -> None:
+    """All addresses have failed about as often. The one with a failure less is no better than those that wait."""
+    for n in range(log_in_line.AT_ONCE):
+        await crowd.come(f"busy-{n}", "x", f"busy-{n}")
+    for n in range(log_in_line.WAITING):
+        crowd.line._failures[f"far-{n}"] = 9
+        await crowd.come(f"flood-{n}", "x", f"far-{n}")
+    crowd.line._failures["last"] = 8
+    assert crowd.line.refuses("last")
+
+
 async def test_known_name_goes_first_in_a_flood_of_fresh_addresses(crowd: Crowd) -> None:
     await crowd.come("before", "ada", "home")
     await crowd.end("before")

@@ -217,6 +217,17 @@ async def make_current(tx: Transaction, documents: Sequence[Document], ids: Sequ
     )
 
 
+STORE_ITEM_WORKFLOW = "select store_item_workflow($1, $2, $3::text::jsonb) as changed"
+
+
+async def store_item_workflow(tx: Transaction, document: Document) -> bool:
+    """Store the workflow that runs an action for each of its items, and make it current. Return whether it was not."""
+    [row] = await tx.fetch(
+        STORE_ITEM_WORKFLOW, document.ref, document.digest, orjson.dumps(document.body).decode()
+    )
+    return bool(row["changed"])
+
+
 SET_ENABLED = """
 update catalog set enabled = $3, updated_at = clock_timestamp() where kind = $1 and ref = $2 returning ref
 """

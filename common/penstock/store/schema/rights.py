@@ -70,8 +70,8 @@ fire                rawd      -       raw   -       r
 open_fire           rawd      -       rawd  -       r
 waiting_fire        rawd      -       rawd  -       r
 
-catalog             r         rawd    rawd  r       r
-definition          r         ra      ra    r       r*
+catalog             r         r       rawd  r       r
+definition          r         r       ra    r       r*
 concurrency_limit   r         r       raw   r       r
 legal_move          r         r       r     -       r
 penstock_function   r         r       r     r       r
@@ -122,6 +122,9 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "drop_audit": ("executor",),
     "secrets_of_attempt": ("worker",),
     "secrets_of_subscriptions": ("executor",),
+    "claim_executions": ("worker",),
+    "finish_completed": ("worker",),
+    "store_item_workflow": ("worker",),
     "submit_executions": ("executor", "api", "client"),
     "submit_alike": ("executor", "api", "client"),
     "store_events": ("executor", "api", "client"),

@@ -182,13 +182,20 @@ class Session:
             raise asyncpg.ReadOnlySQLTransactionError(str(error)) from None
 
     async def fetch(self, sql: str, *args: Any) -> list[Row]:
-        """One statement, its own transaction, one round trip. A change that is not noted yet takes more, for its audit."""
-        if self.pooler or audited_change.is_due():
+        """One statement, its own transaction, one round trip. A change that is not noted yet takes more for its audit, unless the
+        statement returns the rows that it writes."""
+        change = None
+        if not self.pooler and (noting := audited_change.in_one_statement(sql, args)) is not None:
+            sql, args, change = noting
+        elif self.pooler or audited_change.is_due():
             async with self.transaction() as tx:
                 return await tx.fetch(sql, *args)
         async with self._turn, self.pool.lend(self.options) as connection:
             try:
-                return await _alone(connection, sql, args)
+                rows = await _alone(connection, sql, args)
+                if rows:
+                    audited_change.committed(change)
+                return rows
             except asyncio.CancelledError:
                 connection.terminate()  # what it was doing is unknown: never reuse it
                 raise
