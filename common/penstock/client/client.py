@@ -213,9 +213,8 @@ class Client(StartAndWatch):
             async with self.session.transaction() as tx:
                 return tx, await executions.cancel(tx, ids, reason)
 
-        tx, count = await retried(
-            ask, deadline=30
-        )  # an execution that was told already is left alone the second time
+        # An execution that was told already is left alone the second time.
+        tx, count = await retried(ask, deadline=30)
         self.publisher.publish(tx.staged)
         await broadcast.cancel_requested(self.publisher.transport, tx.canceling)
         return count
