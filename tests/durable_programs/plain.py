@@ -191,7 +191,7 @@ class Plain:
         if (comes := arrivals(self.program).get(name)) is not None:
             self.instants.append(time.monotonic() + comes)
             asyncio.get_running_loop().call_later(
-                comes, lambda: None if waits.done() else waits.set_result(name)
+                comes + self.world.delay(f"arrival of {name}"), lambda: None if waits.done() else waits.set_result(name)
             )
         return await self._within(waits, timeout, name)
 
