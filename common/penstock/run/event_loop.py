@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
 from functools import partial
 from typing import Any, TypeVar
 
@@ -14,8 +14,11 @@ T = TypeVar("T")
 
 
 def make_task(
-    loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any], **options: Any
-) -> asyncio.Task[Any]:
+    loop: asyncio.AbstractEventLoop,
+    coroutine: Coroutine[Any, Any, T] | Generator[Any, None, T],
+    /,
+    **options: Any,
+) -> asyncio.Task[T]:
     """Return a new task of this loop. One that is made inside a run belongs to it, and ends its attempt when it exits, whether or
     not the function waits for it."""
     task = asyncio.Task(coroutine, loop=loop, **options)
@@ -27,7 +30,9 @@ def make_task(
 
 
 def _done(run: Run, task: asyncio.Task[Any]) -> None:
-    error = task._exception  # not exception(): an error that is never awaited would count as seen, and be logged nowhere
+    error = (
+        task._exception
+    )  # not exception(): an error that is never awaited would count as seen, and be logged nowhere
     if isinstance(error, SystemExit | KeyboardInterrupt):
         run.exit(error)
 
