@@ -30,6 +30,7 @@ def test_programs_agree_with_their_plain_play(
             max_examples=min(EACH, wanted - played),
             deadline=None,
             database=None,
+            report_multiple_bugs=False,
             suppress_health_check=list(HealthCheck),
         )
         seeded(seed + drawn)(count(given(programs(), crash_points)(agree)))()
