@@ -128,8 +128,8 @@ def order(world: World) -> list[str]:
 
 
 def durations(world: World, *, anew: bool = False) -> dict[tuple[str, int], float]:
-    """Return how long each recorded call took, with the calls before it that were lost; `anew`: without those that were cancelled,
-    which the attempt after a failure begins anew."""
+    """Return how long each recorded call took, with the calls before it that were lost; `anew`: without those that were
+    cancelled, which the attempt after a failure begins anew."""
     taken: dict[tuple[str, int], float] = {}
     began: dict[str, float] = {}
     for call in (*world.calls, *world.undone):
