@@ -16,6 +16,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--only", default="", help="Kinds of faults (tests/chaos/faults), with commas between.")
     parser.addoption("--thresholds", choices=["short", "default"], default="short")
     parser.addoption("--programs", type=int, default=100_000, help="Random durable programs (100,000).")
+    parser.addoption("--programs-on-services", type=int, default=40, help="And on workers that die (40).")
     parser.addoption("--kills", type=int, default=200, help="Of workers, over 100 executions each (200).")
 
 

@@ -20,15 +20,20 @@ def test_programs_agree_with_their_plain_play(
 ) -> None:
     wanted, played, drawn = int(request.config.getoption("--programs")), 0, 0
 
-    @settings(max_examples=EACH, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-    @given(programs(), crash_points)
     def agree(program: Program, points: list[int]) -> None:
         nonlocal played
         check_crashed(program, points)
         played += 1
 
     while played < wanted:
-        seeded(seed + drawn)(agree)()
+        count = settings(
+            max_examples=min(EACH, wanted - played),
+            deadline=None,
+            database=None,
+            report_multiple_bugs=False,
+            suppress_health_check=list(HealthCheck),
+        )
+        seeded(seed + drawn)(count(given(programs(), crash_points)(agree)))()
         drawn += 1
     with capsys.disabled():
         print(f"\n{played} programs of the seeds {seed} to {seed + drawn - 1}: no disagreement")

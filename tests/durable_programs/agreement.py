@@ -59,10 +59,11 @@ def check_crashed(program: Program, points: Collection[int], *, seed: int = 0) -
 
 def explained(program: Program, played: Play, taken: dict[tuple[str, int], float]) -> bool:
     """Return whether another order of what happens at once leads to the same."""
+    anew = durations(played.world, anew=True)
     return any(
         not differences(played, play(program, seed=order, durations=known, shuffled=True))
         for order in range(ORDERS)
-        for known in (taken, None)
+        for known in (taken, anew, None)
     )
 
 
@@ -126,12 +127,15 @@ def order(world: World) -> list[str]:
     return [call.place for call in world.undone if call.recorded]
 
 
-def durations(world: World) -> dict[tuple[str, int], float]:
-    """Return how long each recorded call took, with the calls before it that were lost."""
+def durations(world: World, *, anew: bool = False) -> dict[tuple[str, int], float]:
+    """Return how long each recorded call took, with the calls before it that were lost; `anew`: without those that were
+    cancelled, which the attempt after a failure begins anew."""
     taken: dict[tuple[str, int], float] = {}
     began: dict[str, float] = {}
     for call in (*world.calls, *world.undone):
         begin = began.setdefault(call.place, call.began)
+        if call.cancelled and anew:
+            del began[call.place]
         if call.recorded and call.ended is not None:
             number = sum(1 for place, _ in taken if place == call.place)
             taken[call.place, number] = call.ended - begin

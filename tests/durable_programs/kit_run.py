@@ -35,7 +35,7 @@ LOOK = 300.0
 """Seconds between two looks for signals while a step of hours runs. Half a second would be half a million looks."""
 MOST_ATTEMPTS = 300
 PLAYED: ContextVar[tuple[Program, World]] = ContextVar("played")
-FAILED = re.compile(r"p\.program failed: (?:\w+\.)*(\w+): (.*)", re.DOTALL)
+FAILED = re.compile(r"(?:p\.program failed|execution \S+ ended as failed): (?:\w+\.)*(\w+): (.*)", re.DOTALL)
 
 
 class VirtualMemory(Memory):
@@ -170,7 +170,7 @@ async def _play(program: Program, crashes: Collection[int], seed: int, plays: li
     try:
         outcome = ("completed", await run(_action(program.attempts)))
     except ExecutionFailed as error:
-        outcome = _failed(str(error))
+        outcome = failed_with(str(error))
     except Stuck:
         outcome = ("stuck",)
     except AssertionError as error:
@@ -187,7 +187,8 @@ async def _play(program: Program, crashes: Collection[int], seed: int, plays: li
     plays.append(play)
 
 
-def _failed(text: str) -> tuple[Any, ...]:
+def failed_with(text: str) -> tuple[Any, ...]:
+    """Return the outcome that the message of an ExecutionFailed tells."""
     if "asked to end as cancelled" in text:
         return ("cancelled",)
     matched = FAILED.fullmatch(text)

@@ -66,7 +66,7 @@ class Plain:
         await asyncio.sleep(max(instant - time.monotonic(), 0))
 
     async def sleep(self, seconds: float) -> None:
-        await self._until(time.monotonic() + seconds)
+        await self._until(time.monotonic() + seconds + self.world.late(f"sleep {seconds}"))
 
     async def _turn(self) -> None:
         """Wait until every task waits: nothing starts before, and what is cancelled until then never does."""
@@ -175,6 +175,9 @@ class Plain:
     async def _within(self, waits: asyncio.Future[Any], timeout: float | None, name: str) -> Any:
         if timeout is not None:
             self.instants.append(time.monotonic() + timeout)
+            timeout = max(timeout, SOON) + self.world.late(
+                f"deadline of {name}"
+            )  # what does not come is told in a turn of its own, too
         with suppress(TimeoutError):
             return await asyncio.wait_for(waits, timeout)
         raise StepTimedOut("", name=name)
@@ -191,7 +194,8 @@ class Plain:
         if (comes := arrivals(self.program).get(name)) is not None:
             self.instants.append(time.monotonic() + comes)
             asyncio.get_running_loop().call_later(
-                comes, lambda: None if waits.done() else waits.set_result(name)
+                comes + self.world.delay(f"arrival of {name}"),
+                lambda: None if waits.done() else waits.set_result(name),
             )
         return await self._within(waits, timeout, name)
 
@@ -225,7 +229,7 @@ class Plain:
     @asynccontextmanager
     async def timeout(self, seconds: float) -> Any:
         self.instants.append(time.monotonic() + seconds)
-        deadline = asyncio.timeout(seconds)
+        deadline = asyncio.timeout(seconds + self.world.late(f"timeout {seconds}"))
         try:
             async with deadline:
                 yield

@@ -104,8 +104,9 @@ def play(
     seed: int = 0,
     durations: Mapping[tuple[str, int], float] | None = None,
     shuffled: bool = False,
+    lateness: float = 0.0,
 ) -> Play:
-    """Play a program without any interruption. `seed` decides what comes first of what happens at once."""
+    """Play a program without any interruption. `seed` decides what comes first of what happens at once, and how late it is."""
     rounds: Rounds = defaultdict(list)
     holds: Holds = {}
     failures: list[float] = []
@@ -115,7 +116,7 @@ def play(
         attempts -= 1
         plain = Plain(
             program,
-            World(seed, shuffled, dict(durations or {}), records_at_once=True),
+            World(seed, shuffled, lateness, dict(durations or {}), records_at_once=True),
             rounds,
             holds,
             failures,
@@ -131,6 +132,8 @@ def play(
         except Stuck:
             return Play(("stuck",), plain.world, instants=plain.instants)
         [(outcome, error, now, unsaid, running, cut)] = tried
+        # A failure that was told replays at once, and ends an attempt in which other steps have just begun again.
+        loose |= {place for place, instants in rounds.items() if instants and instants[-1] > now - PAUSE}
         if error is None:
             return Play(outcome, plain.world, plain.state, loose, plain.instants)
         causes = {error.place for error in chain(error) if hasattr(error, "place")}

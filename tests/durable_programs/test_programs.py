@@ -53,3 +53,77 @@ def test_plain_play_hears_signal_sent_during_step() -> None:
 def test_kit_hears_signal_sent_during_step() -> None:
     program = Program(s.Block((s.Step(hours=30 * 24), s.Signal("go", timeout=0))), sent=(("go", 1),))
     assert check(program).outcome == ("completed", ["a<0.0>", "go0"])
+
+
+_STEP = s.Step(fails=s.ALWAYS, tries=2, yields=1)
+_PLAIN_PLAYS_DIFFERED = {
+    "waits whose events come at the same instant": Program(
+        s.First(
+            (
+                (1, s.Step()),
+                (
+                    1,
+                    s.Block(
+                        (
+                            s.Branches(
+                                "gather",
+                                (
+                                    s.Block((s.Step(), s.Undo())),
+                                    s.Block((s.Wait(comes=0, timeout=1), s.Undo())),
+                                    s.Block((s.Wait(comes=0, timeout=1), s.Undo())),
+                                ),
+                            ),
+                            s.Step(fails=s.ALWAYS),
+                        )
+                    ),
+                ),
+            )
+        )
+    ),
+    "failure that replays while a step begins again": Program(
+        s.Try(
+            "again",
+            s.Branches("gather", (s.Step(), s.Sleep(), _STEP, _STEP)),
+            s.Block((s.Step("b", yields=2),)),
+        ),
+        attempts=2,
+    ),
+    "timeout of nothing beside a failure": Program(
+        s.Branches(
+            "lock",
+            (s.Block((s.Step(fails=s.ALWAYS), s.Undo())), s.Block((s.Signal(timeout=0), s.Undo()))),
+        )
+    ),
+    "cancelled step that the next attempt begins anew": Program(
+        s.Branches(
+            "group",
+            (
+                s.Workers(
+                    2,
+                    4,
+                    s.Branches(
+                        "collect",
+                        (
+                            s.Step(fails=1, yields=3, retryable=False),
+                            s.Step("b", yields=1),
+                            s.Child(items=1),
+                        ),
+                    ),
+                ),
+                s.Step(fails=1, tries=3, yields=2),
+                s.Sleep(2),
+                s.Branches(
+                    "bare", (s.Step(yields=1), s.Step(fails=s.ALWAYS, yields=3), s.Step("b", yields=1))
+                ),
+            ),
+        ),
+        attempts=3,
+    ),
+}
+"""Programs whose durable run was right, and whose plain play did not know that run."""
+
+
+@pytest.mark.parametrize("name", _PLAIN_PLAYS_DIFFERED)
+def test_plain_play_knows_run(name: str) -> None:
+    for seed in range(5):
+        check(_PLAIN_PLAYS_DIFFERED[name], seed=seed)

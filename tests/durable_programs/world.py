@@ -35,6 +35,8 @@ class World:
     seed: int = 0
     shuffled: bool = False
     """The seed alone decides what ends first of what takes no hours."""
+    lateness: float = 0.0
+    """Seconds that a shuffled play may be late with anything, sleeps included; 0: with nothing but what happens at once."""
     durations: dict[tuple[str, int], float] = field(default_factory=dict)
     records_at_once: bool = False
     """A call is recorded when it ends. Without it, whoever plays the program says when."""
@@ -80,7 +82,7 @@ class World:
 
     async def _take(self, call: Call, calls: Sequence[Call], seconds: float) -> None:
         number = sum(1 for other in calls if other.place == call.place and other.ended is not None)
-        chance = self._chance(f"{call.place} {number}") * (1e-3 if self.shuffled else 1e-5)
+        chance = self._chance(f"{call.place} {number}") * (self.lateness or 1e-3 if self.shuffled else 1e-5)
         duration = self.durations.get((call.place, number), seconds + chance + 1e-7)
         try:
             await asyncio.sleep(duration)
@@ -90,7 +92,11 @@ class World:
 
     def delay(self, what: str) -> float:
         """Return how much later this happens than all else that happens at once."""
-        return self._chance(what) * 1e-3 if self.shuffled else 0.0
+        return self._chance(what) * (self.lateness or 1e-3) if self.shuffled else 0.0
+
+    def late(self, what: str) -> float:
+        """Return how many seconds a sleep is late."""
+        return self._chance(what) * self.lateness
 
     def _chance(self, what: str) -> float:
         return crc32(f"{self.seed} {what}".encode()) / 2**32

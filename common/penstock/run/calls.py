@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from penstock.errors import ClaimLost, DefinitionError
 from penstock.run.context import CURRENT
 from penstock.run.event_loop import run_to_end
-from penstock.run.outcomes import Outcome
+from penstock.run.outcomes import Outcome, TaskError
 from penstock.run.task_executors import Run
 
 
@@ -17,8 +18,9 @@ async def call(run: Run) -> Outcome:
     """Await the coroutine function of the run's action, here and now, without a task of its own.
 
     Raises CancelledError only when the calling task was cancelled: one that the action raised by itself, or
-    that came out of something it awaited, is a failure like any other."""
+    that came out of something it awaited, is a failure like any other. A task of the action that exits ends it."""
     token = CURRENT.set(run)
+    task = run.task = asyncio.current_task()
     arguments = None
     try:
         arguments = run.action.bind(run.params)
@@ -27,11 +29,10 @@ async def call(run: Run) -> Outcome:
             return durable
         return Outcome.returned(await _function(run)(**arguments), run.result_limit)
     except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
+        if task is None or task.cancelling() > (run.exited is not None):
             run.cancelled = True
             raise
-        return Outcome.raised(error)
+        return Outcome.raised(error) if run.exited is None else _exited(run.exited)
     except GeneratorExit:  # the loop is gone and Python closes what was left
         raise
     except ClaimLost:  # of a durable function: the worker that claimed it has to know
@@ -39,6 +40,9 @@ async def call(run: Run) -> Outcome:
     except BaseException as error:  # SystemExit too: an action that calls sys.exit() must not end the worker
         return _raised(error, run, bound=arguments is not None)
     finally:
+        run.task = None
+        if task is not None and run.exited is not None:
+            task.uncancel()
         CURRENT.reset(token)
 
 
@@ -56,6 +60,12 @@ def call_plain(run: Run) -> Outcome:
         return _raised(error, run, bound=arguments is not None)
     finally:
         CURRENT.reset(token)
+
+
+def _exited(error: BaseException) -> Outcome:
+    failure = TaskError.of(error)
+    message = f"a task that the function made raised {failure.type}({failure.message}): raise an exception there, or return"
+    return Outcome.failed(replace(failure, message=message))
 
 
 def _raised(error: BaseException, run: Run, *, bound: bool) -> Outcome:

@@ -3,10 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
+from functools import partial
 from typing import Any, TypeVar
 
+from penstock.run.context import CURRENT
+from penstock.run.run import Run
+
 T = TypeVar("T")
+
+
+def make_task(
+    loop: asyncio.AbstractEventLoop,
+    coroutine: Coroutine[Any, Any, T] | Generator[Any, None, T],
+    /,
+    **options: Any,
+) -> asyncio.Task[T]:
+    """Return a new task of this loop. One that is made inside a run belongs to it, and ends its attempt when it exits, whether or
+    not the function waits for it."""
+    task = asyncio.Task(coroutine, loop=loop, **options)
+    context = options.get("context")
+    run = CURRENT.get() if context is None else context.get(CURRENT)
+    if run is not None:
+        task.add_done_callback(partial(_done, run))
+    return task
+
+
+def _done(run: Run, task: asyncio.Task[Any]) -> None:
+    error = (
+        task._exception
+    )  # not exception(): an error that is never awaited would count as seen, and be logged nowhere
+    if isinstance(error, SystemExit | KeyboardInterrupt):
+        run.exit(error)
 
 
 def run_to_end(
@@ -19,6 +47,7 @@ def run_to_end(
     with asyncio.Runner(loop_factory=new_loop) as runner:
         loop = runner.get_loop()
         asyncio.set_event_loop(loop)
+        loop.set_task_factory(make_task)
         task = loop.create_task(main)
         while True:
             try:

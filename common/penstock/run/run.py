@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -94,3 +95,13 @@ class Run:
     """Durable sleeps that this attempt has passed so far (`penstock.run.steering.sleep`)."""
     asked: int = 0
     """Questions that this attempt has come to so far (`penstock.run.steering.ask`)."""
+    task: asyncio.Task[Any] | None = None
+    """The task in which a coroutine function runs, as long as it does."""
+    exited: BaseException | None = None
+    """SystemExit or KeyboardInterrupt of a task that the function made."""
+
+    def exit(self, error: BaseException) -> None:
+        """End the attempt because a task that its function made raised this. Nothing happens once the function has ended."""
+        if self.task is not None and self.exited is None:
+            self.exited = error
+            self.task.cancel()

@@ -59,7 +59,7 @@ class RunLoop(asyncio.AbstractEventLoop):
                 if not handle.cancelled():
                     try:
                         handle._run()
-                    except SystemExit:
+                    except (SystemExit, KeyboardInterrupt):
                         """The task keeps it as its error: it must not end the worker."""
         raise DefinitionError(
             f"the tasks of the function ran {TURNS_LIMIT:,} turns and never waited for anything that can come",

@@ -39,7 +39,7 @@ async def try_once(record: Record, call: Callable[[], Any], limit: int) -> TaskE
     try:
         record.result = results.encode(await _called(call), limit).decode()
         record.status, record.error = COMPLETED, None
-    except Exception as error:
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # neither may end the worker
         failure = TaskError.of(error)
         record.status, record.error = FAILED, error_json(failure)
         return failure

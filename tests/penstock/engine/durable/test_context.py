@@ -278,3 +278,19 @@ async def test_map_refuses_concurrency_below_one(concurrency: Any) -> None:
 
     with pytest.raises(ExecutionFailed, match=r"DefinitionError: concurrency .* at least 1, not"):
         await DurableRun()(maps)
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+async def test_step_whose_function_exits_has_failed(error: type[BaseException]) -> None:
+    async def exits() -> None:
+        CALLS["exits"] += 1
+        raise error(3)
+
+    async def function(ctx: DurableContext) -> str:
+        with pytest.raises(StepFailed) as failed:
+            await ctx.step("exits", exits, retry={"max_attempts": 2, "initial_delay": 0})
+        return failed.value.type
+
+    async with asyncio.timeout(20):
+        assert await DurableRun()(changing(function)) == error.__name__
+    assert CALLS["exits"] == 2
