@@ -126,6 +126,10 @@ DELETE  /api/v1/users/{name}/sessions                  admin   all
 DELETE  /api/v1/users/{name}                           admin   all
 GET     /api/v1/audit                                  admin   all
 GET     /api/v1/audit/head                             admin   all
+PUT     /api/v1/account/password                       read    own
+GET     /api/v1/account/sessions                       read    own
+DELETE  /api/v1/account/sessions                       read    own
+DELETE  /api/v1/account/sessions/{id}                  read    own
 POST    /api/v1/session                                open
 DELETE  /api/v1/session                                open
 POST    /hooks/{name}                                  open
@@ -152,6 +156,7 @@ GET     /dead-letters/many                             operate all
 POST    /dead-letters/many                             operate all
 GET     /dead-letters/{id}                             read    all
 GET     /workers                                       read    all
+GET     /account                                       read    own
 GET     /static/{version}/{name}                       open
 GET     /sign-in                                       open
 POST    /sign-in                                       open

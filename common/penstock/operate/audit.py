@@ -35,6 +35,7 @@ KEPT = frozenset(_KEPT.split())
 SIZED = frozenset(
     {
         "context",
+        "current_password",
         "key",
         "param",
         "params",

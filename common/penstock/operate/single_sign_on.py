@@ -10,7 +10,7 @@ from penstock.language.terms.ids import new_id
 from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.outside_names import check_tenant
 from penstock.operate.access import ROLES
-from penstock.operate.people import NAME, Begun, begin_session
+from penstock.operate.people import NAME, NO_PASSWORD, Begun, LogInCaller, begin_session
 from penstock.store.access import people
 from penstock.store.session.database import Session
 
@@ -18,8 +18,6 @@ Roles = tuple[tuple[str, str], ...]
 """Each with its tenant; an empty one: all of them."""
 SESSION = 12 * 3600.0
 """Seconds until a session ends: whoever has lost a role at the provider loses it here by then."""
-NO_PASSWORD = ""
-"""Fits none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +49,8 @@ def _pair(text: str) -> tuple[str, str]:
     return role, tenant
 
 
-async def enter(session: Session, identity: Identity, *, before: str | None = None) -> Begun:
-    """Begin a session of the person, and end the session of the secret that came `before`. The person becomes a user at the
+async def enter(session: Session, identity: Identity, *, caller: LogInCaller) -> Begun:
+    """Begin a session of the person, and end the session that came with the caller. The person becomes a user at the
     first sign-in. A person without any role is let in no more: the sessions of that person end. Raises NotAllowed, Conflict."""
     made_by = f"{identity.issuer} {identity.subject}"
     if not NAME.fullmatch(identity.name):
@@ -72,7 +70,7 @@ async def enter(session: Session, identity: Identity, *, before: str | None = No
             )
         if identity.roles:
             await people.set_roles(tx, identity.name, *zip(*identity.roles, strict=True))
-            return await begin_session(tx, identity.name, before=before, seconds=SESSION)
+            return await begin_session(tx, identity.name, caller=caller, seconds=SESSION)
         if person is not None:
             await people.set_roles(tx, identity.name, [], [])
             await people.end_sessions(tx, identity.name)

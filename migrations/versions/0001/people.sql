@@ -14,13 +14,17 @@ create table person_role (
     primary key (person, role, tenant)
 );
 
--- Of the secret in a person's cookie only its SHA-256 is kept.
+-- Of the secret in a person's cookie only its SHA-256 is kept. `id` names the session to its owner; `address` and `browser` say where
+-- it began.
 create table person_session (
     digest bytea primary key,
+    id uuid not null unique default gen_random_uuid(),
     person uuid not null references person (id) on delete cascade,
     created_at timestamptz not null default clock_timestamp(),
     seen_at timestamptz not null default clock_timestamp(),
-    expires_at timestamptz not null
+    expires_at timestamptz not null,
+    address text not null default '',
+    browser text not null default ''
 );
 create index person_session_person on person_session (person);
 

@@ -132,6 +132,7 @@ def must_have(caller: Caller, scope: str) -> Caller:
 
 _SOME, _ALL = Guard(everywhere=False), Guard(everywhere=True)
 _SUBMIT = Guard(everywhere=False)
+_ACCOUNT = Guard(everywhere=False)
 READ = Security(_SOME, scopes=[access.READ])
 OPERATE = Security(_SOME, scopes=[access.OPERATE])
 DEFINE = Security(_SOME, scopes=[access.DEFINE])
@@ -139,6 +140,8 @@ SUBMIT = Security(_SUBMIT, scopes=[access.OPERATE])
 START = Security(_SUBMIT, scopes=[access.START])
 """Of what is stored with who made it, many times a second perhaps: no more is noted of it."""
 ANSWER = Security(_SOME, scopes=[access.ANSWER])
+ACCOUNT = Security(_ACCOUNT, scopes=[access.READ])
+"""Of what a person changes of its own account: each role reads, and a change is noted, unlike a route that reads."""
 READ_ALL = Security(_ALL, scopes=[access.READ])
 OPERATE_ALL = Security(_ALL, scopes=[access.OPERATE])
 DEFINE_ALL = Security(_ALL, scopes=[access.DEFINE])

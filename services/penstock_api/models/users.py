@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Literal
+from uuid import UUID
 
 from pydantic import Field, SecretStr
 
@@ -33,6 +34,25 @@ class NewUser(Roles):
 
 class Password(Given):
     password: SecretStr = Field(min_length=12, max_length=256)
+
+
+class OwnPassword(Given):
+    current_password: SecretStr = Field(max_length=1000)
+    password: SecretStr = Field(min_length=12, max_length=256, description="The new one.")
+
+
+class Ended(Answer):
+    ended: int = Field(description="Sessions that are over.")
+
+
+class OwnSession(Answer):
+    id: UUID
+    began_at: datetime
+    seen_at: datetime = Field(description="Of its last request, exact to a minute.")
+    expires_at: datetime
+    address: str = Field(description="Of the log-in.")
+    browser: str = Field(description="`User-Agent` of the log-in.")
+    current: bool = Field(description="It is the session of this request.")
 
 
 class LogIn(Given):

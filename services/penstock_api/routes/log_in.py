@@ -11,12 +11,12 @@ from penstock_api.auth import session_cookie
 from penstock_api.backend import Here
 from penstock_api.models import users as models
 from penstock_api.requests.caller_address import address_of
-from penstock_api.requests.problems import ANSWERS, Problem
+from penstock_api.requests.problems import ANSWERS, TOO_MANY
 from penstock_api.routes.router import operation_id
 
 router = APIRouter(
     tags=["users"],
-    responses={**ANSWERS, 429: {"model": Problem, "description": "Too Many Requests"}},
+    responses={**ANSWERS, **TOO_MANY},
     generate_unique_id_function=operation_id,
 )
 
@@ -25,11 +25,21 @@ LOG_IN = "users_log_in"
 """The name of a log-in in the audit."""
 
 
+def log_in_caller(request: Request) -> people.LogInCaller:
+    """Return what a log-in says of its caller: the address, the session before, and the browser."""
+    return people.LogInCaller(
+        address_of(request),
+        session_cookie.secret_of(request),
+        request.is_disconnected,
+        request.headers.get("user-agent", ""),
+    )
+
+
 @router.post("/session")
 async def log_in(body: models.LogIn, request: Request, response: Response, backend: Here) -> models.LoggedIn:
     """Begin a session: a cookie, always a new one. The one that came with this ends."""
-    address = address_of(request)
-    caller = people.LogInCaller(address, session_cookie.secret_of(request), request.is_disconnected)
+    caller = log_in_caller(request)
+    address = caller.address
     change = audited_change.Change(None, LOG_IN, request.url.path, details={"address": address})
     try:
         # Not a session of the pool: log-ins that hash a password would hold all of them.

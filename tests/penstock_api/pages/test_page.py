@@ -48,6 +48,7 @@ PAGES = {
     "dead-letters": "/dead-letters",
     "dead-letter": "/dead-letters/{letter}",
     "workers": "/workers",
+    "account": "/account",
     "sign-in": "/sign-in",
     "error": "/executions/00000000-0000-7000-8000-000000000000",
 }

@@ -107,9 +107,17 @@ async def password_of(session: Session, name: str) -> str | None:
     return rows[0]["password"] if rows else None
 
 
+CHANGE_PASSWORD = "update person set password = $2 where name = $1 and password = $3 returning id"
+
+
+async def change_password(tx: Transaction, name: str, password: str, verified: str) -> bool:
+    """Set a password, and return True. Return False where the person is gone, or has another hash than the `verified` one."""
+    return bool(await tx.fetch(CHANGE_PASSWORD, name, password, verified))
+
+
 BEGIN = """
-insert into person_session (digest, person, expires_at)
-select $2, id, clock_timestamp() + make_interval(secs => $3::float8)
+insert into person_session (digest, person, expires_at, address, browser)
+select $2, id, clock_timestamp() + make_interval(secs => $3::float8), $5, $6
 from (select id from person where name = $1 and password = coalesce($4, password) for no key update) held
 returning expires_at
 """
@@ -125,15 +133,22 @@ where expires_at < clock_timestamp() or seen_at < clock_timestamp() - make_inter
 
 
 async def begin_session(
-    tx: Transaction, name: str, digest: bytes, seconds: float, idle: float, verified: str | None
+    tx: Transaction,
+    name: str,
+    digest: bytes,
+    seconds: float,
+    idle: float,
+    verified: str | None,
+    address: str,
+    browser: str,
 ) -> datetime | None:
-    """Begin a session and return when it ends. Forget sessions that are over.
+    """Begin a session from this address and browser, and return when it ends. Forget sessions that are over.
 
     Return None where the person is gone, or has another hash than the `verified` one. The row is locked: another transaction may
     change the password and end all sessions between the verification and this statement.
     """
     await tx.execute(CLEAN, idle)
-    rows = await tx.fetch(BEGIN, name, digest, seconds, verified)
+    rows = await tx.fetch(BEGIN, name, digest, seconds, verified, address, browser)
     return rows[0]["expires_at"] if rows else None
 
 
@@ -148,6 +163,46 @@ END = "delete from person_session where digest = $1"
 
 async def end_session(session: Session | Transaction, digest: bytes) -> None:
     await session.fetch(END, digest)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """A session of a person, as its owner sees it. `seen_at` is exact to a minute."""
+
+    id: UUID
+    digest: bytes
+    began_at: datetime
+    seen_at: datetime
+    expires_at: datetime
+    address: str
+    browser: str
+
+
+SESSIONS = """
+select s.id, s.digest, s.created_at as began_at, s.seen_at, s.expires_at, s.address, s.browser
+from person_session s join person p on p.id = s.person
+where p.name = $1 and s.expires_at > clock_timestamp() and s.seen_at > clock_timestamp() - make_interval(secs => $2)
+order by s.created_at desc, s.id
+"""
+
+
+async def sessions_of(session: Session | Transaction, name: str, idle: float) -> list[OpenSession]:
+    """Return the sessions of a person that are not over, the newest first."""
+    return rows_as(OpenSession, await session.fetch(SESSIONS, name, idle))
+
+
+END_ONE_OF = "delete from person_session where id = $2 and person = (select id from person where name = $1) returning id"
+END_OTHERS_OF = "delete from person_session where digest <> $2 and person = (select id from person where name = $1)"
+
+
+async def end_session_of(tx: Transaction, name: str, id: UUID) -> bool:
+    """End one session of a person. Return False where the person has none with this id."""
+    return bool(await tx.fetch(END_ONE_OF, name, id))
+
+
+async def end_other_sessions(tx: Transaction, name: str, digest: bytes) -> int:
+    """End all sessions of a person except one, and return their number."""
+    return int((await tx.execute(END_OTHERS_OF, name, digest)).rpartition(" ")[2])
 
 
 SEEN = """

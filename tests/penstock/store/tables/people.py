@@ -31,10 +31,13 @@ person_session = Table(
     "person_session",
     METADATA,
     Column("digest", LargeBinary, primary_key=True),
+    Column("id", UUID, nullable=False, unique=True, server_default=text("gen_random_uuid()")),
     Column("person", UUID, ForeignKey("person.id", ondelete="CASCADE"), nullable=False),
     Column("created_at", INSTANT, nullable=False, server_default=NOW),
     Column("seen_at", INSTANT, nullable=False, server_default=NOW),
     Column("expires_at", INSTANT, nullable=False),
+    Column("address", Text, nullable=False, server_default=text("''")),
+    Column("browser", Text, nullable=False, server_default=text("''")),
     Index("person_session_person", "person"),
 )
 
