@@ -41,6 +41,8 @@ SHORTEST, LONGEST = 12, 256
 """Characters of a password."""
 SESSION, IDLE = 7 * 86400.0, 12 * 3600.0
 """Seconds until a session ends; and seconds without a request after which it does."""
+FOR_CODE = 300.0
+"""Seconds for which a log-in waits for the code of a second factor."""
 WINDOW = 900.0
 """Seconds for which a log-in that failed counts."""
 MOST_OF_BOTH, MOST_OF_NAME, MOST_OF_ADDRESS = 10, 100, 500
@@ -61,6 +63,8 @@ class Begun:
     secret: str
     name: str
     expires_at: datetime
+    needs_code: bool = False
+    """It lets nobody in: the code of the second factor is still to come."""
 
 
 async def _stays() -> bool:
@@ -156,7 +160,8 @@ async def end_sessions(session: Session, name: str) -> int:
 async def log_in(
     session: Session, name: str, password: str, *, line: LogInLine, caller: LogInCaller
 ) -> Begun:
-    """Begin a session, and end the session of the secret that came before. Raises NotAuthenticated, TooManyAttempts."""
+    """Begin a session, and end the session of the secret that came before. Where the person has a second factor, the session
+    `needs_code`. Raises NotAuthenticated, TooManyAttempts."""
     name, password = name[:LONGEST].replace("\0", ""), password[: LONGEST + 1]
     async with line.turn(name, caller.address):
         hashed = await _verified(session, name, password, caller)
@@ -167,10 +172,13 @@ async def log_in(
             )
         improved = await _hash(password) if _hasher().check_needs_rehash(hashed) else None
         async with session.transaction() as tx:
-            new_session = await begin_session(tx, name, caller=caller, seconds=SESSION, verified=hashed)
+            new_session = await begin_session(
+                tx, name, caller=caller, seconds=SESSION, verified=hashed, seconds_for_code=FOR_CODE
+            )
             if improved is not None:
                 await people.improve_password(tx, name, improved)
-            await people.remember_address(tx, name, caller.address)
+            if not new_session.needs_code:
+                await people.remember_address(tx, name, caller.address)
             return new_session
 
 
@@ -185,7 +193,7 @@ async def _verified(session: Session, name: str, password: str, caller: LogInCal
     # A name that does not exist takes as long as a wrong password.
     if not await _in_thread(_matches, hashed, password) or hashed is None:
         return None
-    await people.forget_failure(session, attempt)
+    await forget_failure(session, attempt)
     return hashed
 
 
@@ -246,23 +254,33 @@ async def open_sessions(session: Session, name: str) -> list[OpenSession]:
 
 
 async def begin_session(
-    tx: Transaction, name: str, *, caller: LogInCaller, seconds: float, verified: str | None = None
+    tx: Transaction,
+    name: str,
+    *,
+    caller: LogInCaller,
+    seconds: float,
+    verified: str | None = None,
+    seconds_for_code: float | None = None,
 ) -> Begun:
     """Begin a session of an authenticated person, and end the session that came with the caller. `verified`: the hash
-    that the password was compared with. Raises NotAuthenticated where the person has another hash by now."""
+    that the password was compared with. `seconds_for_code`: for so long the session of a person with a second factor waits for a
+    code; None: no code is asked for. Raises NotAuthenticated where the person has another hash by now."""
     secret = secrets.token_urlsafe(32)
-    if caller.session_before is not None:
-        await people.end_session(tx, digest_of(caller.session_before))
     browser = audited_change.stored_text(caller.browser)[:LONGEST_BROWSER]
-    expires_at = await people.begin_session(
-        tx, name, digest_of(secret), seconds, IDLE, verified, caller.address, browser
+    new_session = await people.begin_session(
+        tx, name, digest_of(secret), seconds, IDLE, verified, caller.address, browser, seconds_for_code
     )
-    if expires_at is None:
+    if new_session is None:
         raise NotAuthenticated(
             "this user was deleted, or got another password, a moment ago", hint="Log in again."
         )
+    # After the person's row was locked, in the order of a new password, which ends sessions, too.
+    if caller.session_before is not None:
+        await people.end_session(tx, digest_of(caller.session_before))
     audited_change.made_by(f"user:{name}")
-    return Begun(secret, name, expires_at)
+    if new_session.needs_code:
+        tx.tell(needs_code=True)
+    return Begun(secret, name, new_session.expires_at, new_session.needs_code)
 
 
 async def count_as_failed(session: Session, attempt: UUID, name: str, address: str) -> None:
@@ -270,15 +288,22 @@ async def count_as_failed(session: Session, attempt: UUID, name: str, address: s
 
     Failures of a name from elsewhere do not count at an address from which the person has logged in before.
     """
-    failed = await people.note_failure(session, attempt, name, address, WINDOW)
-    is_locked = failed.name > MOST_OF_NAME and not failed.known
-    if failed.both > MOST_OF_BOTH or is_locked or failed.address > MOST_OF_ADDRESS:
+    with audited_change.apart():
+        failed = await people.note_failure(session, attempt, name, address, WINDOW)
+        is_locked = failed.name > MOST_OF_NAME and not failed.known
+        if failed.both > MOST_OF_BOTH or is_locked or failed.address > MOST_OF_ADDRESS:
+            await people.forget_failure(session, attempt)
+            raise TooManyAttempts(
+                "too many log-ins have failed of late",
+                hint=f"Try again in {WINDOW / 60:.0f} minutes.",
+                seconds=WINDOW,
+            )
+
+
+async def forget_failure(session: Session, attempt: UUID) -> None:
+    """Forget a log-in that was counted as one that failed: it was right."""
+    with audited_change.apart():
         await people.forget_failure(session, attempt)
-        raise TooManyAttempts(
-            "too many log-ins have failed of late",
-            hint=f"Try again in {WINDOW / 60:.0f} minutes.",
-            seconds=WINDOW,
-        )
 
 
 async def log_out(session: Session, secret: str) -> None:

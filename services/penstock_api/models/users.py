@@ -19,6 +19,7 @@ class User(Answer):
     tenants: list[str] = Field(description="An empty one: all tenants.")
     created_by: str
     created_at: datetime
+    totp_since: datetime | None = Field(description="Since when a second factor is asked for; null: none is.")
     sessions: int = Field(description="That are open.")
 
 
@@ -55,6 +56,34 @@ class OwnSession(Answer):
     current: bool = Field(description="It is the session of this request.")
 
 
+class OldPassword(Given):
+    current_password: SecretStr = Field(max_length=1000)
+
+
+class Totp(Answer):
+    """The second factor of the caller."""
+
+    since: datetime | None = Field(description="Since when it is asked for; null: it is not.")
+    recovery_codes: int = Field(description="That are left.")
+
+
+class NewTotp(Answer):
+    """A second factor that waits for its first code."""
+
+    secret: str = Field(description="In base32, to type into an authenticator.")
+    uri: str = Field(description="The same as an `otpauth:` address, for a QR code.")
+
+
+class RecoveryCodes(Answer):
+    recovery_codes: list[str] = Field(
+        description="Each is good once, in place of a code. They are never shown again."
+    )
+
+
+class Code(Given):
+    code: str = Field(max_length=100, description="Six digits, or at a log-in a recovery code.")
+
+
 class LogIn(Given):
     name: str = Field(max_length=256)
     password: SecretStr = Field(max_length=1000)
@@ -63,6 +92,9 @@ class LogIn(Given):
 class LoggedIn(Answer):
     name: str
     expires_at: datetime
+    needs_code: bool = Field(
+        description="The session lets nobody in until `POST /api/v1/session/code` has brought the code of the second factor."
+    )
 
 
 class Who(Answer):

@@ -1,9 +1,10 @@
-"""The sign-in page: with name and password, or with a token. The browser keeps the session, or the token, where no script
-can read it."""
+"""The sign-in page: with name, password and the code of a second factor, or with a token. The browser keeps the session,
+or the token, where no script can read it."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
@@ -14,7 +15,7 @@ from penstock.operate import access
 from penstock.store.session import audited_change
 from penstock_api.auth import session_cookie
 from penstock_api.backend import Here
-from penstock_api.models.users import LogIn
+from penstock_api.models.users import Code, LogIn
 from penstock_api.pages.page import form_of, page
 from penstock_api.requests.caller_address import address_of
 from penstock_api.requests.problems import STATUSES
@@ -45,12 +46,35 @@ async def enter(request: Request, backend: Here) -> Response:
             await _keep(request, backend, answer, form["token"].strip())
         else:
             body = LogIn.model_validate({name: form.get(name, "") for name in ("name", "password")})
-            await log_in.log_in(body, request, answer, backend)
+            if (await log_in.log_in(body, request, answer, backend)).needs_code:
+                answer.headers["location"] = f"/sign-in/code?then={quote(then, safe='')}"
     except ValidationError:
         return page(request, "sign_in.html", 422, then=then, refused="This is too long to be right.")
     except PenstockError as error:
         status = next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
         return page(request, "sign_in.html", status, then=then, refused=error.message)
+    return answer
+
+
+@router.get("/sign-in/code")
+async def ask_for_code(request: Request, then: str = "/") -> Response:
+    """Show a form for the code of the second factor. A log-in waits for it five minutes."""
+    return page(request, "sign_in_code.html", then=inside(then), refused=None)
+
+
+@router.post("/sign-in/code")
+async def enter_with_code(request: Request, backend: Here) -> Response:
+    """Let in a user whose password was right, with a code that is."""
+    form = await form_of(request)
+    then = inside(form.get("then", "/"))
+    answer = RedirectResponse(then, 303)
+    try:
+        await log_in.log_in_with_code(Code(code=form.get("code", "")), request, answer, backend)
+    except ValidationError:
+        return page(request, "sign_in_code.html", 422, then=then, refused="This is too long to be right.")
+    except PenstockError as error:
+        status = next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
+        return page(request, "sign_in_code.html", status, then=then, refused=error.message, hint=error.hint)
     return answer
 
 

@@ -1,4 +1,4 @@
-"""A person's own account: its password, and its sessions."""
+"""A person's own account: its password, its second factor, and its sessions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from uuid import UUID
 from fastapi import Request
 
 from penstock.errors import NotFound
-from penstock.operate import people
+from penstock.operate import people, second_factor
 from penstock.operate.access import Caller
 from penstock_api.auth import session_cookie
 from penstock_api.auth.access import ACCOUNT, READ, Asked
@@ -48,6 +48,49 @@ async def change_password(
     )
     backend.forget_callers()
     return models.Ended(ended=count)
+
+
+@router.get("/account/totp", dependencies=[READ])
+async def show_totp(session: Db, caller: Asked) -> models.Totp:
+    """Show since when the second factor of the caller is asked for."""
+    return models.Totp.model_validate(await second_factor.state(session, name_of(caller)))
+
+
+@router.post("/account/totp", dependencies=[ACCOUNT], responses=TOO_MANY)
+async def begin_totp(
+    body: models.OldPassword, request: Request, caller: Asked, backend: Here
+) -> models.NewTotp:
+    """Make a second factor for the caller. It counts once a code of it has confirmed it."""
+    factor = await second_factor.begin(
+        backend.client.session,
+        name_of(caller),
+        body.current_password.get_secret_value(),
+        line=backend.log_ins,
+        caller=log_in_caller(request),
+    )
+    return models.NewTotp.model_validate(factor)
+
+
+@router.post("/account/totp/confirm", dependencies=[ACCOUNT], responses=TOO_MANY)
+async def confirm_totp(
+    body: models.Code, request: Request, session: Db, caller: Asked, backend: Here
+) -> models.RecoveryCodes:
+    """Ask for the second factor from now on, and end the other sessions of the caller. Return the recovery codes, once."""
+    codes = await second_factor.confirm(session, name_of(caller), body.code, caller=log_in_caller(request))
+    backend.forget_callers()
+    return models.RecoveryCodes(recovery_codes=codes)
+
+
+@router.post("/account/totp/off", status_code=204, dependencies=[ACCOUNT], responses=TOO_MANY)
+async def turn_off_totp(body: models.OldPassword, request: Request, caller: Asked, backend: Here) -> None:
+    """Turn off the second factor of the caller."""
+    await second_factor.turn_off_own(
+        backend.client.session,
+        name_of(caller),
+        body.current_password.get_secret_value(),
+        line=backend.log_ins,
+        caller=log_in_caller(request),
+    )
 
 
 @router.get("/account/sessions", dependencies=[READ])

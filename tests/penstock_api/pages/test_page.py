@@ -50,6 +50,7 @@ PAGES = {
     "workers": "/workers",
     "account": "/account",
     "sign-in": "/sign-in",
+    "sign-in-code": "/sign-in/code",
     "error": "/executions/00000000-0000-7000-8000-000000000000",
 }
 VIEWS = {
