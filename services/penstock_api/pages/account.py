@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from penstock.errors import InvalidInput, NotAllowed
 from penstock.operate import second_factor
-from penstock_api.auth.access import ACCOUNT, READ, Asked
+from penstock_api.auth.access import ACCOUNT, READ, Asked, is_person
 from penstock_api.backend import Db, Here
 from penstock_api.models.users import Code, OldPassword
 from penstock_api.pages.page import PageRouter, form_of, page
@@ -48,7 +48,7 @@ def browser_name(agent: str) -> str:
 @router.get("/account", dependencies=[READ])
 async def show(request: Request, session: Db, caller: Asked) -> Response:
     """Show the rights of the caller; of a person its second factor and sessions, too, with forms to change them."""
-    if not caller.name.startswith(account.PERSON):
+    if not is_person(caller):
         return page(request, "account.html", is_person=False)
     return page(
         request,

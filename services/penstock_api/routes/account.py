@@ -6,11 +6,10 @@ from uuid import UUID
 
 from fastapi import Request
 
-from penstock.errors import NotFound
 from penstock.operate import people, second_factor
 from penstock.operate.access import Caller
 from penstock_api.auth import session_cookie
-from penstock_api.auth.access import ACCOUNT, READ, Asked
+from penstock_api.auth.access import ACCOUNT, PERSON, Asked
 from penstock_api.backend import Db, Here
 from penstock_api.models import users as models
 from penstock_api.requests.problems import TOO_MANY
@@ -19,17 +18,9 @@ from penstock_api.routes.router import Router
 
 router = Router("account")
 
-PERSON = "user:"
-"""The beginning of the name of a caller that is a person."""
-
 
 def name_of(caller: Caller) -> str:
-    """Return the name of the person that asks. Raises NotFound for a token."""
-    if not caller.name.startswith(PERSON):
-        raise NotFound(
-            f"{caller.name} is no user, and has no account",
-            hint="Log in with a name and a password: `penstock users create NAME` makes a user.",
-        )
+    """Return the name of the person that asks."""
     return caller.name.removeprefix(PERSON)
 
 
@@ -50,7 +41,7 @@ async def change_password(
     return models.Ended(ended=count)
 
 
-@router.get("/account/totp", dependencies=[READ])
+@router.get("/account/totp", dependencies=[ACCOUNT])
 async def show_totp(session: Db, caller: Asked) -> models.Totp:
     """Show since when the second factor of the caller is asked for."""
     return models.Totp.model_validate(await second_factor.state(session, name_of(caller)))
@@ -93,7 +84,7 @@ async def turn_off_totp(body: models.OldPassword, request: Request, caller: Aske
     )
 
 
-@router.get("/account/sessions", dependencies=[READ])
+@router.get("/account/sessions", dependencies=[ACCOUNT])
 async def list_sessions(request: Request, session: Db, caller: Asked) -> list[models.OwnSession]:
     """List the open sessions of the caller, the newest first."""
     current = people.digest_of(session_cookie.secret_of(request))

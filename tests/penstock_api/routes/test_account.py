@@ -65,7 +65,7 @@ async def test_changed_password_ends_other_sessions_alone(api: Api, browser: htt
     rows = await api.house.rows(
         "select outcome, details from audit where by = 'user:ada' and operation = 'account_change_password' order by id"
     )
-    assert [row["outcome"] for row in rows] == ["refused", "done"]
+    assert [row["outcome"] for row in rows] == ["refused", "done"], [tuple(row) for row in rows]
     assert '"ended":1' in rows[-1]["details"]
     assert not [row for row in rows if NEW in row["details"] or PASSWORD in row["details"]]
 
