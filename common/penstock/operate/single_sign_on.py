@@ -10,7 +10,7 @@ from penstock.language.terms.ids import new_id
 from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.outside_names import check_tenant
 from penstock.operate.access import ROLES
-from penstock.operate.people import NAME, NO_PASSWORD, Begun, LogInCaller, begin_session
+from penstock.operate.people import NAME, NO_PASSWORD, Begun, LogInCaller, begin_session, digest_of
 from penstock.store.access import people
 from penstock.store.session.database import Session
 
@@ -22,12 +22,14 @@ SESSION = 12 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The identity of a person: `subject` is the permanent name at the provider; `name` is for display."""
+    """The identity of a person: `subject` is the permanent name at the provider; `name` is for display. `id_token` is what the
+    provider has signed, and asks for when the person signs out."""
 
     issuer: str
     subject: str
     name: str
     roles: Roles
+    id_token: str
 
 
 def roles_mapped(claims: Mapping[str, str]) -> dict[str, Roles]:
@@ -70,7 +72,9 @@ async def enter(session: Session, identity: Identity, *, caller: LogInCaller) ->
             )
         if identity.roles:
             await people.set_roles(tx, identity.name, *zip(*identity.roles, strict=True))
-            return await begin_session(tx, identity.name, caller=caller, seconds=SESSION)
+            new_session = await begin_session(tx, identity.name, caller=caller, seconds=SESSION)
+            await people.keep_id_token(tx, digest_of(new_session.secret), identity.id_token)
+            return new_session
         if person is not None:
             await people.set_roles(tx, identity.name, [], [])
             await people.end_sessions(tx, identity.name)

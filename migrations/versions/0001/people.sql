@@ -26,6 +26,7 @@ create table person_role (
 
 -- Of the secret in a person's cookie only its SHA-256 is kept. `id` names the session to its owner; `address` and `browser` say where
 -- it began. One that `needs_code` lets nobody in: its password was right, and the code of the second factor is still to come.
+-- `id_token`: what the identity provider said of the person, which it asks for when the person signs out.
 create table person_session (
     digest bytea primary key,
     id uuid not null unique default gen_random_uuid(),
@@ -35,7 +36,8 @@ create table person_session (
     expires_at timestamptz not null,
     address text not null default '',
     browser text not null default '',
-    needs_code boolean not null default false
+    needs_code boolean not null default false,
+    id_token text
 );
 create index person_session_person on person_session (person);
 

@@ -4,22 +4,31 @@ or the token, where no script can read it."""
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+import structlog
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
 from penstock.errors import NotAuthenticated, PenstockError
 from penstock.operate import access
+from penstock.operate.people import digest_of
+from penstock.store.access.people import id_token_of
 from penstock.store.session import audited_change
 from penstock_api.auth import session_cookie
-from penstock_api.backend import Here
+from penstock_api.backend import Backend, Here
 from penstock_api.models.users import Code, LogIn
 from penstock_api.pages.page import form_of, page
 from penstock_api.requests.caller_address import address_of
 from penstock_api.requests.problems import STATUSES
 from penstock_api.routes import log_in
+
+if TYPE_CHECKING:  # Authlib is imported where there is a provider: it takes most of a second
+    from penstock_api.auth.identity_provider import IdentityProvider
+
+log = structlog.get_logger()
 
 router = APIRouter(include_in_schema=False)
 
@@ -93,11 +102,32 @@ async def _keep(request: Request, backend: Here, answer: Response, token: str) -
 
 @router.post("/sign-out")
 async def leave(request: Request, backend: Here) -> Response:
-    """End the session, and forget the token."""
-    answer = RedirectResponse("/sign-in", 303)
+    """End the session, and forget the token. A person of an identity provider is led there, to sign out of it, too."""
+    address = await _log_out_address(request, backend)
+    answer: Response = RedirectResponse("/sign-in", 303)
+    if address is not None:
+        # A page that leads on: browsers hold a redirect of a form to `form-action`, which allows this host alone.
+        answer = page(request, "signed_out.html", address=address)
     await log_in.log_out(request, answer, backend)
     session_cookie.take_back(request, answer, session_cookie.TOKEN)
     return answer
+
+
+async def _log_out_address(request: Request, backend: Backend) -> str | None:
+    """Return the address at which the person of this session signs out of its provider. None without one, or where it is down."""
+    provider: IdentityProvider | None = request.app.state.provider
+    secret = session_cookie.secret_of(request)
+    if provider is None or secret is None:
+        return None
+    async with backend.pool.session() as session:
+        id_token = await id_token_of(session, digest_of(secret))
+    if id_token is None:
+        return None
+    try:
+        return await provider.log_out_address(id_token)
+    except PenstockError as error:
+        log.warning("api.provider_sign_out_failed", reason=error.message)
+        return None
 
 
 def inside(then: str) -> str:

@@ -179,6 +179,21 @@ async def remember_address(tx: Transaction, name: str, address: str) -> None:
     await tx.execute(REMEMBER_ADDRESS, name, address)
 
 
+KEEP_ID_TOKEN = "update person_session set id_token = $2 where digest = $1"
+ID_TOKEN = "select id_token from person_session where digest = $1"
+
+
+async def keep_id_token(tx: Transaction, digest: bytes, id_token: str) -> None:
+    """Keep the ID token of the identity provider with the session that it began."""
+    await tx.execute(KEEP_ID_TOKEN, digest, id_token)
+
+
+async def id_token_of(session: Session, digest: bytes) -> str | None:
+    """Return the ID token that a session began with; None where it began with a password, or is over."""
+    rows = await session.fetch(ID_TOKEN, digest)
+    return rows[0]["id_token"] if rows else None
+
+
 END = "delete from person_session where digest = $1"
 
 

@@ -48,6 +48,7 @@ person_session = Table(
     Column("address", Text, nullable=False, server_default=text("''")),
     Column("browser", Text, nullable=False, server_default=text("''")),
     Column("needs_code", Boolean, nullable=False, server_default=text("false")),
+    Column("id_token", Text),
     Index("person_session_person", "person"),
 )
 
