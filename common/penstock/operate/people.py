@@ -64,7 +64,7 @@ class Begun:
     name: str
     expires_at: datetime
     needs_code: bool = False
-    """It lets nobody in: the code of the second factor is still to come."""
+    """It grants no access: the code of the second factor is still to come."""
 
 
 async def _stays() -> bool:

@@ -36,7 +36,7 @@ SECRET_BYTES = 20
 STEPS = (0, -1, 1)
 """The steps around the present one whose codes are good: the clock of a phone differs a little."""
 RECOVERY_CODES, RECOVERY_BYTES = 10, 10
-"""80 random bits each, which nobody can guess from their SHA-256."""
+"""80 random bits each, too many to be guessed from their SHA-256."""
 ISSUER = "Penstock"
 
 
@@ -105,7 +105,7 @@ async def confirm(session: Session, name: str, code: str, *, caller: LogInCaller
 
 
 async def log_in_with_code(session: Session, code: str, *, caller: LogInCaller) -> Begun:
-    """Begin the session of a person whose password was right and whose session `needs_code`. A code is good once. Raises
+    """Begin a session after the one that `needs_code`, which a right password began. A code is good once. Raises
     NotAuthenticated, TooManyAttempts, ConfigurationError."""
     digest = people.digest_of(caller.session_before)
     name = await people_store.name_that_needs_code(session, digest)
@@ -166,7 +166,7 @@ async def turn_off(session: Session, name: str) -> bool:
 
 
 def step_of(secret: str, code: str, now: float) -> int | None:
-    """Return the step around an instant whose code this is, or None."""
+    """Return the step with this code among those around an instant, or None."""
     totp = _totp(secret)
     present = int(now) // STEP
     for step in (present + offset for offset in STEPS):

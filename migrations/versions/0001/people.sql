@@ -25,7 +25,7 @@ create table person_role (
 );
 
 -- Of the secret in a person's cookie only its SHA-256 is kept. `id` names the session to its owner; `address` and `browser` say where
--- it began. One that `needs_code` lets nobody in: its password was right, and the code of the second factor is still to come.
+-- it began. One that `needs_code` grants no access: its password was right, and the code of the second factor is still to come.
 -- `id_token`: what the identity provider said of the person, which it asks for when the person signs out.
 create table person_session (
     digest bytea primary key,

@@ -129,7 +129,7 @@ class IdentityProvider:
             "client_id": self.client_id,
             "post_logout_redirect_uri": self.signed_out,
         }
-        uri: str = add_params_to_uri(endpoint, params.items())  # type: ignore[no-untyped-call]
+        uri: str = add_params_to_uri(endpoint, params.items())
         return uri
 
     async def _token(self, code: str, auth_request: Asked) -> Mapping[str, Any]:

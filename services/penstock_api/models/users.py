@@ -93,7 +93,7 @@ class LoggedIn(Answer):
     name: str
     expires_at: datetime
     needs_code: bool = Field(
-        description="The session lets nobody in until `POST /api/v1/session/code` has brought the code of the second factor."
+        description="The session grants no access until `POST /api/v1/session/code` has brought the code of the second factor."
     )
 
 

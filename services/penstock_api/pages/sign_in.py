@@ -73,7 +73,7 @@ async def ask_for_code(request: Request, then: str = "/") -> Response:
 
 @router.post("/sign-in/code")
 async def enter_with_code(request: Request, backend: Here) -> Response:
-    """Let in a user whose password was right, with a code that is."""
+    """Let in a user with a right code, after the right password."""
     form = await form_of(request)
     then = inside(form.get("then", "/"))
     answer = RedirectResponse(then, 303)

@@ -58,7 +58,7 @@ async def log_in(body: models.LogIn, request: Request, response: Response, backe
 async def log_in_with_code(
     body: models.Code, request: Request, response: Response, backend: Here
 ) -> models.LoggedIn:
-    """Begin the session of a user whose password was right, with a code of the second factor. A code is good once."""
+    """Begin a session with a code of the second factor, after the password. A code is good once."""
     log_in = second_factor.log_in_with_code(backend.client.session, body.code, caller=log_in_caller(request))
     return await _enter(request, response, backend, LOG_IN_WITH_CODE, request.url.path, log_in)
 

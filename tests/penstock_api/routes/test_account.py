@@ -1,4 +1,4 @@
-"""A person's own account: the password and the sessions, which nobody else can reach."""
+"""A person's own account: the password and the sessions, out of reach of all others."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ where expires_at < clock_timestamp() or seen_at < clock_timestamp() - make_inter
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """A session that has begun. With `needs_code` it lets nobody in until the code of a second factor came."""
+    """A session that has begun. With `needs_code` it grants no access until the code of a second factor came."""
 
     expires_at: datetime
     needs_code: bool
@@ -163,7 +163,7 @@ async def begin_session(
 ) -> NewSession | None:
     """Begin a session from this address and browser. Forget sessions that are over.
 
-    Where the person has a second factor, the session lets nobody in and lasts `seconds_for_code`. None: no factor is asked for.
+    Where the person has a second factor, the session grants no access and lasts `seconds_for_code`. None: no factor is asked for.
 
     Return None where the person is gone, or has another hash than the `verified` one. The row is locked: another transaction may
     change the password and end all sessions between the verification and this statement.
@@ -281,7 +281,7 @@ END_NEEDING_CODE = "delete from person_session where digest = $1 and needs_code 
 
 
 async def name_that_needs_code(session: Session, digest: bytes) -> str | None:
-    """Return the person whose password was right and whose code is still to come. None where the session is over."""
+    """Return the name of the person that this session awaits a code of. None where the session is over."""
     rows = await session.fetch(NEEDS_CODE, digest)
     return rows[0]["name"] if rows else None
 
