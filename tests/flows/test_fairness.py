@@ -33,7 +33,7 @@ async def test_new_work_beside_a_slow_worker_goes_to_the_idle_one(house: Install
     await held.wait()
     await house.worker(hold, brief, concurrency=1)
     await house.client.start_many("fair.brief", [{"n": n} for n in range(60)])
-    await house.until("select 1 from execution where status = 'completed' having count(*) = 60")
+    await house.until("select 1 from execution where status = 'completed' having count(*) = 60", seconds=60)
     release.set()
     assert await house.client.result(slow, timeout=20) == "released"
     await house.sound()
