@@ -17,7 +17,7 @@ from tests.penstock.operate.keys import KEY
 from tests.servers.databases import as_service
 
 CREDENTIALS = {
-    *("api_token", "person", "person_role", "person_session"),
+    *("api_token", "person", "person_role", "person_session", "recovery_code"),
     *("known_address", "login_failure"),
     *("secret", "webhook", "subscription", "delivery", "audit", "service_role"),
 }

@@ -190,7 +190,7 @@ SILENT = {
     *(("dead-letters", word) for word in ("replay", "drop")),
     *(("tokens", word) for word in ("create", "rotate", "revoke")),
     *(("webhooks", word) for word in ("set", "rm")),
-    *(("users", word) for word in ("create", "roles", "password", "logout", "delete")),
+    *(("users", word) for word in ("create", "roles", "password", "logout", "totp-off", "delete")),
     *(("secrets", word) for word in ("set", "delete", "rotate")),
     *(("subscriptions", word) for word in ("set", "rm", "enable")),
 }  # fmt: skip

@@ -54,8 +54,11 @@ def list_(json: Json = False) -> None:
             json_line(asdict(row))
         return
     table(
-        ["name", "roles", "sessions", "made by", "at"],
-        [(r.name, _roles(r), r.sessions, r.created_by, r.created_at) for r in rows],
+        ["name", "roles", "second factor", "sessions", "made by", "at"],
+        [
+            (r.name, _roles(r), "yes" if r.totp_since else "no", r.sessions, r.created_by, r.created_at)
+            for r in rows
+        ],
         empty="Nobody has a password. Let somebody in with: penstock users create NAME --role operator",
     )
 
@@ -79,6 +82,17 @@ def logout(name: Name, json: Json = False) -> None:
     """Log a user out everywhere."""
     session_count = _done(lambda people, s: people.end_sessions(s, name))
     _say(json, {"name": name, "ended": session_count}, f"{session_count} sessions of {name} are over.")
+
+
+@users.command("totp-off")
+def totp_off(name: Name, json: Json = False) -> None:
+    """Turn off the second factor of a user that has lost it."""
+    require("api")
+    from penstock.operate import second_factor
+
+    was_on = with_session(lambda session: second_factor.turn_off(session, name))
+    says = "has no second factor any more." if was_on else "had no second factor."
+    _say(json, {"name": name, "was_on": was_on}, f"{name} {says}")
 
 
 @users.command()

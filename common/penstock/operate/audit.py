@@ -34,7 +34,9 @@ KEPT = frozenset(_KEPT.split())
 """The fields of a request, and the arguments of a command, that are kept as they are. Of all others the size is kept."""
 SIZED = frozenset(
     {
+        "code",
         "context",
+        "current_password",
         "key",
         "param",
         "params",

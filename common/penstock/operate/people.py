@@ -17,14 +17,21 @@ from uuid import UUID
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from penstock.errors import Conflict, InvalidInput, NotAuthenticated, NotFound, TooManyAttempts
+from penstock.errors import (
+    Conflict,
+    InvalidInput,
+    NotAllowed,
+    NotAuthenticated,
+    NotFound,
+    TooManyAttempts,
+)
 from penstock.language.terms.ids import new_id
 from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.outside_names import check_tenant
 from penstock.operate.access import ROLES, Caller, Grant
 from penstock.operate.log_in_line import AT_ONCE, LogInLine
 from penstock.store.access import people
-from penstock.store.access.people import Person
+from penstock.store.access.people import OpenSession, Person
 from penstock.store.session import audited_change
 from penstock.store.session.database import Session, Transaction
 
@@ -34,10 +41,17 @@ SHORTEST, LONGEST = 12, 256
 """Characters of a password."""
 SESSION, IDLE = 7 * 86400.0, 12 * 3600.0
 """Seconds until a session ends; and seconds without a request after which it does."""
+FOR_CODE = 300.0
+"""Seconds for which a log-in waits for the code of a second factor."""
 WINDOW = 900.0
 """Seconds for which a log-in that failed counts."""
 MOST_OF_BOTH, MOST_OF_NAME, MOST_OF_ADDRESS = 10, 100, 500
 """Failures after which nobody is let in: of a name from an address, of a name, from an address (a proxy's, perhaps)."""
+
+LONGEST_BROWSER = 300
+"""Characters that are kept of what a browser says of itself."""
+NO_PASSWORD = ""
+"""The hash of a person whom an identity provider has named. It fits no password."""
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}")
 
@@ -49,6 +63,8 @@ class Begun:
     secret: str
     name: str
     expires_at: datetime
+    needs_code: bool = False
+    """It grants no access: the code of the second factor is still to come."""
 
 
 async def _stays() -> bool:
@@ -57,11 +73,15 @@ async def _stays() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LogInCaller:
-    """The caller of a log-in: its address, the secret of the session that came with it, and whether it has left meanwhile."""
+    """The caller of a log-in: its address, the secret of the session that came with it, and whether it has left meanwhile.
+
+    A caller that proves its password again within a session is one, too."""
 
     address: str
     session_before: str | None = None
     has_left: Callable[[], Awaitable[bool]] = _stays
+    browser: str = ""
+    """The header User-Agent of the browser, which its owner recognizes a session by."""
 
 
 async def create(
@@ -140,47 +160,127 @@ async def end_sessions(session: Session, name: str) -> int:
 async def log_in(
     session: Session, name: str, password: str, *, line: LogInLine, caller: LogInCaller
 ) -> Begun:
-    """Begin a session, and end the session of the secret that came before. Raises NotAuthenticated, TooManyAttempts."""
+    """Begin a session, and end the session of the secret that came before. Where the person has a second factor, the session
+    `needs_code`. Raises NotAuthenticated, TooManyAttempts."""
     name, password = name[:LONGEST].replace("\0", ""), password[: LONGEST + 1]
     async with line.turn(name, caller.address):
-        if await caller.has_left():
-            raise TooManyAttempts("the caller of this log-in has left")
-        attempt = new_id()
-        await count_as_failed(session, attempt, name, caller.address)
-        hashed = await people.password_of(session, name)
-        # A name that does not exist takes as long as a wrong password.
-        if not await _in_thread(_matches, hashed, password) or hashed is None:
+        hashed = await _verified(session, name, password, caller)
+        if hashed is None:
             raise NotAuthenticated(
                 "no user has this name and this password",
                 hint="`penstock users password NAME` sets another one.",
             )
-        await people.forget_failure(session, attempt)
         improved = await _hash(password) if _hasher().check_needs_rehash(hashed) else None
         async with session.transaction() as tx:
             new_session = await begin_session(
-                tx, name, before=caller.session_before, seconds=SESSION, verified=hashed
+                tx, name, caller=caller, seconds=SESSION, verified=hashed, seconds_for_code=FOR_CODE
             )
             if improved is not None:
                 await people.improve_password(tx, name, improved)
-            await people.remember_address(tx, name, caller.address)
+            if not new_session.needs_code:
+                await people.remember_address(tx, name, caller.address)
             return new_session
 
 
+async def _verified(session: Session, name: str, password: str, caller: LogInCaller) -> str | None:
+    """Return the hash that the password fits, or None. The attempt counts as failed until it is known to be right. Raises
+    TooManyAttempts. The caller holds a turn of the line."""
+    if await caller.has_left():
+        raise TooManyAttempts("the caller of this log-in has left")
+    attempt = new_id()
+    await count_as_failed(session, attempt, name, caller.address)
+    hashed = await people.password_of(session, name)
+    # A name that does not exist takes as long as a wrong password.
+    if not await _in_thread(_matches, hashed, password) or hashed is None:
+        return None
+    await forget_failure(session, attempt)
+    return hashed
+
+
+async def prove_password(
+    session: Session, name: str, password: str, *, line: LogInLine, caller: LogInCaller
+) -> str:
+    """Return the hash that the password of a person within a session fits. Wrong ones are bounded as at a log-in. Raises
+    NotAllowed, Conflict, TooManyAttempts."""
+    if await people.password_of(session, name) == NO_PASSWORD:
+        raise Conflict(
+            "your identity provider keeps your password", hint="Change it, and its second factor, there."
+        )
+    async with line.turn(name, caller.address):
+        hashed = await _verified(session, name, password[: LONGEST + 1], caller)
+        if hashed is None:
+            raise NotAllowed(
+                "this is not your password",
+                hint="An administrator can set another one: penstock users password NAME",
+            )
+        return hashed
+
+
+async def change_own_password(
+    session: Session, name: str, current: str, new: str, *, line: LogInLine, caller: LogInCaller
+) -> int:
+    """Change the password of a person that proves the current one. Return the number of other sessions, which end. Raises
+    InvalidInput, NotAllowed, Conflict, TooManyAttempts."""
+    _checked(new)
+    verified = await prove_password(session, name, current, line=line, caller=caller)
+    hashed = await _hash(new)
+    async with session.transaction() as tx:
+        if not await people.change_password(tx, name, hashed, verified):
+            raise Conflict("your password was changed a moment ago", hint="Log in with the new one.")
+        count = await people.end_other_sessions(tx, name, digest_of(caller.session_before))
+        tx.tell(ended=count)
+    return count
+
+
+async def end_own_session(session: Session, name: str, id: UUID) -> None:
+    """End one session of a person. Raises NotFound."""
+    async with session.transaction() as tx:
+        if not await people.end_session_of(tx, name, id):
+            raise NotFound(f"you have no session {id}", hint="It may be over. Load the list again.")
+
+
+async def end_other_sessions(session: Session, name: str, secret: str | None) -> int:
+    """End all sessions of a person except the one of this secret, and return their number."""
+    async with session.transaction() as tx:
+        count = await people.end_other_sessions(tx, name, digest_of(secret))
+        if count:
+            tx.tell(ended=count)
+    return count
+
+
+async def open_sessions(session: Session, name: str) -> list[OpenSession]:
+    """Return the sessions of a person that are not over, the newest first."""
+    return await people.sessions_of(session, name, IDLE)
+
+
 async def begin_session(
-    tx: Transaction, name: str, *, before: str | None, seconds: float, verified: str | None = None
+    tx: Transaction,
+    name: str,
+    *,
+    caller: LogInCaller,
+    seconds: float,
+    verified: str | None = None,
+    seconds_for_code: float | None = None,
 ) -> Begun:
-    """Begin a session of an authenticated person, and end the session of the secret that came `before`. `verified`: the hash
-    that the password was compared with. Raises NotAuthenticated where the person has another hash by now."""
+    """Begin a session of an authenticated person, and end the session that came with the caller. `verified`: the hash
+    that the password was compared with. `seconds_for_code`: for so long the session of a person with a second factor waits for a
+    code; None: no code is asked for. Raises NotAuthenticated where the person has another hash by now."""
     secret = secrets.token_urlsafe(32)
-    if before is not None:
-        await people.end_session(tx, _digest(before))
-    expires_at = await people.begin_session(tx, name, _digest(secret), seconds, IDLE, verified)
-    if expires_at is None:
+    browser = audited_change.stored_text(caller.browser)[:LONGEST_BROWSER]
+    new_session = await people.begin_session(
+        tx, name, digest_of(secret), seconds, IDLE, verified, caller.address, browser, seconds_for_code
+    )
+    if new_session is None:
         raise NotAuthenticated(
             "this user was deleted, or got another password, a moment ago", hint="Log in again."
         )
+    # After the person's row was locked, in the order of a new password, which ends sessions, too.
+    if caller.session_before is not None:
+        await people.end_session(tx, digest_of(caller.session_before))
     audited_change.made_by(f"user:{name}")
-    return Begun(secret, name, expires_at)
+    if new_session.needs_code:
+        tx.tell(needs_code=True)
+    return Begun(secret, name, new_session.expires_at, new_session.needs_code)
 
 
 async def count_as_failed(session: Session, attempt: UUID, name: str, address: str) -> None:
@@ -188,25 +288,32 @@ async def count_as_failed(session: Session, attempt: UUID, name: str, address: s
 
     Failures of a name from elsewhere do not count at an address from which the person has logged in before.
     """
-    failed = await people.note_failure(session, attempt, name, address, WINDOW)
-    is_locked = failed.name > MOST_OF_NAME and not failed.known
-    if failed.both > MOST_OF_BOTH or is_locked or failed.address > MOST_OF_ADDRESS:
+    with audited_change.apart():
+        failed = await people.note_failure(session, attempt, name, address, WINDOW)
+        is_locked = failed.name > MOST_OF_NAME and not failed.known
+        if failed.both > MOST_OF_BOTH or is_locked or failed.address > MOST_OF_ADDRESS:
+            await people.forget_failure(session, attempt)
+            raise TooManyAttempts(
+                "too many log-ins have failed of late",
+                hint=f"Try again in {WINDOW / 60:.0f} minutes.",
+                seconds=WINDOW,
+            )
+
+
+async def forget_failure(session: Session, attempt: UUID) -> None:
+    """Forget a log-in that was counted as one that failed: it was right."""
+    with audited_change.apart():
         await people.forget_failure(session, attempt)
-        raise TooManyAttempts(
-            "too many log-ins have failed of late",
-            hint=f"Try again in {WINDOW / 60:.0f} minutes.",
-            seconds=WINDOW,
-        )
 
 
 async def log_out(session: Session, secret: str) -> None:
     """The session of this secret is over, if there is one."""
-    await people.end_session(session, _digest(secret))
+    await people.end_session(session, digest_of(secret))
 
 
 async def find_session_caller(session: Session, secret: str) -> Caller | None:
     """Return the caller of a session; None where there is no such session, or it is over."""
-    owner = await people.session_owner(session, _digest(secret), IDLE)
+    owner = await people.session_owner(session, digest_of(secret), IDLE)
     if owner is None:
         return None
     grants = tuple(
@@ -278,9 +385,9 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(AT_ONCE, "passwords")
 
 
-def _digest(secret: str) -> bytes:
-    """Plain SHA-256: the secret has 256 random bits."""
-    return hashlib.sha256(secret.encode("utf-8", "replace")).digest()
+def digest_of(secret: str | None) -> bytes:
+    """Return the plain SHA-256 of a secret, which has 256 random bits. No session has the digest of None."""
+    return hashlib.sha256((secret or "").encode("utf-8", "replace")).digest()
 
 
 async def _nobody(session: Session, name: str) -> NotFound:

@@ -10,7 +10,7 @@ from penstock.language.terms.ids import new_id
 from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.outside_names import check_tenant
 from penstock.operate.access import ROLES
-from penstock.operate.people import NAME, Begun, begin_session
+from penstock.operate.people import NAME, NO_PASSWORD, Begun, LogInCaller, begin_session, digest_of
 from penstock.store.access import people
 from penstock.store.session.database import Session
 
@@ -18,18 +18,18 @@ Roles = tuple[tuple[str, str], ...]
 """Each with its tenant; an empty one: all of them."""
 SESSION = 12 * 3600.0
 """Seconds until a session ends: whoever has lost a role at the provider loses it here by then."""
-NO_PASSWORD = ""
-"""Fits none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The identity of a person: `subject` is the permanent name at the provider; `name` is for display."""
+    """The identity of a person: `subject` is the permanent name at the provider; `name` is for display. `id_token` is what the
+    provider has signed, and asks for when the person signs out."""
 
     issuer: str
     subject: str
     name: str
     roles: Roles
+    id_token: str
 
 
 def roles_mapped(claims: Mapping[str, str]) -> dict[str, Roles]:
@@ -51,8 +51,8 @@ def _pair(text: str) -> tuple[str, str]:
     return role, tenant
 
 
-async def enter(session: Session, identity: Identity, *, before: str | None = None) -> Begun:
-    """Begin a session of the person, and end the session of the secret that came `before`. The person becomes a user at the
+async def enter(session: Session, identity: Identity, *, caller: LogInCaller) -> Begun:
+    """Begin a session of the person, and end the session that came with the caller. The person becomes a user at the
     first sign-in. A person without any role is let in no more: the sessions of that person end. Raises NotAllowed, Conflict."""
     made_by = f"{identity.issuer} {identity.subject}"
     if not NAME.fullmatch(identity.name):
@@ -72,7 +72,9 @@ async def enter(session: Session, identity: Identity, *, before: str | None = No
             )
         if identity.roles:
             await people.set_roles(tx, identity.name, *zip(*identity.roles, strict=True))
-            return await begin_session(tx, identity.name, before=before, seconds=SESSION)
+            new_session = await begin_session(tx, identity.name, caller=caller, seconds=SESSION)
+            await people.keep_id_token(tx, digest_of(new_session.secret), identity.id_token)
+            return new_session
         if person is not None:
             await people.set_roles(tx, identity.name, [], [])
             await people.end_sessions(tx, identity.name)

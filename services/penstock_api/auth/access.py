@@ -29,6 +29,8 @@ from penstock_api.requests.caller_address import address_of
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 KEY_HEADER = "idempotency-key"
+PERSON = "user:"
+"""The beginning of the name of a caller that is a person."""
 
 
 class Guard(HTTPBearer):
@@ -98,6 +100,25 @@ class Guard(HTTPBearer):
         return caller
 
 
+class AccountGuard(Guard):
+    """The guard of what a person does with its own account. A token has none."""
+
+    def admitted(self, caller: Caller, scope: str) -> Caller:
+        """Return the caller, which is a person. Raises NotAllowed, NotFound."""
+        caller = super().admitted(caller, scope)
+        if not is_person(caller):
+            raise NotFound(
+                f"{caller.name} is no user, and has no account",
+                hint="Log in with a name and a password: `penstock users create NAME` makes a user.",
+            )
+        return caller
+
+
+def is_person(caller: Caller) -> bool:
+    """Return whether a caller is a person with a session."""
+    return caller.name.startswith(PERSON)
+
+
 def still_lets_in(request: Request, guard: Any) -> Callable[[], Awaitable[None]]:
     """Return a look that raises once the caller of a stream is not let in any more, or for other tenants.
 
@@ -132,6 +153,7 @@ def must_have(caller: Caller, scope: str) -> Caller:
 
 _SOME, _ALL = Guard(everywhere=False), Guard(everywhere=True)
 _SUBMIT = Guard(everywhere=False)
+_ACCOUNT = AccountGuard(everywhere=False)
 READ = Security(_SOME, scopes=[access.READ])
 OPERATE = Security(_SOME, scopes=[access.OPERATE])
 DEFINE = Security(_SOME, scopes=[access.DEFINE])
@@ -139,6 +161,8 @@ SUBMIT = Security(_SUBMIT, scopes=[access.OPERATE])
 START = Security(_SUBMIT, scopes=[access.START])
 """Of what is stored with who made it, many times a second perhaps: no more is noted of it."""
 ANSWER = Security(_SOME, scopes=[access.ANSWER])
+ACCOUNT = Security(_ACCOUNT, scopes=[access.READ])
+"""Of a person's own account. Each role has the scope; unlike with `READ`, a change is noted."""
 READ_ALL = Security(_ALL, scopes=[access.READ])
 OPERATE_ALL = Security(_ALL, scopes=[access.OPERATE])
 DEFINE_ALL = Security(_ALL, scopes=[access.DEFINE])
@@ -187,9 +211,10 @@ class GuardedRoute(APIRoute):
                 name = getattr(request.state, "known", None)
                 if name is None and not getattr(request.state, "has_secret", False):
                     raise  # a browser that is not signed in yet, and every scanner of ports
-                await backend_of(request).refused_calls.note(
-                    name, address_of(request), self.unique_id, request.url.path, refused.message
-                )
+                with audited_change.apart():  # the row of the refusal is not the change
+                    await backend_of(request).refused_calls.note(
+                        name, address_of(request), self.unique_id, request.url.path, refused.message
+                    )
                 raise
 
         return refusing

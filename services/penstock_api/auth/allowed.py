@@ -11,7 +11,7 @@ from fastapi import FastAPI, Request
 from fastapi.routing import iter_route_contexts
 from starlette.routing import compile_path
 
-from penstock.errors import NotAllowed
+from penstock.errors import NotAllowed, NotFound
 from penstock.operate.access import Caller
 from penstock_api.auth.access import Guard
 
@@ -56,6 +56,6 @@ def allowed_to(request: Request) -> Allowed:
 def _lets_in(guard: Guard, caller: Caller, scope: str, tenant: str | None) -> bool:
     try:
         admitted = guard.admitted(caller, scope)
-    except NotAllowed:
+    except (NotAllowed, NotFound):
         return False
     return tenant is None or admitted.sees(tenant)

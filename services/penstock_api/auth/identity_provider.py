@@ -13,6 +13,7 @@ from urllib.parse import parse_qs
 
 import httpx
 from authlib.common.errors import AuthlibBaseError
+from authlib.common.urls import add_params_to_uri
 from authlib.oauth2.auth import ClientAuth
 from authlib.oauth2.rfc6749.parameters import prepare_grant_uri, prepare_token_request
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
@@ -52,6 +53,8 @@ class IdentityProvider:
     client_id: str
     client_secret: str
     back: str
+    signed_out: str
+    """The address to which the provider sends a person that has signed out there."""
     scopes: str
     name_claim: str
     roles_claim: str
@@ -73,6 +76,7 @@ class IdentityProvider:
             client_id=settings.oidc_client_id,
             client_secret=secret.get_secret_value(),
             back=f"{settings.api_address.rstrip('/')}/sign-in/provider/back",
+            signed_out=f"{settings.api_address.rstrip('/')}/sign-in",
             scopes=f"openid {settings.oidc_scopes}".strip(),
             name_claim=settings.oidc_name_claim,
             roles_claim=settings.oidc_roles_claim,
@@ -110,7 +114,23 @@ class IdentityProvider:
             raise _refused("the provider sent no code")
         token = await self._token(query["code"], auth_request)
         claims = await self._claims(token, auth_request)
-        return Identity(self.issuer, str(claims["sub"]), self._name(claims), self._roles(claims))
+        return Identity(
+            self.issuer, str(claims["sub"]), self._name(claims), self._roles(claims), token["id_token"]
+        )
+
+    async def log_out_address(self, id_token: str) -> str | None:
+        """Return the address at which a person signs out of the provider (OpenID Connect RP-Initiated Logout 1.0). None where the
+        provider has none. Raises ConnectionFailed, ConfigurationError."""
+        endpoint = (await self._description()).get("end_session_endpoint")
+        if not isinstance(endpoint, str) or not is_tls_or_local(endpoint):
+            return None
+        params = {
+            "id_token_hint": id_token,
+            "client_id": self.client_id,
+            "post_logout_redirect_uri": self.signed_out,
+        }
+        uri: str = add_params_to_uri(endpoint, params.items())
+        return uri
 
     async def _token(self, code: str, auth_request: Asked) -> Mapping[str, Any]:
         described = await self._description()

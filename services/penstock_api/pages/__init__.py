@@ -9,6 +9,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from penstock_api.pages import (
+    account,
     dead_letters,
     definitions,
     events,
@@ -37,6 +38,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     inquiries.router,
     dead_letters.router,
     workers.router,
+    account.router,
     static_files.router,
     sign_in.router,
     provider_sign_in.router,

@@ -26,7 +26,7 @@ from penstock_api.pages.page import page
 from penstock_api.pages.sign_in import inside
 from penstock_api.requests.caller_address import address_of
 from penstock_api.requests.problems import STATUSES
-from penstock_api.routes.log_in import LOG_IN
+from penstock_api.routes.log_in import LOG_IN, log_in_caller
 
 if TYPE_CHECKING:  # Authlib is imported where there is a provider: it takes most of a second
     from penstock_api.auth.identity_provider import Asked, IdentityProvider
@@ -88,7 +88,7 @@ async def _enter(
         None, LOG_IN, request.url.path, provider.issuer, {"address": address_of(request)}
     )
     with audited_change.begun(change):
-        new_session = await single_sign_on.enter(session, identity, before=session_cookie.secret_of(request))
+        new_session = await single_sign_on.enter(session, identity, caller=log_in_caller(request))
     await forget_failure(session, attempt)
     backend.forget_callers()  # what a session had before holds no longer
     return new_session

@@ -1,24 +1,34 @@
-"""The sign-in page: with name and password, or with a token. The browser keeps the session, or the token, where no script
-can read it."""
+"""The sign-in page: with name, password and the code of a second factor, or with a token. The browser keeps the session,
+or the token, where no script can read it."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+from urllib.parse import quote
 
+import structlog
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
 from penstock.errors import NotAuthenticated, PenstockError
 from penstock.operate import access
+from penstock.operate.people import digest_of
+from penstock.store.access.people import id_token_of
 from penstock.store.session import audited_change
 from penstock_api.auth import session_cookie
-from penstock_api.backend import Here
-from penstock_api.models.users import LogIn
+from penstock_api.backend import Backend, Here
+from penstock_api.models.users import Code, LogIn
 from penstock_api.pages.page import form_of, page
 from penstock_api.requests.caller_address import address_of
 from penstock_api.requests.problems import STATUSES
 from penstock_api.routes import log_in
+
+if TYPE_CHECKING:  # Authlib is imported where there is a provider: it takes most of a second
+    from penstock_api.auth.identity_provider import IdentityProvider
+
+log = structlog.get_logger()
 
 router = APIRouter(include_in_schema=False)
 
@@ -45,12 +55,35 @@ async def enter(request: Request, backend: Here) -> Response:
             await _keep(request, backend, answer, form["token"].strip())
         else:
             body = LogIn.model_validate({name: form.get(name, "") for name in ("name", "password")})
-            await log_in.log_in(body, request, answer, backend)
+            if (await log_in.log_in(body, request, answer, backend)).needs_code:
+                answer.headers["location"] = f"/sign-in/code?then={quote(then, safe='')}"
     except ValidationError:
         return page(request, "sign_in.html", 422, then=then, refused="This is too long to be right.")
     except PenstockError as error:
         status = next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
         return page(request, "sign_in.html", status, then=then, refused=error.message)
+    return answer
+
+
+@router.get("/sign-in/code")
+async def ask_for_code(request: Request, then: str = "/") -> Response:
+    """Show a form for the code of the second factor. A log-in waits for it five minutes."""
+    return page(request, "sign_in_code.html", then=inside(then), refused=None)
+
+
+@router.post("/sign-in/code")
+async def enter_with_code(request: Request, backend: Here) -> Response:
+    """Let in a user with a right code, after the right password."""
+    form = await form_of(request)
+    then = inside(form.get("then", "/"))
+    answer = RedirectResponse(then, 303)
+    try:
+        await log_in.log_in_with_code(Code(code=form.get("code", "")), request, answer, backend)
+    except ValidationError:
+        return page(request, "sign_in_code.html", 422, then=then, refused="This is too long to be right.")
+    except PenstockError as error:
+        status = next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
+        return page(request, "sign_in_code.html", status, then=then, refused=error.message, hint=error.hint)
     return answer
 
 
@@ -69,11 +102,32 @@ async def _keep(request: Request, backend: Here, answer: Response, token: str) -
 
 @router.post("/sign-out")
 async def leave(request: Request, backend: Here) -> Response:
-    """End the session, and forget the token."""
-    answer = RedirectResponse("/sign-in", 303)
+    """End the session, and forget the token. A person of an identity provider is led there, to sign out of it, too."""
+    address = await _log_out_address(request, backend)
+    answer: Response = RedirectResponse("/sign-in", 303)
+    if address is not None:
+        # A page that leads on: browsers hold a redirect of a form to `form-action`, which allows this host alone.
+        answer = page(request, "signed_out.html", address=address)
     await log_in.log_out(request, answer, backend)
     session_cookie.take_back(request, answer, session_cookie.TOKEN)
     return answer
+
+
+async def _log_out_address(request: Request, backend: Backend) -> str | None:
+    """Return the address at which the person of this session signs out of its provider. None without one, or where it is down."""
+    provider: IdentityProvider | None = request.app.state.provider
+    secret = session_cookie.secret_of(request)
+    if provider is None or secret is None:
+        return None
+    async with backend.pool.session() as session:
+        id_token = await id_token_of(session, digest_of(secret))
+    if id_token is None:
+        return None
+    try:
+        return await provider.log_out_address(id_token)
+    except PenstockError as error:
+        log.warning("api.provider_sign_out_failed", reason=error.message)
+        return None
 
 
 def inside(then: str) -> str:

@@ -69,6 +69,12 @@ ANSWERS: dict[int | str, dict[str, object]] = {
 """The answers that any route of the API may give besides its own."""
 
 
+TOO_MANY: dict[int | str, dict[str, object]] = {
+    429: {"model": Problem, "description": HTTPStatus(429).phrase}
+}
+"""The further answer of a route that asks for a password."""
+
+
 def handle_errors(app: FastAPI) -> None:
     """Answer every error of this app with a problem."""
     app.add_exception_handler(RequestValidationError, _invalid)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from penstock_api.routes import (
+    account,
     audit,
     bulk,
     dead_letters,
@@ -45,5 +46,6 @@ ROUTERS: tuple[APIRouter, ...] = (
     secrets.router,
     tokens.router,
     users.router,
+    account.router,
     audit.router,
 )

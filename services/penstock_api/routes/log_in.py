@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 from fastapi import APIRouter, Request, Response
 
 from penstock.errors import NotAuthenticated, TooManyAttempts
-from penstock.operate import people
+from penstock.operate import people, second_factor
 from penstock.operate.log_in_line import refusal
 from penstock.store.session import audited_change
 from penstock_api.auth import session_cookie
@@ -13,39 +15,78 @@ from penstock_api.auth.same_origin import Receive, Scope, Send, with_headers
 from penstock_api.backend import Backend, Here
 from penstock_api.models import users as models
 from penstock_api.requests.caller_address import address_of, grouped
-from penstock_api.requests.problems import ANSWERS, Problem, explained_to_callers
+from penstock_api.requests.problems import ANSWERS, TOO_MANY, Problem, explained_to_callers
 from penstock_api.routes.router import operation_id
 
 router = APIRouter(
     tags=["users"],
-    responses={**ANSWERS, 429: {"model": Problem, "description": "Too Many Requests"}},
+    responses={**ANSWERS, **TOO_MANY},
     generate_unique_id_function=operation_id,
 )
 
 
 LOG_IN = "users_log_in"
-"""The name of a log-in in the audit."""
+LOG_IN_WITH_CODE = "users_log_in_with_code"
+"""The names of a log-in in the audit."""
+
+
+def log_in_caller(request: Request) -> people.LogInCaller:
+    """Return what a log-in says of its caller: the address, the session before, and the browser."""
+    return people.LogInCaller(
+        address_of(request),
+        session_cookie.secret_of(request),
+        request.is_disconnected,
+        request.headers.get("user-agent", ""),
+    )
 
 
 @router.post("/session")
 async def log_in(body: models.LogIn, request: Request, response: Response, backend: Here) -> models.LoggedIn:
-    """Begin a session: a cookie, always a new one. The one that came with this ends."""
+    """Begin a session: a cookie, always a new one. The one that came with this ends. The session of a user with a second factor
+    `needs_code`."""
+    caller = log_in_caller(request)
+    # Not a session of the pool: log-ins that hash a password would hold all of them.
+    log_in = people.log_in(
+        backend.client.session,
+        body.name,
+        body.password.get_secret_value(),
+        line=backend.log_ins,
+        caller=caller,
+    )
+    return await _enter(request, response, backend, LOG_IN, f"user:{body.name[:100]}", log_in)
+
+
+@router.post("/session/code")
+async def log_in_with_code(
+    body: models.Code, request: Request, response: Response, backend: Here
+) -> models.LoggedIn:
+    """Begin a session with a code of the second factor, after the password. A code is good once."""
+    log_in = second_factor.log_in_with_code(backend.client.session, body.code, caller=log_in_caller(request))
+    return await _enter(request, response, backend, LOG_IN_WITH_CODE, request.url.path, log_in)
+
+
+async def _enter(
+    request: Request,
+    response: Response,
+    backend: Backend,
+    operation: str,
+    target: str,
+    log_in: Awaitable[people.Begun],
+) -> models.LoggedIn:
+    """Await a log-in, put its session into a cookie, and note it or its refusal."""
     address = address_of(request)
-    caller = people.LogInCaller(address, session_cookie.secret_of(request), request.is_disconnected)
-    change = audited_change.Change(None, LOG_IN, request.url.path, details={"address": address})
+    change = audited_change.Change(None, operation, request.url.path, details={"address": address})
     try:
-        # Not a session of the pool: log-ins that hash a password would hold all of them.
-        session = backend.client.session
         with audited_change.begun(change):
-            new_session = await people.log_in(
-                session, body.name, body.password.get_secret_value(), line=backend.log_ins, caller=caller
-            )
+            new_session = await log_in
     except (NotAuthenticated, TooManyAttempts) as refused:
-        backend.refused_log_ins.note(body.name, address, refused.message)
-        await backend.refused_calls.note(None, address, LOG_IN, f"user:{body.name[:100]}", refused.message)
+        backend.refused_log_ins.note(target.removeprefix("user:"), address, refused.message)
+        await backend.refused_calls.note(None, address, operation, target, refused.message)
         raise
     session_cookie.put(request, response, new_session.secret, new_session.expires_at)
-    return models.LoggedIn(name=new_session.name, expires_at=new_session.expires_at)
+    return models.LoggedIn(
+        name=new_session.name, expires_at=new_session.expires_at, needs_code=new_session.needs_code
+    )
 
 
 NO_PLACE = refusal()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.operate import people
+from penstock.operate import people, second_factor
 from penstock.store.access import people as store
 from penstock_api.auth.access import ADMIN_ALL, READ, Asked
 from penstock_api.backend import Db, Here
@@ -54,6 +54,12 @@ async def end_sessions(name: str, session: Db, backend: Here) -> None:
     """Log a user out everywhere: from this replica at once, from other replicas within seconds."""
     await people.end_sessions(session, name)
     backend.forget_callers()
+
+
+@router.delete("/users/{name}/totp", status_code=204, dependencies=[ADMIN_ALL])
+async def turn_off_totp(name: str, session: Db) -> None:
+    """Turn off the second factor of a user that has lost it."""
+    await second_factor.turn_off(session, name)
 
 
 @router.delete("/users/{name}", status_code=204, dependencies=[ADMIN_ALL])

@@ -120,9 +120,11 @@ async def test_users_are_made_listed_given_roles_and_deleted(named: str) -> None
     assert "argon2" not in listed.out
     assert (await penstock("users", "password", "ada", *password)).code == 0
     assert (await penstock("users", "logout", "ada", "--json")).document["ended"] == 0
+    assert (await penstock("users", "totp-off", "ada", "--json")).document == {"name": "ada", "was_on": False}
     assert (await penstock("users", "delete", "ada")).code == 0
     for gone in (
         ("logout", "ada"),
+        ("totp-off", "ada"),
         ("delete", "ada"),
         ("roles", "ada", "--role", "viewer"),
         ("password", "ada", *password),

@@ -24,8 +24,10 @@ from tests.penstock_api.conftest import Api
 
 OPEN = {
     *("/api/v1/openapi.json", "/docs", "/docs/description.css", "/hooks/{name}", "/api/v1/session"),
+    "/api/v1/session/code",
     *(
         "/sign-in",
+        "/sign-in/code",
         "/sign-in/provider",
         "/sign-in/provider/back",
         "/sign-out",

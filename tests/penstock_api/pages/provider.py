@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, RedirectResponse
 from joserfc import jwt
 from joserfc.jwk import KeySet, RSAKey
 from pydantic import SecretStr
@@ -51,6 +51,9 @@ class Provider:
     spoil: Callable[[Says], Any] = lambda _: None
     sign: Callable[[Says], str] | None = None
     down: bool = False
+    end_session: str | None = None
+    """The address to sign out at, if it has one."""
+    signed_out: list[Says] = field(default_factory=list)
     codes: dict[str, Says] = field(default_factory=dict)
     keys_asked: int = 0
 
@@ -98,7 +101,13 @@ class Provider:
                 "token_endpoint": f"{self.issuer}/token",
                 "jwks_uri": f"{self.issuer}/keys",
                 "id_token_signing_alg_values_supported": ["RS256", "HS256", "none"],
+                **({} if self.end_session is None else {"end_session_endpoint": self.end_session}),
             }
+
+        @app.get("/sign-out")
+        async def _signed_out(request: Request) -> Response:
+            self.signed_out.append(dict(request.query_params))
+            return RedirectResponse(request.query_params["post_logout_redirect_uri"], 303)
 
         @app.get("/keys")
         async def _keys() -> Any:

@@ -103,7 +103,9 @@ async def sign_in(house: Installation, browser: httpx.AsyncClient, name: str, ro
             house.session, name.replace(" ", "-"), roles, tenants=tenants, by="test"
         )
         given = {"token": secret}
-    assert (await browser.post("/sign-in", data=given)).status_code == 303
+    for _ in range(2 if name == MIXED else 1):  # another session, which can be ended
+        browser.cookies.clear()
+        assert (await browser.post("/sign-in", data=given)).status_code == 303
 
 
 async def more(house: Installation) -> dict[str, UUID]:

@@ -48,7 +48,9 @@ PAGES = {
     "dead-letters": "/dead-letters",
     "dead-letter": "/dead-letters/{letter}",
     "workers": "/workers",
+    "account": "/account",
     "sign-in": "/sign-in",
+    "sign-in-code": "/sign-in/code",
     "error": "/executions/00000000-0000-7000-8000-000000000000",
 }
 VIEWS = {

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
+
 import httpx
+import pytest
 
 from penstock.operate import people
 from tests.penstock_api.conftest import Api
 from tests.penstock_api.pages.provider import (
     ADA,
+    CLIENT,
     NAME,
     Provider,
     app_of,
@@ -110,3 +115,62 @@ async def test_an_equal_name_does_not_give_access_to_another_user(
             assert tried.status_code in (401, 422)
     provider.person |= {"sub": "third", "email": "carl@example.org", "email_verified": False}
     assert "not verified" in says(await sign_in(person, provider))
+
+
+async def leave(person: httpx.AsyncClient) -> httpx.Response:
+    return await person.post("/sign-out", headers={"sec-fetch-site": "same-origin"})
+
+
+async def test_sign_out_leads_to_the_provider(
+    api: Api, provider: Provider, person: httpx.AsyncClient
+) -> None:
+    provider.end_session = f"{provider.issuer}/sign-out?realm=main"
+    await sign_in(person, provider)
+    [row] = await api.house.rows("select id_token from person_session")
+    left = await leave(person)
+    assert left.status_code == 200
+    [address] = re.findall(r'content="0; url=([^"]+)"', left.text)
+    async with httpx.AsyncClient() as browser:
+        back = await browser.get(unescape(address))
+    assert back.headers["location"] == "http://penstock/sign-in"
+    assert provider.signed_out == [
+        {
+            "realm": "main",
+            "id_token_hint": row["id_token"],
+            "client_id": CLIENT,
+            "post_logout_redirect_uri": "http://penstock/sign-in",
+        }
+    ]
+    assert await is_nobody(person)
+
+
+@pytest.mark.parametrize(
+    "end_session", [None, "http://elsewhere.example/sign-out", "javascript:alert(1)", "down"]
+)
+async def test_sign_out_ends_here_where_the_provider_takes_no_part(
+    api: Api, provider: Provider, person: httpx.AsyncClient, end_session: str | None
+) -> None:
+    provider.end_session = end_session
+    if end_session == "down":
+        provider.end_session = f"{provider.issuer}/sign-out"
+    await sign_in(person, provider)
+    if end_session == "down":
+        provider.down = True
+        person._transport.app.state.provider._described = None  # type: ignore[attr-defined]
+    left = await leave(person)
+    assert (left.status_code, left.headers["location"]) == (303, "/sign-in")
+    assert await is_nobody(person)
+
+
+async def test_sign_out_with_a_password_stays_here(
+    api: Api, provider: Provider, person: httpx.AsyncClient
+) -> None:
+    provider.end_session = f"{provider.issuer}/sign-out"
+    await people.create(api.house.session, "bob", "a password of his", ["viewer"], by="test")
+    entered = await person.post(
+        "/sign-in",
+        data={"name": "bob", "password": "a password of his"},
+        headers={"sec-fetch-site": "same-origin"},
+    )
+    assert entered.status_code == 303
+    assert (await leave(person)).headers["location"] == "/sign-in"

@@ -20,12 +20,15 @@ class Person:
     tenants: list[str]
     created_by: str
     created_at: datetime
+    totp_since: datetime | None
+    """The instant since when a second factor is asked for."""
     sessions: int
 
 
 SHOWN = """
-select p.name, coalesce(r.roles, '{}') as roles, coalesce(r.tenants, '{}') as tenants, p.created_by, p.created_at,
-    (select count(*) from person_session s where s.person = p.id and s.expires_at > clock_timestamp()) as sessions
+select p.name, coalesce(r.roles, '{}') as roles, coalesce(r.tenants, '{}') as tenants, p.created_by, p.created_at, p.totp_since,
+    (select count(*) from person_session s
+    where s.person = p.id and s.expires_at > clock_timestamp() and not s.needs_code) as sessions
 from person p
 left join lateral (
     select array_agg(role order by tenant, role) as roles,
@@ -91,11 +94,14 @@ async def end_sessions(tx: Transaction, name: str) -> int:
     return int((await tx.execute(END_SESSIONS, name)).rpartition(" ")[2])
 
 
-DELETE = "delete from person where name = $1 returning id"
+DELETE = """
+with forgotten as (delete from secret where tenant = '' and name = 'totp:' || $1)
+delete from person where name = $1 returning id
+"""
 
 
 async def delete(tx: Transaction, name: str) -> None:
-    """Delete a person with all sessions."""
+    """Delete a person with all sessions and the second factor."""
     await tx.fetch(DELETE, name)
 
 
@@ -107,11 +113,23 @@ async def password_of(session: Session, name: str) -> str | None:
     return rows[0]["password"] if rows else None
 
 
+CHANGE_PASSWORD = "update person set password = $2 where name = $1 and password = $3 returning id"
+
+
+async def change_password(tx: Transaction, name: str, password: str, verified: str) -> bool:
+    """Set a password, and return True. Return False where the person is gone, or has another hash than the `verified` one."""
+    return bool(await tx.fetch(CHANGE_PASSWORD, name, password, verified))
+
+
 BEGIN = """
-insert into person_session (digest, person, expires_at)
-select $2, id, clock_timestamp() + make_interval(secs => $3::float8)
-from (select id from person where name = $1 and password = coalesce($4, password) for no key update) held
-returning expires_at
+insert into person_session (digest, person, expires_at, address, browser, needs_code)
+select $2, id, clock_timestamp() + make_interval(secs => case when needs_code then $7::float8 else $3::float8 end), $5, $6,
+    needs_code
+from (
+    select id, $7::float8 is not null and totp_since is not null as needs_code
+    from person where name = $1 and password = coalesce($4, password) for no key update
+) held
+returning expires_at, needs_code
 """
 REMEMBER_ADDRESS = """
 insert into known_address (person, address) select id, $2 from person where name = $1
@@ -124,17 +142,35 @@ where expires_at < clock_timestamp() or seen_at < clock_timestamp() - make_inter
 """
 
 
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """A session that has begun. With `needs_code` it grants no access until the code of a second factor came."""
+
+    expires_at: datetime
+    needs_code: bool
+
+
 async def begin_session(
-    tx: Transaction, name: str, digest: bytes, seconds: float, idle: float, verified: str | None
-) -> datetime | None:
-    """Begin a session and return when it ends. Forget sessions that are over.
+    tx: Transaction,
+    name: str,
+    digest: bytes,
+    seconds: float,
+    idle: float,
+    verified: str | None,
+    address: str,
+    browser: str,
+    seconds_for_code: float | None,
+) -> NewSession | None:
+    """Begin a session from this address and browser. Forget sessions that are over.
+
+    Where the person has a second factor, the session grants no access and lasts `seconds_for_code`. None: no factor is asked for.
 
     Return None where the person is gone, or has another hash than the `verified` one. The row is locked: another transaction may
     change the password and end all sessions between the verification and this statement.
     """
     await tx.execute(CLEAN, idle)
-    rows = await tx.fetch(BEGIN, name, digest, seconds, verified)
-    return rows[0]["expires_at"] if rows else None
+    rows = await tx.fetch(BEGIN, name, digest, seconds, verified, address, browser, seconds_for_code)
+    return first_as(NewSession, rows)
 
 
 async def remember_address(tx: Transaction, name: str, address: str) -> None:
@@ -143,11 +179,69 @@ async def remember_address(tx: Transaction, name: str, address: str) -> None:
     await tx.execute(REMEMBER_ADDRESS, name, address)
 
 
+KEEP_ID_TOKEN = "update person_session set id_token = $2 where digest = $1"
+ID_TOKEN = "select id_token from person_session where digest = $1"
+
+
+async def keep_id_token(tx: Transaction, digest: bytes, id_token: str) -> None:
+    """Keep the ID token of the identity provider with the session that it began."""
+    await tx.execute(KEEP_ID_TOKEN, digest, id_token)
+
+
+async def id_token_of(session: Session, digest: bytes) -> str | None:
+    """Return the ID token that a session began with; None where it began with a password, or is over."""
+    rows = await session.fetch(ID_TOKEN, digest)
+    return rows[0]["id_token"] if rows else None
+
+
 END = "delete from person_session where digest = $1"
 
 
 async def end_session(session: Session | Transaction, digest: bytes) -> None:
     await session.fetch(END, digest)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """A session of a person, as its owner sees it. `seen_at` is exact to a minute."""
+
+    id: UUID
+    digest: bytes
+    began_at: datetime
+    seen_at: datetime
+    expires_at: datetime
+    address: str
+    browser: str
+
+
+SESSIONS = """
+select s.id, s.digest, s.created_at as began_at, s.seen_at, s.expires_at, s.address, s.browser
+from person_session s join person p on p.id = s.person
+where p.name = $1 and not s.needs_code and s.expires_at > clock_timestamp()
+    and s.seen_at > clock_timestamp() - make_interval(secs => $2)
+order by s.created_at desc, s.id
+"""
+
+
+async def sessions_of(session: Session | Transaction, name: str, idle: float) -> list[OpenSession]:
+    """Return the sessions of a person that are not over, the newest first."""
+    return rows_as(OpenSession, await session.fetch(SESSIONS, name, idle))
+
+
+END_ONE_OF = "delete from person_session where id = $2 and person = (select id from person where name = $1) returning id"
+END_OTHERS_OF = (
+    "delete from person_session where digest <> $2 and person = (select id from person where name = $1)"
+)
+
+
+async def end_session_of(tx: Transaction, name: str, id: UUID) -> bool:
+    """End one session of a person. Return False where the person has none with this id."""
+    return bool(await tx.fetch(END_ONE_OF, name, id))
+
+
+async def end_other_sessions(tx: Transaction, name: str, digest: bytes) -> int:
+    """End all sessions of a person except one, and return their number."""
+    return int((await tx.execute(END_OTHERS_OF, name, digest)).rpartition(" ")[2])
 
 
 SEEN = """
@@ -159,7 +253,8 @@ with seen as (
 select p.name, coalesce(array_agg(r.role) filter (where r.role is not null), '{}') as roles,
     coalesce(array_agg(r.tenant) filter (where r.role is not null), '{}') as tenants
 from person_session s join person p on p.id = s.person left join person_role r on r.person = p.id
-where s.digest = $1 and s.expires_at > clock_timestamp() and s.seen_at > clock_timestamp() - make_interval(secs => $2)
+where s.digest = $1 and not s.needs_code and s.expires_at > clock_timestamp()
+    and s.seen_at > clock_timestamp() - make_interval(secs => $2)
 group by p.name
 """
 
@@ -176,6 +271,24 @@ class SessionOwner:
 async def session_owner(session: Session, digest: bytes, idle: float) -> SessionOwner | None:
     """Return None where there is no such session, or it is over, or was not used for `idle` seconds."""
     return first_as(SessionOwner, await session.fetch(SEEN, digest, idle))
+
+
+NEEDS_CODE = """
+select p.name from person_session s join person p on p.id = s.person
+where s.digest = $1 and s.needs_code and s.expires_at > clock_timestamp()
+"""
+END_NEEDING_CODE = "delete from person_session where digest = $1 and needs_code and expires_at > clock_timestamp() returning id"
+
+
+async def name_that_needs_code(session: Session, digest: bytes) -> str | None:
+    """Return the name of the person that this session awaits a code of. None where the session is over."""
+    rows = await session.fetch(NEEDS_CODE, digest)
+    return rows[0]["name"] if rows else None
+
+
+async def end_session_that_needs_code(tx: Transaction, digest: bytes) -> bool:
+    """End such a session. Return False where it is over already: a new password ends it, too."""
+    return bool(await tx.fetch(END_NEEDING_CODE, digest))
 
 
 FAILURES = """

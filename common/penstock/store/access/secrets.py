@@ -13,7 +13,8 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """A secret under its data key, and that key under the master key of an id. An empty `tenant`: it signs calls."""
+    """A secret under its data key, and that key under the master key of an id. An empty `tenant`: it
+    signs calls, or makes the codes of a second factor."""
 
     tenant: str
     name: str
@@ -64,7 +65,7 @@ async def listed(session: Session, tenants: Collection[str] | None = None) -> li
 FIND = "select tenant, name, sealed, data_key, master_key from secret where tenant = $1 and name = any ($2)"
 
 
-async def find(session: Session, tenant: str, names: Collection[str]) -> list[Sealed]:
+async def find(session: Session | Transaction, tenant: str, names: Collection[str]) -> list[Sealed]:
     """Return the secrets of a tenant that exist among `names`."""
     return rows_as(Sealed, await session.fetch(FIND, tenant, list(names)))
 

@@ -82,6 +82,7 @@ api_token           -         -       rawd  -       -
 person              -         -       rawd  -       -
 person_role         -         -       rad   -       -
 person_session      -         -       rawd  -       -
+recovery_code       -         -       rad   -       -
 known_address       -         -       rawd  -       -
 login_failure       -         -       rad   -       -
 audit               a         -       ra    -       -

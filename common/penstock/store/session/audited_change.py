@@ -72,6 +72,16 @@ def begun(change: Change) -> Iterator[Change]:
         _CHANGE.reset(token)
 
 
+@contextmanager
+def apart() -> Iterator[None]:
+    """Keep the statements of the block apart from the change: they are bookkeeping, which a refusal leaves behind, too."""
+    token = _CHANGE.set(None)
+    try:
+        yield
+    finally:
+        _CHANGE.reset(token)
+
+
 def current() -> Change | None:
     """Return the change that this task makes; None where it makes none, or the caller is not known yet."""
     change = _CHANGE.get()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, ForeignKey, Index, LargeBinary, Table, Text, text
+from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, LargeBinary, Table, Text, text
 from sqlalchemy.dialects.postgresql import UUID
 
 from tests.penstock.store.tables.metadata import INSTANT, METADATA
@@ -17,6 +17,15 @@ person = Table(
     Column("password", Text, nullable=False),
     Column("created_by", Text, nullable=False),
     Column("created_at", INSTANT, nullable=False, server_default=NOW),
+    Column("totp_since", INSTANT),
+    Column("totp_step", BigInteger, nullable=False, server_default=text("0")),
+)
+
+recovery_code = Table(
+    "recovery_code",
+    METADATA,
+    Column("person", UUID, ForeignKey("person.id", ondelete="CASCADE"), primary_key=True),
+    Column("digest", LargeBinary, primary_key=True),
 )
 
 person_role = Table(
@@ -31,10 +40,15 @@ person_session = Table(
     "person_session",
     METADATA,
     Column("digest", LargeBinary, primary_key=True),
+    Column("id", UUID, nullable=False, unique=True, server_default=text("gen_random_uuid()")),
     Column("person", UUID, ForeignKey("person.id", ondelete="CASCADE"), nullable=False),
     Column("created_at", INSTANT, nullable=False, server_default=NOW),
     Column("seen_at", INSTANT, nullable=False, server_default=NOW),
     Column("expires_at", INSTANT, nullable=False),
+    Column("address", Text, nullable=False, server_default=text("''")),
+    Column("browser", Text, nullable=False, server_default=text("''")),
+    Column("needs_code", Boolean, nullable=False, server_default=text("false")),
+    Column("id_token", Text),
     Index("person_session_person", "person"),
 )
 

@@ -1,0 +1,223 @@
+"""The second factor of people: codes of six digits by the clock (TOTP, RFC 6238), and recovery codes for a lost device.
+
+The secret is sealed as all secrets are, under a name of no tenant, so that no action can be given it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import time
+from dataclasses import dataclass, replace
+
+from cryptography.hazmat.primitives.hashes import SHA1
+from cryptography.hazmat.primitives.twofactor import InvalidToken
+from cryptography.hazmat.primitives.twofactor.totp import TOTP
+
+from penstock.errors import Conflict, NotAllowed, NotAuthenticated, NotFound
+from penstock.language.terms.ids import new_id
+from penstock.operate import people, secrets
+from penstock.operate.log_in_line import LogInLine
+from penstock.operate.people import Begun, LogInCaller
+from penstock.operate.signing_secrets import NO_TENANT
+from penstock.store.access import people as people_store
+from penstock.store.access import second_factors as store
+from penstock.store.access import secrets as secrets_store
+from penstock.store.access.second_factors import SecondFactor
+from penstock.store.access.secrets import Sealed
+from penstock.store.session.database import Session, Transaction
+
+STEP = 30
+"""Seconds for which a code is shown."""
+DIGITS = 6
+SECRET_BYTES = 20
+"""The length of the hash, which RFC 4226 recommends."""
+STEPS = (0, -1, 1)
+"""The steps around the present one whose codes are good: the clock of a phone differs a little."""
+RECOVERY_CODES, RECOVERY_BYTES = 10, 10
+"""80 random bits each, too many to be guessed from their SHA-256."""
+ISSUER = "Penstock"
+
+
+@dataclass(frozen=True, slots=True)
+class NewFactor:
+    """A second factor that is not asked for yet: its secret, and the same as an address that authenticators read."""
+
+    secret: str
+    uri: str
+
+
+async def state(session: Session, name: str) -> SecondFactor:
+    """Return the second factor of a person. Raises NotFound."""
+    factor = await store.state(session, name)
+    if factor is None:
+        raise _unknown(name)
+    return factor
+
+
+async def begin(
+    session: Session, name: str, password: str, *, line: LogInLine, caller: LogInCaller
+) -> NewFactor:
+    """Make a secret for a person that proves its password. It counts once a code of it has confirmed it. Raises NotAllowed,
+    Conflict, TooManyAttempts, ConfigurationError."""
+    await people.prove_password(session, name, password, line=line, caller=caller)
+    secret = base64.b32encode(os.urandom(SECRET_BYTES)).decode()
+    sealed = await secrets.sealed(session.settings, NO_TENANT, _secret_name(name), secret)
+    async with session.transaction() as tx:
+        if not await store.hold_without(tx, name):
+            raise Conflict("your second factor is on", hint="Turn it off first, and set up another one then.")
+        await secrets_store.put(tx, sealed, f"user:{name}")
+    return _new_factor(name, secret)
+
+
+async def pending(session: Session, name: str) -> NewFactor:
+    """Return the second factor that waits for its first code. Raises Conflict, ConfigurationError."""
+    sealed = await _sealed(session, name)
+    if sealed is None or (await state(session, name)).since is not None:
+        raise _nothing_pending()
+    return _new_factor(name, await secrets.opened(session.settings, sealed))
+
+
+async def confirm(session: Session, name: str, code: str, *, caller: LogInCaller) -> list[str]:
+    """Ask for the second factor from now on, end the other sessions, which began without it, and return the recovery codes, which
+    are stored nowhere. Raises NotAllowed, Conflict, TooManyAttempts, ConfigurationError."""
+    attempt = new_id()
+    await people.count_as_failed(session, attempt, name, caller.address)
+    sealed = await _sealed(session, name)
+    if sealed is None:
+        raise _nothing_pending()
+    step = step_of(await secrets.opened(session.settings, sealed), _plain(code), time.time())
+    if step is None:
+        raise NotAllowed(
+            "this code is wrong, or over", hint="Type the present one. Is the clock of the device right?"
+        )
+    await people.forget_failure(session, attempt)
+    codes = [_recovery_code() for _ in range(RECOVERY_CODES)]
+    async with session.transaction() as tx:
+        # Another browser of the person may have made another secret, or confirmed this one, since it was read.
+        if not await store.hold_without(tx, name) or await _sealed(tx, name) != sealed:
+            raise _nothing_pending()
+        await store.confirm(tx, name, step, [_digest(_plain(text)) for text in codes])
+        ended = await people_store.end_other_sessions(tx, name, people.digest_of(caller.session_before))
+        tx.tell(ended=ended)
+    return codes
+
+
+async def log_in_with_code(session: Session, code: str, *, caller: LogInCaller) -> Begun:
+    """Begin a session after the one that `needs_code`, which a right password began. A code is good once. Raises
+    NotAuthenticated, TooManyAttempts, ConfigurationError."""
+    digest = people.digest_of(caller.session_before)
+    name = await people_store.name_that_needs_code(session, digest)
+    if name is None:
+        raise _password_first()
+    attempt = new_id()
+    await people.count_as_failed(session, attempt, name, caller.address)
+    step = await _step_of_code(session, name, code)
+    async with session.transaction() as tx:
+        if not await _use_code(tx, name, code, step):
+            raise NotAuthenticated(
+                "this code is wrong, was used, or is over",
+                hint="Type the present one, or a recovery code. An administrator can reset it: penstock users totp-off NAME",
+            )
+        new_session = await people.begin_session(
+            tx, name, caller=replace(caller, session_before=None), seconds=people.SESSION
+        )
+        # A new password may have ended it since its name was read.
+        if not await people_store.end_session_that_needs_code(tx, digest):
+            raise _password_first()
+        await people_store.remember_address(tx, name, caller.address)
+    await people.forget_failure(session, attempt)
+    return new_session
+
+
+async def _step_of_code(session: Session, name: str, code: str) -> int | None:
+    """Return the step of a person's code; None where it is no code of these minutes."""
+    sealed = await _sealed(session, name) if _plain(code).isdecimal() else None
+    if sealed is None:
+        return None
+    return step_of(await secrets.opened(session.settings, sealed), _plain(code), time.time())
+
+
+async def _use_code(tx: Transaction, name: str, code: str, step: int | None) -> bool:
+    """Use up a code, which is of `step` or a recovery code. Return False where it is neither, or was used before."""
+    if step is not None:
+        return await store.use_step(tx, name, step)
+    return await store.use_recovery_code(tx, name, _digest(_plain(code)))
+
+
+async def turn_off_own(
+    session: Session, name: str, password: str, *, line: LogInLine, caller: LogInCaller
+) -> None:
+    """Turn off the second factor of a person that proves its password. Raises NotAllowed, Conflict, TooManyAttempts."""
+    await people.prove_password(session, name, password, line=line, caller=caller)
+    await turn_off(session, name)
+
+
+async def turn_off(session: Session, name: str) -> bool:
+    """Turn off the second factor of a person, as an administrator. Return whether it was on. Raises NotFound."""
+    async with session.transaction() as tx:
+        was_on = await store.turn_off(tx, name)
+        if was_on is not None:
+            tx.tell(was_on=was_on)
+    if was_on is None:
+        raise _unknown(name)
+    return was_on
+
+
+def step_of(secret: str, code: str, now: float) -> int | None:
+    """Return the step with this code among those around an instant, or None."""
+    totp = _totp(secret)
+    present = int(now) // STEP
+    for step in (present + offset for offset in STEPS):
+        try:
+            totp.verify(code.encode("utf-8", "replace"), step * STEP)
+        except InvalidToken:
+            continue
+        return step
+    return None
+
+
+def _totp(secret: str) -> TOTP:
+    # SHA-1, as authenticators take no other hash without being told, and some not even then.
+    return TOTP(base64.b32decode(secret), DIGITS, SHA1(), STEP)
+
+
+def _new_factor(name: str, secret: str) -> NewFactor:
+    return NewFactor(secret, _totp(secret).get_provisioning_uri(name, ISSUER))
+
+
+def _recovery_code() -> str:
+    text = base64.b32encode(os.urandom(RECOVERY_BYTES)).decode().lower()
+    return "-".join(text[at : at + 4] for at in range(0, len(text), 4))
+
+
+def _plain(code: str) -> str:
+    """Return a code without the blanks and hyphens that people type."""
+    return code.replace(" ", "").replace("-", "").lower()
+
+
+def _digest(plain_code: str) -> bytes:
+    return hashlib.sha256(plain_code.encode("utf-8", "replace")).digest()
+
+
+def _secret_name(name: str) -> str:
+    return f"totp:{name}"
+
+
+async def _sealed(session: Session | Transaction, name: str) -> Sealed | None:
+    return next(iter(await secrets_store.find(session, NO_TENANT, [_secret_name(name)])), None)
+
+
+def _password_first() -> NotAuthenticated:
+    return NotAuthenticated(
+        "no log-in of this browser waits for a code", hint="Log in with name and password first."
+    )
+
+
+def _nothing_pending() -> Conflict:
+    return Conflict("no second factor waits for its first code", hint="Set one up on the page /account.")
+
+
+def _unknown(name: str) -> NotFound:
+    return NotFound(f"no user {name!r}", hint="`penstock users list` shows them.")

@@ -1,0 +1,86 @@
+"""The second factors of people, as they are kept. The secrets lie sealed among all others, as `totp:NAME` of no tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from penstock.store.session.database import Session, Transaction
+from penstock.store.session.rows import first_as
+
+
+@dataclass(frozen=True, slots=True)
+class SecondFactor:
+    """The state of a person's second factor. Without `since` none is asked for."""
+
+    since: datetime | None
+    recovery_codes: int
+
+
+STATE = """
+select p.totp_since as since, (select count(*) from recovery_code r where r.person = p.id)::integer as recovery_codes
+from person p where p.name = $1
+"""
+
+
+async def state(session: Session, name: str) -> SecondFactor | None:
+    """Return the second factor of a person; None where there is no such person."""
+    return first_as(SecondFactor, await session.fetch(STATE, name))
+
+
+HOLD_WITHOUT = "select id from person where name = $1 and totp_since is null for no key update"
+
+
+async def hold_without(tx: Transaction, name: str) -> bool:
+    """Lock a person that has no second factor. Return False where it has one, or is gone."""
+    return bool(await tx.fetch(HOLD_WITHOUT, name))
+
+
+CONFIRM = """
+update person set totp_since = clock_timestamp(), totp_step = $2 where name = $1 returning id
+"""
+PUT_CODES = """
+insert into recovery_code (person, digest)
+select p.id, u.digest from person p, unnest($2::bytea[]) as u (digest) where p.name = $1
+"""
+
+
+async def confirm(tx: Transaction, name: str, step: int, codes: Sequence[bytes]) -> None:
+    """Ask for the second factor from now on. The code of `step` is used up. The caller holds the person's row."""
+    await tx.execute(CONFIRM, name, step)
+    await tx.execute(PUT_CODES, name, list(codes))
+
+
+USE_STEP = """
+update person set totp_step = $2 where name = $1 and totp_since is not null and totp_step < $2 returning id
+"""
+
+
+async def use_step(tx: Transaction, name: str, step: int) -> bool:
+    """Use up the code of a step. Return False where it, or a later one, was used before: of two at once, one."""
+    return bool(await tx.fetch(USE_STEP, name, step))
+
+
+USE_CODE = """
+delete from recovery_code r using person p where r.person = p.id and p.name = $1 and r.digest = $2 returning p.id
+"""
+
+
+async def use_recovery_code(tx: Transaction, name: str, digest: bytes) -> bool:
+    """Use up a recovery code. Return False where the person has none with this digest."""
+    return bool(await tx.fetch(USE_CODE, name, digest))
+
+
+OFF = """
+with forgotten as (delete from secret where tenant = '' and name = 'totp:' || $1),
+codes as (delete from recovery_code where person = (select id from person where name = $1))
+update person p set totp_since = null, totp_step = 0 from (select id, totp_since from person where name = $1 for update) old
+where p.id = old.id returning old.totp_since is not null as was_on
+"""
+
+
+async def turn_off(tx: Transaction, name: str) -> bool | None:
+    """Forget the second factor of a person. Return whether it was asked for; None where there is no such person."""
+    rows = await tx.fetch(OFF, name)
+    return rows[0]["was_on"] if rows else None
