@@ -15,7 +15,7 @@ from penstock_api.auth.same_origin import Receive, Scope, Send, with_headers
 from penstock_api.backend import Backend, Here
 from penstock_api.models import users as models
 from penstock_api.requests.caller_address import address_of, grouped
-from penstock_api.requests.problems import ANSWERS, TOO_MANY, Problem, explained_to_callers
+from penstock_api.requests.problems import ANSWERS, TOO_MANY, explained_to_callers
 from penstock_api.routes.router import operation_id
 
 router = APIRouter(
