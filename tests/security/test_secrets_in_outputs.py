@@ -254,8 +254,9 @@ async def told_by_routes(
 NOTHING_TO_TELL = {
     *(f"/api/v1/limits/{{ref}}{part}" for part in ("", "/holders", "/waiters")),
     *("/limits/{ref}", "/executions/many", "/dead-letters/many"),
+    *("/api/v1/account/sessions", "/api/v1/account/totp", "/account", "/account/totp"),
 }
-"""Routes about what is not there, and those that only count."""
+"""Routes about what is not there, those that only count, and those of the caller's own account, which a token has not."""
 
 
 async def test_values_that_are_not_secret_are_shown(house: Installation, tmp_path: Path) -> None:
