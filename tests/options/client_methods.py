@@ -24,11 +24,11 @@ WRONG: tuple[Any, ...] = (
 )
 """Values that at least some parameters do not take."""
 LEGAL: dict[str, Any] = {
-    "ref": "shop.count", "what": "shop.count", "params": {"words": "a"}, "key": "a key", "tenant": "public", "priority": 1,
+    "ref": "shop.count", "target": "shop.count", "params": {"words": "a"}, "key": "a key", "tenant": "public", "priority": 1,
     "delay": 3600, "at": SOON, "expires_at": SOON, "options": {"timeout": 9}, "by": "ada", "secrets": {}, "connection": None,
     "start_many.params": [{"words": "a"}], "trigger": "shop.order_placed", "payload": {"id": 1}, "source": "shop",
     "timeout": 0.01, "task": None, "reason": "a reason", "kind": "pause", "value": {"a": 1}, "name": "paid",
-    "from_failed": False, "from_task": None, "response": True, "asked": SOON, "chosen": ExecutionFilter(action="shop.no"),
+    "from_failed": False, "from_task": None, "response": True, "asked": SOON, "filters": ExecutionFilter(action="shop.no"),
     "dry_run": True, "before": None, "limit": 5, "answered": True, "assignee": "ada", "after": None, "path": "/workers",
     "enabled": True, "seconds": 60.0, "count": 3, "first": SOON, "last": SOON, "names": ["no-such-worker"], "cordoned": True,
     "limits.ref": "shop.door", "schedules.ref": "shop.nightly", "rules.ref": "shop.big_orders", "create.ref": "shop.made",

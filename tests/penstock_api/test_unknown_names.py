@@ -32,6 +32,8 @@ async def test_unknown_query_parameters_are_refused(api: Api, call: httpx.AsyncC
     for path, methods in document["paths"].items():
         if path.endswith("/stream"):  # answers for as long as it is asked to
             continue
+        if "/account/" in path:  # a token has no account, which is told first
+            continue
         for method, operation in methods.items():
             if "security" not in operation:
                 continue
