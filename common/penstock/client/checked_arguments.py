@@ -114,7 +114,7 @@ KINDS: Mapping[str, _Kind] = {
     "ExecutionFilter": _Kind(_is_filter, "a filter of executions", "Give ExecutionFilter(...)."),
     "Schedule": _Kind(_is_schedule, "a schedule", "Give Schedule(...)."),
 }
-"""What the annotations of parameters stand for. `| None` allows None beside it."""
+"""The types that annotations of parameters stand for. `| None` allows None beside them."""
 UNCHECKED = ("Any", "float | timedelta | None")
 """Annotations of parameters that their methods check themselves: values that are sent as JSON, delays, connections."""
 

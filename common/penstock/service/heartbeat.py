@@ -73,7 +73,7 @@ class Heartbeat:
         self._executors: str | None = None
         self._lock: int | None = None
         self._random = random.Random()
-        """Of this thread alone. The state of the module may be seeded, and belongs to the main thread."""
+        """The generator of this thread. The state of the module may be seeded, and belongs to the main thread."""
 
     async def start(self) -> None:
         """Register; returns when the process is known to the others, and knows its share of the connections."""

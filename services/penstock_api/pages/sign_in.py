@@ -114,7 +114,7 @@ async def leave(request: Request, backend: Here) -> Response:
 
 
 async def _log_out_address(request: Request, backend: Backend) -> str | None:
-    """Return the address at which the person of this session signs out of its provider. None without one, or where it is down."""
+    """Return the address at which the caller signs out of its provider. None without a provider, or where it is down."""
     provider: IdentityProvider | None = request.app.state.provider
     secret = session_cookie.secret_of(request)
     if provider is None or secret is None:

@@ -31,7 +31,7 @@ class Deliveries(OpenCalls):
         self.ends_as = history.ends_as
         """What the run is to end as, until its function is told."""
         self.end_reason = ""
-        """What the function was told of its end. `asyncio.gather` drops the message of a cancellation."""
+        """The message with which the function was ended. `asyncio.gather` drops the message of a cancellation."""
         end = history.records.get(END_KEY)
         self._end_at = None if end is None else end.told
         self._root: asyncio.Task[Any] | None = None

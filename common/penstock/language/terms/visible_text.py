@@ -13,7 +13,7 @@ _BIDI = re.compile(f"[{BIDI}]")
 _STEERING = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029{BIDI}\ud800-\udfff]")
 """All control characters but newline and tab, separators of lines, bidirectional controls, and halves of a character."""
 _UNESCAPED = re.compile(f"[\x7f-\x9f\u2028\u2029{BIDI}]")
-"""What JSON may hold unescaped within a string, and a terminal obeys."""
+"""Characters that JSON may hold unescaped within a string, and that a terminal obeys."""
 
 
 def visible(text: str) -> str:
