@@ -14,7 +14,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from penstock.errors import ConfigurationError
-from penstock.operate import people
+from penstock.operate import passwords, people
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
 from penstock_api.pages.page import MENU
@@ -43,7 +43,7 @@ def nginx(upstream: int) -> Iterator[Nginx]:
 @pytest.fixture(autouse=True)
 async def ada(api: Api, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     quick = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
-    monkeypatch.setattr(people, "_hasher", lambda: quick)
+    monkeypatch.setattr(passwords, "hasher", lambda: quick)
     await people.create(api.house.session, "ada", PASSWORD, ["developer"], by="test")
     yield
     await api.house.rows("delete from person")

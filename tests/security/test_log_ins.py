@@ -12,7 +12,7 @@ from argon2 import PasswordHasher
 from structlog.testing import capture_logs
 
 from penstock.errors import NotAuthenticated, TooManyAttempts
-from penstock.operate import log_in_line, people
+from penstock.operate import log_in_line, passwords, people
 from penstock.operate.log_in_line import LogInLine
 from penstock.store.access import people as store
 from penstock_api.refused_log_ins import RefusedLogIns
@@ -27,7 +27,7 @@ WRONG = "wrong horse battery staple"
 @pytest.fixture(autouse=True)
 async def ada(api: Api, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     quick = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
-    monkeypatch.setattr(people, "_hasher", lambda: quick)
+    monkeypatch.setattr(passwords, "hasher", lambda: quick)
     await people.create(api.house.session, "ada", PASSWORD, ["operator"], by="test")
     yield
     await api.house.rows("delete from person")
@@ -67,7 +67,7 @@ async def begin(api: Api, name: str, password: str, address: str = "192.0.2.1", 
 async def test_log_in_under_way_ends_with_the_password(api: Api) -> None:
     """The old password is verified before the change commits, and the session would begin after it."""
     async with api.house.client.database.session().transaction() as tx:
-        await store.set_password(tx, "ada", people._hasher().hash("another horse and battery"))
+        await store.set_password(tx, "ada", passwords.hasher().hash("another horse and battery"))
         log_in = asyncio.create_task(begin(api, "ada", PASSWORD))
         async with asyncio.timeout(20):
             while not log_in.done() and not await waits_for_a_lock(api):

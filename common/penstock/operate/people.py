@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
-from typing import TypeVar
 from uuid import UUID
-
-from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerificationError
 
 from penstock.errors import (
     Conflict,
@@ -28,17 +21,14 @@ from penstock.errors import (
 from penstock.language.terms.ids import new_id
 from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.outside_names import check_tenant
+from penstock.operate import passwords
 from penstock.operate.access import ROLES, Caller, Grant
-from penstock.operate.log_in_line import AT_ONCE, LogInLine
+from penstock.operate.log_in_line import LogInLine
 from penstock.store.access import people
 from penstock.store.access.people import OpenSession, Person
 from penstock.store.session import audited_change
 from penstock.store.session.database import Session, Transaction
 
-T = TypeVar("T")
-
-SHORTEST, LONGEST = 12, 256
-"""Characters of a password."""
 SESSION, IDLE = 7 * 86400.0, 12 * 3600.0
 """Seconds until a session ends; and seconds without a request after which it does."""
 FOR_CODE = 300.0
@@ -91,7 +81,7 @@ async def create(
     if not NAME.fullmatch(name):
         raise InvalidInput(f"{name!r} is no name of a user", hint="Use letters, digits, . _ @ + and -.")
     pairs = _pairs(roles, tenants)
-    hashed = await _hash(_checked(password))
+    hashed = await passwords.hash_of(passwords.checked(password))
     async with session.transaction() as tx:
         if not await people.create(tx, new_id(), name, hashed, by):
             raise Conflict(f"there is a user {name!r}", hint="Change roles with `penstock users roles`.")
@@ -128,7 +118,7 @@ async def set_roles(session: Session, name: str, roles: Sequence[str], tenants: 
 
 async def set_password(session: Session, name: str, password: str) -> None:
     """All sessions of theirs end. Raises InvalidInput, NotFound."""
-    hashed = await _hash(_checked(password))
+    hashed = await passwords.hash_of(passwords.checked(password))
     async with session.transaction() as tx:
         exists = await people.set_password(tx, name, hashed)
     if not exists:
@@ -162,7 +152,7 @@ async def log_in(
 ) -> Begun:
     """Begin a session, and end the session of the secret that came before. Where the person has a second factor, the session
     `needs_code`. Raises NotAuthenticated, TooManyAttempts."""
-    name, password = name[:LONGEST].replace("\0", ""), password[: LONGEST + 1]
+    name, password = name[: passwords.LONGEST].replace("\0", ""), password[: passwords.LONGEST + 1]
     async with line.turn(name, caller.address):
         hashed = await _verified(session, name, password, caller)
         if hashed is None:
@@ -170,7 +160,9 @@ async def log_in(
                 "no user has this name and this password",
                 hint="`penstock users password NAME` sets another one.",
             )
-        improved = await _hash(password) if _hasher().check_needs_rehash(hashed) else None
+        improved = (
+            await passwords.hash_of(password) if passwords.hasher().check_needs_rehash(hashed) else None
+        )
         async with session.transaction() as tx:
             new_session = await begin_session(
                 tx, name, caller=caller, seconds=SESSION, verified=hashed, seconds_for_code=FOR_CODE
@@ -191,7 +183,7 @@ async def _verified(session: Session, name: str, password: str, caller: LogInCal
     await count_as_failed(session, attempt, name, caller.address)
     hashed = await people.password_of(session, name)
     # A name that does not exist takes as long as a wrong password.
-    if not await _in_thread(_matches, hashed, password) or hashed is None:
+    if not await passwords.matches(hashed, password) or hashed is None:
         return None
     await forget_failure(session, attempt)
     return hashed
@@ -207,7 +199,7 @@ async def prove_password(
             "your identity provider keeps your password", hint="Change it, and its second factor, there."
         )
     async with line.turn(name, caller.address):
-        hashed = await _verified(session, name, password[: LONGEST + 1], caller)
+        hashed = await _verified(session, name, password[: passwords.LONGEST + 1], caller)
         if hashed is None:
             raise NotAllowed(
                 "this is not your password",
@@ -221,9 +213,9 @@ async def change_own_password(
 ) -> int:
     """Change the password of a person that proves the current one. Return the number of other sessions, which end. Raises
     InvalidInput, NotAllowed, Conflict, TooManyAttempts."""
-    _checked(new)
+    passwords.checked(new)
     verified = await prove_password(session, name, current, line=line, caller=caller)
-    hashed = await _hash(new)
+    hashed = await passwords.hash_of(new)
     async with session.transaction() as tx:
         if not await people.change_password(tx, name, hashed, verified):
             raise Conflict("your password was changed a moment ago", hint="Log in with the new one.")
@@ -343,46 +335,6 @@ def _pairs(roles: Sequence[str], tenants: Sequence[str]) -> tuple[list[str], lis
         check_tenant(tenant)
     pairs = sorted({(role, tenant) for role in roles for tenant in tenants or ("",)})
     return [role for role, _ in pairs], [tenant for _, tenant in pairs]
-
-
-def _checked(password: str) -> str:
-    if not SHORTEST <= len(password) <= LONGEST or "\0" in password:
-        raise InvalidInput(
-            f"a password has {SHORTEST} characters at least, and {LONGEST} at most",
-            hint="Three or four words that have nothing to do with one another are a good one.",
-        )
-    return password
-
-
-@cache
-def _hasher() -> PasswordHasher:
-    """Argon2id with the second recommendation of RFC 9106: 64 MiB, 3 passes, 4 lanes."""
-    return PasswordHasher()
-
-
-@cache
-def _nobodys() -> str:
-    return _hasher().hash(secrets.token_urlsafe(16))
-
-
-def _matches(hashed: str | None, password: str) -> bool:
-    try:
-        return _hasher().verify(hashed or _nobodys(), password)
-    except (VerificationError, InvalidHashError):
-        return False
-
-
-async def _hash(password: str) -> str:
-    return await _in_thread(_hasher().hash, password)
-
-
-async def _in_thread(work: Callable[..., T], *arguments: object) -> T:
-    return await asyncio.get_running_loop().run_in_executor(_threads(), work, *arguments)
-
-
-@cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(AT_ONCE, "passwords")
 
 
 def digest_of(secret: str | None) -> bytes:

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from argon2 import PasswordHasher
 
-from penstock.operate import people
+from penstock.operate import passwords, people
 from tests.penstock_api.conftest import Api
 from tests.penstock_api.routes.test_users import COOKIE, PAGE, PASSWORD, V1, log_in
 
@@ -21,7 +21,7 @@ ACCOUNT = f"{V1}/account"
 async def ada(api: Api, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     """Create two users with passwords that are hashed in no time."""
     quick = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
-    monkeypatch.setattr(people, "_hasher", lambda: quick)
+    monkeypatch.setattr(passwords, "hasher", lambda: quick)
     await people.create(api.house.session, "ada", PASSWORD, ["viewer"], by="test")
     await people.create(api.house.session, "bob", PASSWORD, ["viewer"], ["acme"], by="test")
     yield

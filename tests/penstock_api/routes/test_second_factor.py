@@ -15,7 +15,7 @@ from argon2 import PasswordHasher
 from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.twofactor.totp import TOTP
 
-from penstock.operate import people, second_factor
+from penstock.operate import passwords, people, second_factor
 from tests.penstock_api.conftest import Api
 from tests.penstock_api.pages.test_sign_in import HTML, visitor
 from tests.penstock_api.routes.test_users import PAGE, PASSWORD, V1, log_in
@@ -45,7 +45,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 async def ada(api: Api, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     """Create a user with a password that is hashed in no time."""
     quick = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
-    monkeypatch.setattr(people, "_hasher", lambda: quick)
+    monkeypatch.setattr(passwords, "hasher", lambda: quick)
     await people.create(api.house.session, "ada", PASSWORD, ["viewer"], by="test")
     yield
     for table in ("person", "login_failure", "secret"):

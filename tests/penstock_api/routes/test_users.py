@@ -9,7 +9,7 @@ import httpx
 import pytest
 from argon2 import PasswordHasher
 
-from penstock.operate import people
+from penstock.operate import passwords, people
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
 from tests.penstock_api.conftest import Api
@@ -24,7 +24,7 @@ COOKIE = "penstock_session"
 async def ada(api: Api, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     """Return a user with a password that is hashed in no time."""
     quick = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
-    monkeypatch.setattr(people, "_hasher", lambda: quick)
+    monkeypatch.setattr(passwords, "hasher", lambda: quick)
     await people.create(api.house.session, "ada", PASSWORD, ["operator"], by="test")
     yield
     await api.house.rows("delete from person")

@@ -1,0 +1,68 @@
+"""Passwords of people: their bounds, and their hashes, which are computed in threads of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import TypeVar
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+from penstock.errors import InvalidInput
+from penstock.operate.log_in_line import AT_ONCE
+
+T = TypeVar("T")
+
+SHORTEST, LONGEST = 12, 256
+"""Characters of a password."""
+
+
+def checked(password: str) -> str:
+    """Return a password that may be set. Raises InvalidInput."""
+    if not SHORTEST <= len(password) <= LONGEST or "\0" in password:
+        raise InvalidInput(
+            f"a password has {SHORTEST} characters at least, and {LONGEST} at most",
+            hint="Three or four words that have nothing to do with one another are a good one.",
+        )
+    return password
+
+
+@cache
+def hasher() -> PasswordHasher:
+    """Argon2id with the second recommendation of RFC 9106: 64 MiB, 3 passes, 4 lanes."""
+    return PasswordHasher()
+
+
+@cache
+def _nobodys() -> str:
+    return hasher().hash(secrets.token_urlsafe(16))
+
+
+def _fits(hashed: str | None, password: str) -> bool:
+    try:
+        return hasher().verify(hashed or _nobodys(), password)
+    except (VerificationError, InvalidHashError):
+        return False
+
+
+async def matches(hashed: str | None, password: str) -> bool:
+    """Return whether a password fits a hash. It takes as long where there is no hash."""
+    return await _in_thread(_fits, hashed, password)
+
+
+async def hash_of(password: str) -> str:
+    """Return the hash of a password, as it is stored."""
+    return await _in_thread(hasher().hash, password)
+
+
+async def _in_thread(work: Callable[..., T], *arguments: object) -> T:
+    return await asyncio.get_running_loop().run_in_executor(_threads(), work, *arguments)
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(AT_ONCE, "passwords")
