@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from contextvars import copy_context
@@ -42,7 +43,7 @@ class Writer(Protocol):
     async def ours(self, write: Awaitable[T]) -> T: ...
 
 
-class OpenCalls:
+class OpenCalls(ABC):
     """`signals` are those that were sent, and the calls that wait for them. What is told has a number (`_numbered`), or is known
     and gets its number when it is told (`_ready`); what is `_new` has not begun."""
 
@@ -67,9 +68,9 @@ class OpenCalls:
         self.closing = False
         """The function has failed and is tried again: functions of steps that run are let finish, and nothing is told."""
 
+    @abstractmethod
     def wake(self) -> None:
-        """Something is known that may be told."""
-        raise NotImplementedError
+        """Tell what is known and may be told."""
 
     async def result_of(self, call: Call) -> Any:
         """Wait until the result of a call is told, and return it, or raise its error. Called by a task of the function."""

@@ -281,7 +281,7 @@ END_NEEDING_CODE = "delete from person_session where digest = $1 and needs_code 
 
 
 async def name_that_needs_code(session: Session, digest: bytes) -> str | None:
-    """Return the name of the person whose log-in waits for a code. None where that log-in is over."""
+    """Return the name behind a log-in that waits for a code. None where that log-in is over."""
     rows = await session.fetch(NEEDS_CODE, digest)
     return rows[0]["name"] if rows else None
 
