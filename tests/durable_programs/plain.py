@@ -58,6 +58,8 @@ class Plain:
         """How many calls and which children there were when a step's failure was told."""
         self.running: dict[str, bool] = {}
         """The steps whose function runs, and whether their failure would be told."""
+        self._deadlines = 0
+        """How many waits with a deadline began."""
         self._sent: dict[str, list[Any]] = defaultdict(list)
         self._listening: dict[str, list[asyncio.Future[Any]]] = defaultdict(list)
 
@@ -175,9 +177,8 @@ class Plain:
     async def _within(self, waits: asyncio.Future[Any], timeout: float | None, name: str) -> Any:
         if timeout is not None:
             self.instants.append(time.monotonic() + timeout)
-            timeout = max(timeout, SOON) + self.world.late(
-                f"deadline of {name}"
-            )  # what does not come is told in a turn of its own, too
+            self._deadlines += 1  # what does not come is told in a turn of its own, too
+            timeout = max(timeout, SOON) + self.world.delay(f"deadline {self._deadlines} of {name}")
         with suppress(TimeoutError):
             return await asyncio.wait_for(waits, timeout)
         raise StepTimedOut("", name=name)
