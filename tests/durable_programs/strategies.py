@@ -162,8 +162,10 @@ def body(kind: Kind, depth: int) -> Statements:
 
 
 @st.composite
-def programs(draw: Draw, depth: int = DEPTH) -> Program:
+def programs(draw: Draw, depth: int = DEPTH, only: Kind | None = None) -> Program:
+    """Draw a program of this kind; by default two thirds are played in one attempt."""
     kind: Kind = "again" if draw(st.integers(0, 2)) == 2 else "once"
+    kind = only or kind
     root = s.Block(draw(several(body(kind, depth), 1, 4)))
     hours = any(isinstance(part, s.Step) and part.hours for _, part in Program(root).places)
     cancelled = (
