@@ -54,12 +54,14 @@ class Plain:
         self.state: dict[str, Any] = {}
         self.undos: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
         self.instants: list[float] = []
-        self.told_at: dict[str, tuple[int, frozenset[str]]] = {}
-        """How many calls and which children there were when a step's failure was told."""
+        self.told_at: dict[str, tuple[int, frozenset[str], frozenset[str]]] = {}
+        """How many calls, which children and which state there were when a step's failure was told."""
         self.running: dict[str, bool] = {}
         """The steps whose function runs, and whether their failure would be told."""
         self._deadlines = 0
         """How many waits with a deadline began."""
+        self._hearings = 0
+        """How many signals were there when they were waited for."""
         self._sent: dict[str, list[Any]] = defaultdict(list)
         self._listening: dict[str, list[asyncio.Future[Any]]] = defaultdict(list)
 
@@ -118,7 +120,8 @@ class Plain:
                         break
                 finally:
                     del self.running[place]
-        self.told_at.setdefault(place, (len(self.world.calls), frozenset(self.world.children)))
+        before = len(self.world.calls), frozenset(self.world.children), frozenset(self.state)
+        self.told_at.setdefault(place, before)
         raise failure
 
     def _failed(self, name: str, place: str, error: Exception) -> StepFailed:
@@ -165,7 +168,8 @@ class Plain:
     async def signal(self, name: str, timeout: float | None = None) -> Any:
         if self._sent[name]:
             value = self._sent[name].pop(0)
-            await asyncio.sleep(SOON)
+            self._hearings += 1
+            await asyncio.sleep(SOON + self.world.seen(f"signal {self._hearings}"))
             return value
         heard = asyncio.get_running_loop().create_future()
         self._listening[name].append(heard)

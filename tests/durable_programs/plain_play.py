@@ -140,9 +140,10 @@ def play(
         if not causes:
             attempts = 0
         for place in causes:
-            calls, children = plain.told_at[place]
+            calls, children, state = plain.told_at[place]
             loose.update(call.place for call in plain.world.calls[calls:])
             loose |= plain.world.children.keys() - children
+            loose |= plain.state.keys() - state
         loose |= running
         for place in causes | unsaid:
             rounds[place].append(now + PAUSE)
