@@ -78,7 +78,7 @@ class SignalLines:
         return self._decided[name]
 
     def key_for(self, name: str, call: Call) -> Key:
-        """The key of the signal that this call would get. The calls before it whose deadlines have passed get none."""
+        """The key of the signal that this call would get. The calls before it that are late get none."""
         line = self._lines[name]
         served = [waiting for waiting in line[: line.index(call)] if waiting.number is None or waiting.serves]
         return signal_key(name, self._taken[name] + 1 + len(served))

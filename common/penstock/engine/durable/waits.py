@@ -52,9 +52,8 @@ async def _until_deadline(core: Core, deadline: Record, name: str, span: timedel
     if deadline.status == STARTED:
         await core.waiting.for_signal(await core.until_recorded(deadline, span))
     signals = core.deliveries.signals
-    async with signals.decided(
-        name
-    ):  # a call before this one may be recording that its own deadline has passed
+    # A call before this one may be recording that its own deadline has passed.
+    async with signals.decided(name):
         key = signals.key_for(name, call)
         number = core.deliveries.reserve(call)
         passed = Record(

@@ -39,41 +39,41 @@ def _failed_after(*names: str, hole: Sequence[int] = ()) -> Journal:
             Record(Key(name, 1), position, STEP, COMPLETED, '"x"', asked_after=1, told=position, attempt=1)
         )
     failure = Failure((Key("flaky", 1),), told=len(records), attempt=1)
-    made = Journal(History(BEGIN, {record.key: record for record in records}, failure=failure))
-    assert made.ask(STEP, "flaky").status == STARTED
-    made.told = 1
-    return made
+    replayed = Journal(History(BEGIN, {record.key: record for record in records}, failure=failure))
+    assert replayed.ask(STEP, "flaky").status == STARTED
+    replayed.told = 1
+    return replayed
 
 
 def test_calls_made_again_after_failure_are_kept() -> None:
-    made = _failed_after("a", "b")
-    assert made.ask(STEP, "a").result == '"x"'
-    assert made.ask(STEP, "b").result == '"x"'
-    assert [record.key.name for record in made.changed] == ["flaky"]
-    assert not made.replaying
+    replayed = _failed_after("a", "b")
+    assert replayed.ask(STEP, "a").result == '"x"'
+    assert replayed.ask(STEP, "b").result == '"x"'
+    assert [record.key.name for record in replayed.changed] == ["flaky"]
+    assert not replayed.replaying
 
 
 def test_another_call_sets_aside_all_later_ones() -> None:
-    made = _failed_after("a", "b")
-    assert made.ask(STEP, "other").result is None
-    assert [record.key.name for record in made.changed] == ["flaky", "a", "b"]
-    assert {record.status for record in made.changed[1:]} == {SUPERSEDED}
-    again = made.ask(STEP, "b")
+    replayed = _failed_after("a", "b")
+    assert replayed.ask(STEP, "other").result is None
+    assert [record.key.name for record in replayed.changed] == ["flaky", "a", "b"]
+    assert {record.status for record in replayed.changed[1:]} == {SUPERSEDED}
+    again = replayed.ask(STEP, "b")
     assert (again.key, again.result, again.position) == (Key("b", 2), None, 3)
 
 
 def test_call_without_a_record_hides_no_later_one() -> None:
     """A step that was cancelled before it began leaves no record at its place."""
-    made = _failed_after("a", "b", hole=[3])
-    assert made.ask(STEP, "other").result is None
-    assert made.ask(STEP, "unbegun").result is None
-    assert made.ask(STEP, "b").key == Key("b", 2)
+    replayed = _failed_after("a", "b", hole=[3])
+    assert replayed.ask(STEP, "other").result is None
+    assert replayed.ask(STEP, "unbegun").result is None
+    assert replayed.ask(STEP, "b").key == Key("b", 2)
 
 
 def test_calls_that_are_not_made_again_are_set_aside() -> None:
-    made = _failed_after("a", "b", "c", hole=[3])
-    assert made.ask(STEP, "a").result == '"x"'
-    made.forget_unasked()
-    assert [record.key.name for record in made.changed] == ["flaky", "b", "c"]
-    assert not made.replaying
-    made.check_end()
+    replayed = _failed_after("a", "b", "c", hole=[3])
+    assert replayed.ask(STEP, "a").result == '"x"'
+    replayed.forget_unasked()
+    assert [record.key.name for record in replayed.changed] == ["flaky", "b", "c"]
+    assert not replayed.replaying
+    replayed.check_end()

@@ -66,7 +66,7 @@ async def test_deadlines_at_once_leave_signal_for_patient_call(run: DurableRun) 
     assert await run(listens) == ["late", "heard", "late"]
 
 
-def test_call_whose_deadline_has_passed_takes_no_key() -> None:
+def test_late_call_takes_no_key() -> None:
     lines = SignalLines({})
     first, second, third = (_waiting(lines) for _ in range(3))
     assert [lines.key_for("go", call).ordinal for call in (first, second, third)] == [1, 2, 3]
@@ -90,7 +90,7 @@ def test_line_is_in_order_of_calls() -> None:
     assert lines.awaited() == ()
 
 
-def test_awaited_keys_follow_what_is_taken() -> None:
+def test_awaited_keys_follow_taken_signals() -> None:
     lines = SignalLines({})
     _waiting(lines), _waiting(lines), _waiting(lines, "stop")
     assert lines.awaited() == (signal_key("go", 1), signal_key("go", 2), signal_key("stop", 1))
