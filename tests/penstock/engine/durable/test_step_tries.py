@@ -129,7 +129,9 @@ def test_retry_of_step_is_a_policy(name: str) -> None:
 
 
 FIXED = RetryPolicy(max_attempts=3, initial_delay=5, max_delay=60, backoff="fixed", jitter=0)
-GROWING = RetryPolicy(max_attempts=9, initial_delay=5, max_delay=600, backoff="exponential", factor=2, jitter=0)
+GROWING = RetryPolicy(
+    max_attempts=9, initial_delay=5, max_delay=600, backoff="exponential", factor=2, jitter=0
+)
 DELAYS: dict[str, tuple[RetryPolicy, BaseException, int, float | None]] = {
     "first try of three": (FIXED, OSError(), 1, 5.0),
     "second try of three": (FIXED, OSError(), 2, 5.0),
