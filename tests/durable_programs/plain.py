@@ -142,7 +142,7 @@ class Plain:
         """Wait until a child begins. Of children that are started at once, one may end before another begins: a crash between
         the two starts, and the function that fails of the first, and the other never begins."""
         await self._turn()
-        await asyncio.sleep(self.world.delay(f"start of {place}"))
+        await asyncio.sleep(self.world.late_starts + self.world.delay(f"start of {place}"))
 
     async def _end(self, place: str) -> None:
         """Wait until a child's end is told: another result may be told first."""

@@ -39,6 +39,8 @@ class World:
     """The seed alone decides what ends first of what takes no hours."""
     lateness: float = 0.0
     """Seconds that a shuffled play may be late with anything, sleeps included; 0: with nothing but what happens at once."""
+    late_starts: float = 0.0
+    """Seconds that each child begins late, and nothing else."""
     durations: dict[tuple[str, int], float] = field(default_factory=dict)
     records_at_once: bool = False
     """A call is recorded when it ends. Without it, whoever plays the program says when."""

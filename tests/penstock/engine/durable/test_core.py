@@ -35,8 +35,8 @@ from penstock.testing.durable_run import BEGIN
 
 
 def _record(kind: str, status: str, result: Any = None, error: Any = None) -> Record:
-    texts = [None if value is None else orjson.dumps(value).decode() for value in (result, error)]
-    return Record(Key("2/charge", 3), 1, kind, status, *texts)
+    result, error = (None if value is None else orjson.dumps(value).decode() for value in (result, error))
+    return Record(Key("2/charge", 3), 1, kind, status, result, error)
 
 
 def test_instant_of_sleep_survives_its_record() -> None:
@@ -46,7 +46,7 @@ def test_instant_of_sleep_survives_its_record() -> None:
 
 def test_clock_goes_on_from_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = iter([50.0, 50.0, 57.5])
-    monkeypatch.setattr(core.time, "monotonic", lambda: next(seconds))
+    monkeypatch.setattr("time.monotonic", lambda: next(seconds))
     clock = core._clock(BEGIN)
     assert [clock(), clock()] == [BEGIN, BEGIN + timedelta(seconds=7.5)]
 

@@ -86,6 +86,10 @@ CHILD, OTHER = new_id(), new_id()
 SOON, LATER = BEGIN + timedelta(seconds=2), BEGIN + timedelta(days=1)
 
 
+def _waiting(outside: Outside, warm: float) -> Waiting:
+    return Waiting(outside, warm)  # type: ignore[arg-type]  # a stand-in
+
+
 def _wait(**parts: Any) -> _Wait:
     return _Wait(asyncio.get_running_loop().create_future(), **parts)
 
@@ -123,13 +127,13 @@ PATIENCE: dict[str, Case] = {
 async def test_attempt_stays_where_an_end_may_come_soon(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     case = PATIENCE[name]
     outside = Outside(free=case.free)
-    waits = Waiting(outside, warm=5.0)
+    waits = _waiting(outside, warm=5.0)
     waits.staying = case.staying
     waits._waits = {_wait(**parts) for parts in case.waits}
     loop = asyncio.get_running_loop()
     monkeypatch.setattr(loop, "time", lambda: 1000.0)
     idle_since = None if case.idle_since is None else 1000.0 + case.idle_since
-    remains = waits._patience(outside, idle_since)
+    remains = waits._patience(outside, idle_since)  # type: ignore[arg-type]
     monkeypatch.undo()
     assert max(remains, 0.0) == pytest.approx(case.remains or 0.0)
 
@@ -162,21 +166,21 @@ SUSPENDED: dict[str, tuple[Callable[[Waiting], list[Coroutine[Any, Any, Any]]], 
 async def test_suspended_run_names_what_it_awaits(name: str) -> None:
     work, awaited = SUSPENDED[name]
     outside = Outside(awaited_signals=awaited.signals)
-    waits = Waiting(outside, warm=0.0)
+    waits = _waiting(outside, warm=0.0)
     assert await _verdict(waits, *work(waits)) == Suspended(awaited)
     assert "wake" in outside.happened
 
 
 async def test_cancels_and_values_are_written_before_suspension() -> None:
     outside = Outside(has_cancels=True, has_values=True)
-    waits = Waiting(outside, warm=0.0)
+    waits = _waiting(outside, warm=0.0)
     await _verdict(waits, waits.until(LATER))
     assert outside.happened == ["cancel", "write", "wake"]
 
 
 async def test_attempt_stays_while_work_is_under_way() -> None:
     outside = Outside()
-    waits = Waiting(outside, warm=0.0)
+    waits = _waiting(outside, warm=0.0)
     sleeping = asyncio.ensure_future(waits.busy(waits.until(LATER)))
     waits.begin_work()
     await asyncio.sleep(3 * LOOK)
@@ -193,7 +197,7 @@ async def test_attempt_stays_while_work_is_under_way() -> None:
 
 
 async def test_wait_that_is_over_at_once_waits_for_nothing() -> None:
-    waits = Waiting(Outside(), warm=0.0)
+    waits = _waiting(Outside(), warm=0.0)
     async with asyncio.timeout(5):
         await waits.busy(waits.until(BEGIN))
         await waits.busy(waits.for_signal(BEGIN))
@@ -202,7 +206,7 @@ async def test_wait_that_is_over_at_once_waits_for_nothing() -> None:
 
 async def test_instant_that_comes_ends_its_wait_alone() -> None:
     outside = Outside()
-    waits = Waiting(outside, warm=5.0)
+    waits = _waiting(outside, warm=5.0)
     first = asyncio.ensure_future(waits.busy(waits.until(SOON)))
     second = asyncio.ensure_future(waits.busy(waits.until(SOON + timedelta(seconds=1))))
     await asyncio.sleep(0)
@@ -219,7 +223,7 @@ async def test_instant_that_comes_ends_its_wait_alone() -> None:
 
 async def test_child_that_ends_gives_its_end() -> None:
     outside = Outside()
-    waits = Waiting(outside, warm=5.0)
+    waits = _waiting(outside, warm=5.0)
     work = [waits.for_child(CHILD, slow=False), waits.for_child(OTHER, slow=False)]
     first, second = [asyncio.ensure_future(waits.busy(part)) for part in work]
     await asyncio.sleep(0)
@@ -233,7 +237,7 @@ async def test_child_that_ends_gives_its_end() -> None:
 
 
 async def test_cancelled_wait_is_forgotten() -> None:
-    waits = Waiting(Outside(), warm=5.0)
+    waits = _waiting(Outside(), warm=5.0)
     task = asyncio.ensure_future(waits.busy(waits.for_child(CHILD, slow=False)))
     await asyncio.sleep(0.01)
     task.cancel()
@@ -245,7 +249,7 @@ async def test_cancelled_wait_is_forgotten() -> None:
 async def test_signals_are_looked_for_while_attempt_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "SIGNAL_LOOK", 0.01)
     outside = Outside(awaited_signals=SIGNALS)
-    waits = Waiting(outside, warm=5.0)
+    waits = _waiting(outside, warm=5.0)
     tasks = [asyncio.ensure_future(waits.busy(waits.for_child(CHILD, slow=False)))]
     async with asyncio.timeout(20):
         while outside.happened.count("look") < 3:
@@ -260,7 +264,7 @@ async def test_signals_are_looked_for_while_attempt_stays(monkeypatch: pytest.Mo
 
 async def test_first_verdict_stays() -> None:
     outside = Outside()
-    waits = Waiting(outside, warm=0.0)
+    waits = _waiting(outside, warm=0.0)
     waits.check()
     waits.end(Unfinished())
     waits.end(Suspended(Awaited(until=SOON)))
@@ -275,12 +279,12 @@ async def test_first_verdict_stays() -> None:
 
 async def test_error_of_a_look_stops_the_attempt() -> None:
     lost = ClaimLost("another worker has it")
-    waits = Waiting(Outside(error=lost), warm=5.0)
+    waits = _waiting(Outside(error=lost), warm=5.0)
     assert await _verdict(waits, waits.for_child(CHILD, slow=False)) == Stopped(lost)
 
 
 async def test_suspension_for_nothing_is_an_error() -> None:
-    waits = Waiting(Outside(), warm=0.0)
+    waits = _waiting(Outside(), warm=0.0)
     waits.suspend(Awaited())
     assert isinstance(waits.verdict, Stopped)
     assert isinstance(waits.verdict.error, NothingAwaited)

@@ -197,7 +197,7 @@ def test_outside_is_refused_with_a_replacement(name: str) -> None:
 
 
 def test_asyncio_learns_what_it_asks_of_a_loop() -> None:
-    loop = _loop()
+    loop: asyncio.AbstractEventLoop = _loop()
     assert (loop.get_debug(), loop.is_running(), loop.is_closed(), loop.time()) == (False, True, False, 0.0)
     assert loop.get_exception_handler() is None
     assert loop.get_task_factory() is None

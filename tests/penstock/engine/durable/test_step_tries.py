@@ -11,7 +11,6 @@ import orjson
 import pytest
 
 from penstock import NonRetryable, Retry, action
-from penstock.engine.durable import step_tries
 from penstock.engine.durable.records import COMPLETED, FAILED, STARTED, STEP, Key, Record
 from penstock.engine.durable.step_tries import IN_STEP, delay_of, error_json, policy_of, try_once
 from penstock.language.policies.policies import RetryPolicy
@@ -94,7 +93,7 @@ async def test_result_above_the_limit_is_an_error() -> None:
 async def test_time_of_tries_adds_up(monkeypatch: pytest.MonkeyPatch) -> None:
     instants = iter([100.0, 102.5])
     record = _record()
-    monkeypatch.setattr(step_tries.time, "monotonic", lambda: next(instants, 0.0))
+    monkeypatch.setattr("time.monotonic", lambda: next(instants, 0.0))
     await try_once(record, partial(_coroutine_at_once, 1), LIMIT)
     monkeypatch.undo()
     assert record.took == 12.5
