@@ -163,7 +163,7 @@ SUSPENDED: dict[str, tuple[Callable[[Waiting], list[Coroutine[Any, Any, Any]]], 
 
 
 @pytest.mark.parametrize("name", SUSPENDED)
-async def test_suspended_run_names_what_it_awaits(name: str) -> None:
+async def test_suspended_run_names_awaited_things(name: str) -> None:
     work, awaited = SUSPENDED[name]
     outside = Outside(awaited_signals=awaited.signals)
     waits = _waiting(outside, warm=0.0)

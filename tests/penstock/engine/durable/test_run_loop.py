@@ -196,7 +196,7 @@ def test_outside_is_refused_with_a_replacement(name: str) -> None:
     assert ("ctx.sleep" if timer else "ctx.step") in (refused.value.hint or "")
 
 
-def test_asyncio_learns_what_it_asks_of_a_loop() -> None:
+def test_loop_answers_questions_of_asyncio() -> None:
     loop: asyncio.AbstractEventLoop = _loop()
     assert (loop.get_debug(), loop.is_running(), loop.is_closed(), loop.time()) == (False, True, False, 0.0)
     assert loop.get_exception_handler() is None
