@@ -40,11 +40,11 @@ begin
     end if;
 
     update process set state = 'dead', holding = '{}', missing = '{}' where id = r.id;
-    -- What it still claims after this look stays, as a claim without a process.
+    -- A claim that it commits after this query stays, without a process: reap_claims takes it back.
     v_claims := array(select c.id from claim c where c.worker = r.id);
     v_held := array(
         select x from claim c, unnest(c.executions) x where c.id = any (v_claims) union select unnest(r.holding));
-    -- A transaction that requests the end of one of them now is waited for, and then the execution ends.
+    -- Wait for a transaction that requests the end of one of these executions: then the execution ends as requested.
     perform from execution where id = any (v_held) order by id for no key update;
     return query
     select r.id, r.name, r.reason, r.age, s.moved, s.messages || return_leases(r.id)
