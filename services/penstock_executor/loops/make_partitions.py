@@ -1,4 +1,4 @@
-"""Makes the partitions of the days to come."""
+"""The loop that makes partitions for the next days."""
 
 from __future__ import annotations
 
