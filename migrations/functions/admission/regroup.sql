@@ -32,7 +32,7 @@ begin
 
     if not exists (select from unnest(v_belong) c where c.lane <> v_lane.id or c.keys is null) then
         -- All of the executions wait in the right lane, or none waits any more.
-        perform stand_again(array[v_lane.id], 'regroup');
+        perform restore_gates(array[v_lane.id], 'regroup');
     else
         select array_agg(c) filter (where c.keys is not null), array_agg(c) filter (where c.keys is null)
         into v_belong, v_free

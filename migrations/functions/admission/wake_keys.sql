@@ -1,6 +1,6 @@
--- Handle at most `p_limit` due wake rows: promote at the keys that they name, and return lanes that have a live worker again
--- to the gates of their keys. A key has a wake row if a slot was freed without the locks of all other keys involved, if its
--- rate permits a start now, or if its limit changed. `woken` says whether this call deleted a wake row.
+-- Handle at most `p_limit` due wake rows: promote at the keys that they name, and let lanes that have a live worker again
+-- wait at the gates of their keys (restore_gates). A key has a wake row if a slot was freed without the locks of all other
+-- keys involved, if its rate permits a start now, or if its limit changed. `woken` says whether this call deleted a wake row.
 -- planner: lookups
 create or replace function wake_keys(p_limit integer, out messages message[], out woken boolean)
 language plpgsql
@@ -37,7 +37,7 @@ begin
     if not woken then
         return;
     end if;
-    v_keys := v_keys || stand_again(v_lanes, 'worker');
+    v_keys := v_keys || restore_gates(v_lanes, 'worker');
     insert into wake (namespace_id) -- of very many lanes a part
     select n.id from namespace n
     where n.id = any (v_spaces) and n.away_since is null
