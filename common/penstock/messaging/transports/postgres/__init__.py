@@ -196,7 +196,7 @@ class PostgresTransport:
                 all_at = now
             for queue in waiting:
                 for subscription in self._subscriptions.get(queue, ()):
-                    subscription.look.again(everything=everything)
+                    subscription.look.look_further_next(everything=everything)
                     subscription.wake.set()
 
     async def _listen_for_wakes(self) -> None:

@@ -50,7 +50,7 @@ class LookBack:
             return None
         return max(0.0, self._far_at + FAR_AGAIN - time.monotonic())
 
-    def again(self, *, everything: bool) -> None:
+    def look_further_next(self, *, everything: bool) -> None:
         """Let the next scan go far back; with `everything`, to the beginning."""
         self._far_at = -math.inf
         if everything:

@@ -115,7 +115,7 @@ class Subscription:
             except Exception as error:
                 if not is_transient(error):
                     raise
-                self.look.again(everything=True)
+                self.look.look_further_next(everything=True)
                 await asyncio.sleep(random.uniform(0.1, 0.5))
                 continue
             full = len(rows) == limit or sum(row.size for row in rows) >= max_bytes
