@@ -40,7 +40,7 @@ begin
         select o.lane, c.namespace_id, c.keys, (c.keys[1]).limit_id, (c.keys[1]).group_value, c.fair_limit,
             o.rank, o.turn, o.ready_at, o.execution_id
         from unnest(v_first) o join unnest(p_candidates) c on c.id = o.execution_id
-        order by o.rank, o.turn, o.ready_at, o.execution_id -- rows in the order in which promotions read them
+        order by o.rank, o.turn, o.ready_at, o.execution_id -- inserted in the order in which promotions read them
         on conflict (id) do nothing
         returning keys
     )

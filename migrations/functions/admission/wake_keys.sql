@@ -38,7 +38,7 @@ begin
         return;
     end if;
     v_keys := v_keys || restore_gates(v_lanes, 'worker');
-    insert into wake (namespace_id) -- of very many lanes a part
+    insert into wake (namespace_id) -- at most p_limit lanes at once: the rest later
     select n.id from namespace n
     where n.id = any (v_spaces) and n.away_since is null
         and exists (select from lane l where l.namespace_id = n.id and l.gate_kind = 'worker');

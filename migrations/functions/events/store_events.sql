@@ -19,7 +19,7 @@ begin
     where d.message_id is not null
     order by d.tenant, d.trigger, d.source, d.message_id, d.id
     on conflict do nothing;
-    -- A later statement, so that it sees the winners that the insert waited for.
+    -- A later statement, so that it sees rows of transactions that the insert waited for.
     select coalesce(array_agg((d.id, k.event_id)::replaced_id) filter (where k.digest = d.digest), '{}'),
         coalesce(array_agg((d.id, k.event_id)::replaced_id) filter (where k.digest is distinct from d.digest), '{}')
     into existing, conflicts

@@ -36,7 +36,7 @@ begin
         from unnest(p_ids, p_tenants, p_keys, p_digests) as d (id, tenant, key, digest)
         where d.key is not null order by d.tenant, d.key, d.id
         on conflict do nothing;
-        -- A later statement, so that it sees the winners that the insert waited for.
+        -- A later statement, so that it sees rows of transactions that the insert waited for.
         select coalesce(array_agg((d.id, i.execution_id)::replaced_id) filter (where i.digest = d.digest), '{}'),
             coalesce(array_agg((d.id, i.execution_id)::replaced_id) filter (where i.digest is distinct from d.digest), '{}')
         into existing, conflicts
