@@ -16,7 +16,7 @@ from penstock.store.session.rows import rows_as
 from penstock.tracing import Trace, trace_of
 
 
-@dataclass(slots=True)  # frozen ones take twice as long to make, and many are made
+@dataclass(slots=True)  # not frozen: that would double the time to create one, and many are created
 class Submission:
     """A checked request to run an action, ready to join a group. `params`, `options` and `origin` are JSON. `watcher`
     is notified of the end."""

@@ -63,7 +63,7 @@ class ResultWatch:
         self._waiting: dict[UUID, list[asyncio.Future[ExecutionEnd]]] = {}
         self._looking: asyncio.Task[None] | None = None
         self._expecting = 0
-        """Submits under way that name this watcher."""
+        """The number of submits under way that name this watcher."""
         self._early: dict[UUID, ExecutionEnd | None] = {}
         """Ends that arrived before their submits returned. None: the execution has ended, and its end has to be polled."""
         self._came = asyncio.Event()

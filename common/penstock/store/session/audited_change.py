@@ -34,7 +34,7 @@ select $1, $2, $3, $4, $5, $6 where pg_current_xact_id_if_assigned() is not null
 """
 """Insert a row only if the transaction has written anything: otherwise it has no id."""
 _TELLS_ROWS = re.compile(r"\s*(insert|update|delete)\b.*\breturning\b", re.IGNORECASE | re.DOTALL)
-"""A statement that returns each row that it writes."""
+"""A pattern for statements that return each row that they write."""
 
 
 class Statements(Protocol):

@@ -74,16 +74,16 @@ class ConnectionPool:
         self._connect = connect
         self._full = full
         self._refused_at: float | None = None
-        """Since when there has been none, because the server is full."""
+        """When the full server first refused, while the pool has no connection; otherwise None."""
         self._most = size
         self._opened = opened
         self._all: set[PooledConnection] = set()
         self._opening = 0
         self._idle: list[PooledConnection] = []
-        """The one that came back last is at the end."""
+        """Idle connections; the most recently returned one is at the end."""
         self._waiting: deque[asyncio.Future[PooledConnection | None]] = deque()
         self._other: PooledConnection | None = None
-        """The one that somebody has for another purpose."""
+        """The connection that its owner uses for another purpose."""
         self._full_until = 0.0
         self._changed_at: deque[float] = deque(maxlen=CHANGES)
         self._closed = False

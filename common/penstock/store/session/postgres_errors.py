@@ -26,7 +26,7 @@ _TRANSIENT = (
     asyncpg.ConfigurationLimitExceededError,
     asyncpg.InternalClientError,
     ConnectionFailed,
-    WrongClock,  # ids are made by the database's clock from then on
+    WrongClock,  # the next try makes its ids by the database's clock
     OSError,
     TimeoutError,
 )

@@ -12,13 +12,13 @@ from functools import lru_cache
 from penstock.settings import Settings
 
 RELIED_UPON = {
-    # A text form that SQL reads again has one meaning.
+    # Texts that SQL statements parse again must have one form.
     "DateStyle": "ISO, YMD",
     "IntervalStyle": "postgres",
     "TimeZone": "UTC",
     "bytea_output": "hex",
     "extra_float_digits": "1",
-    # SQL means what its text says.
+    # Literals and comparisons must have their standard meaning.
     "standard_conforming_strings": "on",
     "array_nulls": "on",
     "transform_null_equals": "off",

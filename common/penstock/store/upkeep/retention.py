@@ -16,7 +16,7 @@ PARTITIONED = {
     "fire": "made_at",  # a fire of a backfill was due long ago
     "admission": "admitted_at",
 }
-"""The tables with daily partitions, and the instant that places a row."""
+"""The tables with daily partitions, and the column that decides to which day a row belongs."""
 KEYS = {
     "event_key": ("created_at", ("tenant", "trigger", "source", "message_id")),
     "event_trace": ("created_at", ("event_id",)),
@@ -26,10 +26,10 @@ KEYS = {
     "awaited": ("at", ("execution_id", "watcher")),
     "untraced": ("at", ("execution_id",)),
 }
-"""Tables without partitions: the instant that makes a row old, and the key of a row."""
+"""Tables without partitions: the column from which the age of a row is counted, and the columns of its key."""
 INSTANTS = {**{f"{table}_default": at for table, at in PARTITIONED.items()}, "dead_letter": "last_at"}
-"""Tables with rows that may be exported before they are deleted: dead letters, and the default partitions. The
-instant makes a row old."""
+"""Tables with rows that may be exported before they are deleted: dead letters, and the default partitions. The age of
+a row is counted from this column."""
 
 BATCH = 5000
 DELETE_KEYS = """
