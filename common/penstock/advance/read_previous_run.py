@@ -1,4 +1,4 @@
-"""The results that a re-run keeps of the run before: read, and copied to the re-run."""
+"""The results that a re-run keeps from the run before: they are read, and copied to the re-run."""
 
 from __future__ import annotations
 
