@@ -273,7 +273,7 @@ class PostgresTransport:
 
 
 def _texts(names: Collection[str]) -> dict[str, str]:
-    """Return the texts for the channels of queues that have messages."""
+    """Return, by channel, the text that names the queues with messages."""
     work = {name for name in names if queues.is_work(name)}
     return {
         channel: ",".join(sorted(of))
