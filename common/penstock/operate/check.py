@@ -1,4 +1,4 @@
-"""`penstock check`: runs the checker query of every invariant on a live database."""
+"""`penstock check`: runs the query of every invariant on a live database."""
 
 from __future__ import annotations
 

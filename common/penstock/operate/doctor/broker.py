@@ -45,7 +45,7 @@ async def findings(settings: Settings, routes: Sequence[str] = ()) -> list[Findi
             for queue in (
                 queues.EVENT_RECEIVED,
                 queues.DEAD,
-            ):  # topic permissions bound what these may be bound to
+            ):  # topic permissions restrict the bindings of these queues
                 await transport.bind(queue)
     except ConfigurationError as error:
         start = " If no executor has run here yet, start one: it declares them." * settings.declare_topology
