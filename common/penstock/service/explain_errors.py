@@ -28,7 +28,7 @@ def explained(error: Exception) -> PenstockError:
         return ConfigurationError(f"PostgreSQL: {error}", hint="Grant it, or connect as the tables' owner.")
     if isinstance(error, asyncpg.DataError) or (
         isinstance(error, asyncpg.InterfaceError) and isinstance(error, ValueError)
-    ):  # what was given is no value of its column: a number too large, an instant before all calendars
+    ):  # the value does not fit its column: too large a number, an instant that PostgreSQL cannot hold
         return InvalidInput(f"PostgreSQL cannot hold what was given: {error}", hint="Give a smaller value.")
     if isinstance(error, asyncpg.PostgresError | asyncpg.InterfaceError | OSError | TimeoutError):
         return ConnectionFailed(text, hint=f"`penstock doctor` checks the servers and the settings. {DEBUG}")
