@@ -61,7 +61,7 @@ async def complete_waits(tx: Transaction, events: Sequence[Event]) -> None:
 
 
 async def _by_kind(tx: Transaction, events: Sequence[Event]) -> dict[WaitKind, list[SeenEvent]]:
-    """Return the events, oldest first, by all kinds of waits that each may match."""
+    """Group the events, oldest first, by each kind of wait that they may match."""
     paths = {
         trigger: [(path, orjson.loads(path)) for path in texts]
         for trigger, texts in (await waits.read_paths(tx, sorted({e.trigger for e in events}))).items()

@@ -30,7 +30,7 @@ class InstallationCollector(Collector):
     figures: Figures = field(default_factory=Figures)
 
     def collect(self) -> Iterable[Metric]:
-        if self.figures.processes:  # else nothing was measured yet
+        if self.figures.processes:  # without processes nothing was measured yet
             yield from _waiting(self.figures)
             yield from _routes(self.figures)
             yield from _messages(self.figures)

@@ -23,7 +23,7 @@ from penstock_executor.subscriber_calls import TIMEOUT, call, connections, faile
 log = structlog.get_logger()
 
 MOVES = 500
-"""Moves that become calls in one transaction."""
+"""Moves that one transaction turns into calls, at most."""
 EACH = 20
 """Calls of one subscriber at a time, unless it is failing."""
 AT_ONCE = 100

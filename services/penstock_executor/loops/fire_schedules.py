@@ -23,7 +23,7 @@ from penstock_executor.schedule_metrics import tally
 log = structlog.get_logger()
 
 BATCH = 500
-"""Schedules of one transaction."""
+"""Schedules that one transaction fires, at most."""
 RECHECK = 10.0
 """The maximum seconds between two polls: how late a replica may notice a new schedule if it missed the broadcast."""
 WAITING = 0.5

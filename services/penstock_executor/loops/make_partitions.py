@@ -8,7 +8,7 @@ from penstock.store.session.database import Session
 from penstock_executor.loop_runner import Loop
 
 AHEAD = 7
-"""Days."""
+"""Days for which partitions are made ahead."""
 
 
 async def turn(parts: Parts, session: Session) -> bool:

@@ -20,7 +20,7 @@ from penstock_executor.loop_runner import Loop
 log = structlog.get_logger()
 
 BATCH = 100
-"""Calls that begin in one transaction."""
+"""Calls that one transaction begins, at most."""
 RECHECK = 10.0
 """The maximum seconds between two polls: how late a replica may notice a new poll trigger."""
 UNDER_WAY = 0.5

@@ -13,7 +13,7 @@ from penstock_executor.loop_runner import Loop
 log = structlog.get_logger()
 
 BATCH = 500
-"""Rows of one transaction."""
+"""Rows that one transaction seals, at most."""
 
 
 async def turn(parts: Parts, session: Session) -> bool:
