@@ -264,7 +264,7 @@ group by p.name
 
 @dataclass(frozen=True, slots=True)
 class SessionOwner:
-    """The owner of a session, with the roles of now: `roles[i]` holds for `tenants[i]`."""
+    """The owner of a session, with the present roles: `roles[i]` holds for `tenants[i]`."""
 
     name: str
     roles: list[str]

@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 reached: Callable[[str, object], None] | None = None
 """Called before (`committing`, `publishing`, `acking`, `burying`, `broadcasting`) and after (`committed`, `written`,
-`published`, `acked`, `buried`, `told`) such a step, with the connection if it is one of PostgreSQL."""
+`published`, `acked`, `buried`, `told`) a commit, publish, ack, dead letter or broadcast. It gets the connection if
+that is one of PostgreSQL."""
 
 
 def at(point: str, connection: object = None) -> None:

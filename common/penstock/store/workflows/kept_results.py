@@ -68,5 +68,5 @@ where k.execution_id = x.execution_id and k.task = x.task
 
 
 async def forget(tx: Transaction, tasks: Sequence[tuple[UUID, int]]) -> None:
-    """Delete the results that re-runs kept of these tasks (re-run, task)."""
+    """Delete the results that re-runs kept. `tasks` are pairs of a re-run and the index of a task."""
     await tx.fetch(FORGET, [id for id, _ in tasks], [task for _, task in tasks])
