@@ -132,7 +132,7 @@ async def log_in_with_code(session: Session, code: str, *, caller: LogInCaller) 
 
 
 async def _step_of_code(session: Session, name: str, code: str) -> int | None:
-    """Return the step of a person's code; None if it is not one of the present codes."""
+    """Return the time step of a person's code; None if it is none of the presently valid codes."""
     sealed = await _sealed(session, name) if _plain(code).isdecimal() else None
     if sealed is None:
         return None
@@ -166,7 +166,7 @@ async def turn_off(session: Session, name: str) -> bool:
 
 
 def step_of(secret: str, code: str, now: float) -> int | None:
-    """Return the step with this code, among those around an instant; None for none."""
+    """Return the time step with this code, among those around an instant; None for none."""
     totp = _totp(secret)
     present = int(now) // STEP
     for step in (present + offset for offset in STEPS):
