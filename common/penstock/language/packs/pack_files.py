@@ -1,4 +1,4 @@
-"""Reading the files of a pack: only from inside its folder, only so much, and with the lines kept."""
+"""The reading of a pack's files, only from inside its folder, with bounds on size and number, and with line numbers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from penstock.language.terms.sources import Source, shown
 from penstock.language.workflows import yaml_text
 
 FILES_CAP = 2_000
-"""YAML files of a pack."""
+"""The maximum number of YAML files in a pack."""
 
 
 def read_text(path: Path, folder: Path) -> str:
-    """The text of a file of the pack in `folder`. Raises DefinitionError."""
+    """Return the text of a file of the pack in `folder`. Raises DefinitionError."""
     inside(path, folder, Source(str(path), 1))
     try:
         with path.open("rb") as file:
@@ -36,7 +36,8 @@ def read_yaml(path: Path, folder: Path) -> tuple[Any, Source]:
 
 
 def inside(path: Path, folder: Path, source: Source) -> Path:
-    """`path` with symbolic links followed. Raises DefinitionError if it is not a file in the folder of the pack."""
+    """Return `path` with symbolic links followed. Raises DefinitionError if it is not a file in the folder of the
+    pack."""
     real = path.resolve()
     if not real.is_relative_to(folder.resolve()):
         raise source.wrong(
@@ -49,7 +50,7 @@ def inside(path: Path, folder: Path, source: Source) -> Path:
 
 
 def mapping(value: Any, label: str, source: Source) -> dict[str, Any]:
-    """`value`, if it is a mapping; nothing at all counts as an empty one. Raises DefinitionError."""
+    """Return `value` if it is a mapping. None counts as an empty one. Raises DefinitionError."""
     if value is None:
         return {}
     if not isinstance(value, dict):
