@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from penstock import errors
-from penstock.cli.error_texts import TEXTS
+from penstock.cli.explain_texts import TEXTS
 from penstock.cli.output import Json, json_line, out
 from penstock.errors import NotFound, PenstockError
 

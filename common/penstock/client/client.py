@@ -252,10 +252,10 @@ class Client(StartAndWatch):
     async def signal(self, id: UUID, name: str, value: Any = None) -> None:
         """Send a durable function a signal. There `ctx.signal(name)` returns its value. Raises Conflict if the
         execution has ended, or is not a durable function. Raises DefinitionError, InvalidInput."""
-        from penstock.client import steps
+        from penstock.client import durable_commands
 
         async with self.session.transaction() as tx:
-            await steps.signal(tx, id, name, value)
+            await durable_commands.signal(tx, id, name, value)
         self.publisher.publish(tx.staged)
 
     async def rerun(

@@ -9,7 +9,7 @@ from uuid import UUID
 import orjson
 
 from penstock import tracing
-from penstock.client import steps
+from penstock.client import durable_commands
 from penstock.client.command_kinds import check_command
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.moves import COMPLETED
@@ -35,7 +35,7 @@ async def command(
     check_command(kind)
     if kind in ("skip", "set_result") and task is not None:
         result = check_value(value, tx.settings.payload_cap, what="result").decode()
-        if await steps.give(tx, id, kind, task, result, by=by, reason=reason):
+        if await durable_commands.give(tx, id, kind, task, result, by=by, reason=reason):
             return
     encoded = None if value is None else check_value(value, tx.settings.payload_cap, what="result").decode()
     if not await workflow_commands.command(tx, id, kind, task, encoded, by, reason):
@@ -93,7 +93,7 @@ async def rerun(
             reason=reason,
         )
     if is_there and (from_failed or from_task is not None):
-        await steps.keep(tx, new, old, from_task)
+        await durable_commands.keep(tx, new, old, from_task)
     if not is_there:
         raise NotFound(
             f"execution {old} is gone", hint="It may have come to the end of the archive's retention."
@@ -126,7 +126,7 @@ async def _see_what_is_kept(
     body = (await catalog.bodies(tx, [row.definition_id]))[row.definition_id]
     if "durable" in body:
         if from_task is not None:
-            await steps.check_kept(tx, row.id, from_task)
+            await durable_commands.check_kept(tx, row.id, from_task)
         return True
     if body["kind"] != "workflow":
         if from_task is None:

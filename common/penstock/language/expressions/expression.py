@@ -15,9 +15,9 @@ from penstock.errors import ExpressionError, PenstockError
 from penstock.language.expressions.budget import MAX_SOURCE, Refused, budget, spend_on
 from penstock.language.expressions.environment import SANDBOX, Position, Scope
 from penstock.language.expressions.functions import GLOBALS
-from penstock.language.expressions.grammar import Guards, check
 from penstock.language.expressions.missing import MissingName, readable
 from penstock.language.expressions.names import NamesUsed, names_in
+from penstock.language.expressions.permitted_syntax import Guards, check
 from penstock.language.expressions.secret_text import check_secrets
 from penstock.language.expressions.text import concatenate
 

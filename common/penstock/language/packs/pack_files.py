@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.language.terms.sources import Source, shown
-from penstock.language.workflows import yaml_text
+from penstock.language.workflows import safe_yaml
 
 FILES_CAP = 2_000
 """The maximum number of YAML files in a pack."""
@@ -17,11 +17,11 @@ def read_text(path: Path, folder: Path) -> str:
     inside(path, folder, Source(str(path), 1))
     try:
         with path.open("rb") as file:
-            data = file.read(yaml_text.MAX_BYTES + 1)
+            data = file.read(safe_yaml.MAX_BYTES + 1)
     except OSError as error:
         raise Source(str(path), 1).wrong(f"it cannot be read: {error.strerror}") from None
-    if len(data) > yaml_text.MAX_BYTES:
-        raise yaml_text.too_large(shown(path))
+    if len(data) > safe_yaml.MAX_BYTES:
+        raise safe_yaml.too_large(shown(path))
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -31,7 +31,7 @@ def read_text(path: Path, folder: Path) -> str:
 
 def read_yaml(path: Path, folder: Path) -> tuple[Any, Source]:
     """Return the content of a YAML file, and its source with the lines. Raises DefinitionError."""
-    value, marks = yaml_text.read(read_text(path, folder), shown(path))
+    value, marks = safe_yaml.read(read_text(path, folder), shown(path))
     return value, Source(str(path), 1, {place: line for place, (line, _) in marks.items()})
 
 

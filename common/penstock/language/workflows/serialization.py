@@ -23,8 +23,8 @@ from penstock.language.workflows.task import Step, Task
 def from_yaml(text: str, file: str = "<text>") -> Workflow:
     """Return the workflow of a YAML text. Raises one DefinitionError for all faults, with their lines."""
     with needed():
-        from penstock.language.workflows import yaml_text
-    value, marks = yaml_text.read(text, file)
+        from penstock.language.workflows import safe_yaml
+    value, marks = safe_yaml.read(text, file)
     source = Source(file, 1, {place: line for place, (line, _) in marks.items()})
     if not isinstance(value, dict):
         raise source.wrong("it is not a workflow", "Write a mapping with `workflow`, `tasks` and so on.")
@@ -75,8 +75,8 @@ def to_yaml(workflow: Workflow) -> str:
     if "on_exit" in tail:
         tail["on_exit"] = _ordered(tail["on_exit"], Step)
     with needed():
-        from penstock.language.workflows import yaml_text
-    return yaml_text.write(written | tail)
+        from penstock.language.workflows import safe_yaml
+    return safe_yaml.write(written | tail)
 
 
 _FIRST = ("action", "workflow", "wait_for_event", "inquiry", "input", "needs", "join", "when")

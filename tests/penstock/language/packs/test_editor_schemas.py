@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from penstock.language.packs import read_file
 from penstock.language.packs.editor_schemas import SCHEMAS, pack_schema, workflow_schema
 from penstock.language.workflows import Workflow, to_yaml
-from penstock.language.workflows.yaml_text import read
+from penstock.language.workflows.safe_yaml import read
 from tests.penstock.cli.commands import penstock
 from tests.penstock.engine.graphs import workflows
 
