@@ -70,7 +70,7 @@ def print_faults(faults: Iterable[Fault], to: Console) -> None:
 
 
 def _nondeterminism(definitions: Definitions) -> list[Fault]:
-    """Return the faults of durable functions that read outside data other than in their steps."""
+    """Return the faults of durable functions that read a clock or other outside state outside of their steps."""
     functions = [
         item.function for item in definitions.actions.values() if item.durable and item.function is not None
     ]

@@ -48,7 +48,7 @@ class TaskError:
 
     @classmethod
     def of(cls, error: BaseException, *, retryable: bool | None = None) -> TaskError:
-        """Return the error of an exception. `Retry` and `NonRetryable` decide themselves about a retry."""
+        """Return the TaskError of an exception. `Retry` and `NonRetryable` decide themselves about a retry."""
         verdict, delay = verdict_of(error)
         try:
             message = str(error)

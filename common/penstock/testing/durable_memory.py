@@ -89,7 +89,7 @@ class Memory:
         return conflicts
 
     def _stands(self, record: Record) -> Record | None:
-        """Return the stored record that takes precedence over `record`, or None if `record` is stored."""
+        """Return the stored record that takes precedence over `record`, or None if `record` is to be stored."""
         if record.unless is not None and (other := self.records.get(record.unless)) is not None:
             return other
         stored = self.records.get(record.key)

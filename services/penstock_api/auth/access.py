@@ -176,8 +176,8 @@ ADMIN_ALL = Security(_ALL, scopes=[access.ADMIN])
 class GuardedRoute(APIRoute):
     """A route that declares its permitted callers. Raises TypeError if it declares none.
 
-    A change is audited in its own transaction, with the caller, the values and the reason (the `reason` of the body,
-    or the header `X-Reason`). A refusal is audited too.
+    A change is audited in the transaction that makes it, with the caller, the values and the reason: the `reason` of the
+    body, or the header `X-Reason`. A refusal is audited too.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:

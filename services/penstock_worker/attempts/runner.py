@@ -138,8 +138,8 @@ class Runner:
         task.add_done_callback(lambda _: self._ended(owned, executor))
 
     def _ended(self, owned: OwnedAttempt, executor: str) -> None:
-        """Report an attempt after its asyncio task has ended. A task that is cancelled before its first step runs no
-        code, and so could not report itself."""
+        """Clean up after the asyncio task of an attempt. A task that is cancelled before its first step runs no code, so it is
+        reported here."""
         running = self.running.get(owned.event.execution_id)
         if running is not None and running.attempt is owned:
             self._stopped(owned)

@@ -51,7 +51,7 @@ def _forms(value: str) -> Iterator[str]:
 
 
 def _escaped(text: str) -> Iterator[str]:
-    """Yield a text as Python and JSON quote it, also if the quoted text is quoted again or contains quotes."""
+    """Yield the forms of a text in Python's and JSON's quotes, also if it is quoted twice or contains quotes."""
     for quoted in (
         text,
         json.dumps(text)[1:-1],

@@ -120,7 +120,7 @@ def context_task(
     pack: str | Pack | None = None,
     **options: Any,
 ) -> Callable[[Callable[..., Any]], ContextTask]:
-    """See `penstock.task`."""
+    """Return the decorator of a context task; see `penstock.task`."""
 
     def declare(function: Callable[..., Any]) -> ContextTask:
         plain = inspect.unwrap(function)
