@@ -102,7 +102,7 @@ def _too_many_steps() -> Refused:
 
 
 def fits(length: int) -> int:
-    """Return `length`. Raises Refused if a text of so many characters is too long."""
+    """Return `length`. Raises Refused if a text may not have as many characters."""
     if length > MAX_TEXT:
         raise Refused(f"it makes a text of more than {MAX_TEXT:,} characters")
     return length

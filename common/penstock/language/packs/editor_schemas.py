@@ -122,7 +122,7 @@ def _entry(
 
 
 def _retry_as_written(defs: dict[str, Any]) -> dict[str, Any]:
-    """Let a number stand wherever a retry policy may stand."""
+    """Permit a number wherever a retry policy is permitted."""
     name = RetryPolicy.__name__
     if name in defs and "anyOf" not in defs[name]:
         defs[name] = {"anyOf": [{"type": "integer", "minimum": 1}, defs[name]]}
