@@ -48,7 +48,7 @@ class Refused(Exception):
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """A connection with bounds."""
+    """A connection that refuses heads over HEAD_BYTES, and slow heads and bodies."""
 
     _timer: asyncio.TimerHandle | None = None
     _head = 0

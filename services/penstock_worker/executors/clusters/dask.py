@@ -160,7 +160,8 @@ class _Task:
             log.warning("dask.task_not_ended", job=self._key, reason=str(error) or "it does not end")
 
     async def forget(self) -> None:
-        """Release Dask's copy of the task first, since Dask runs it again if a worker is lost while the copy exists."""
+        """Release Dask's copy of the task, and then clear its events. While the copy exists, Dask runs the task again if a
+        worker is lost."""
         with suppress(OSError):
             await self._future.cancel()
             await self._started.clear()
