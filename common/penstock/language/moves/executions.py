@@ -26,7 +26,7 @@ CANCELLED = "cancelled"
 ABANDONED = "abandoned"
 """The execution lost its worker more often than `max_recoveries` allows."""
 SKIPPED = "skipped"
-"""A task of a workflow that did not run by its trigger rule, or that an operator skipped."""
+"""The task of a workflow did not run because of its trigger rule, or an operator skipped it."""
 
 FINAL = frozenset({COMPLETED, FAILED, TIMEOUT, CANCELLED, ABANDONED, SKIPPED})
 """The final statuses: no attempt follows, and the status never changes (invariant I9)."""

@@ -109,7 +109,7 @@ def test_a_name_that_is_not_known_is_marked(given: str, place: dict[str, Any]) -
 
 def test_descriptions_of_the_models_are_shown_to_authors() -> None:
     rules = pack_schema()["properties"]["rules"]["additionalProperties"]["properties"]
-    assert rules["action"]["description"] == "An action or a workflow."
+    assert rules["action"]["description"] == "The action or workflow to start."
 
 
 async def test_the_command_prints_it() -> None:
