@@ -9,31 +9,31 @@ from dataclasses import dataclass
 from typing import Literal
 
 PAYLOAD_CAP = 256 * 1024
-"""The default size of a payload, in bytes of JSON. PENSTOCK_PAYLOAD_CAP sets another one."""
+"""The default maximum size of a payload, in bytes of JSON. PENSTOCK_PAYLOAD_CAP sets another one."""
 DEPTH_CAP = 100
-"""The depth to which objects and arrays may nest."""
+"""The maximum depth of nested objects and arrays."""
 CHECK_STEPS = 600_000
-"""The steps of one check against a schema. A step is one keyword for one value, and takes at most some 0.3
+"""The maximum number of steps of one check against a schema. A step is one keyword for one value, and takes at most some 0.3
 microseconds. The first check of a process also compiles the schema."""
 SCHEMA_CAP = 128 * 1024
-"""The size of a schema, in bytes."""
+"""The maximum size of a schema, in bytes."""
 SCHEMA_PARTS_CAP = 10_000
-"""The number of schemas inside a schema, at any depth."""
+"""The maximum number of schemas inside a schema, at any depth."""
 PATTERNS_CAP = 16 * 1024
-"""The total length of the patterns of one schema, in characters. Each pattern counts 64 more, for the time to compile
+"""The maximum total length of the patterns of one schema, in characters. Each pattern counts 64 more, for the time to compile
 it."""
 GROUPS_CAP = 1_000
-"""The opening parentheses of one pattern, since the time to compile it grows with the square of its groups."""
+"""The maximum number of opening parentheses of one pattern, since the time to compile it grows with the square of its groups."""
 MAX_ITEMS = 100_000
-"""The number of items of a fan-out."""
+"""The maximum number of items of a fan-out."""
 ITEMS_CAPS = 64
-"""The total size of the items of a fan-out as JSON, in multiples of the payload cap. They are stored as one list."""
+"""The maximum total size of the items of a fan-out as JSON, in multiples of the payload cap. They are stored as one list."""
 RESULTS_CAPS = 64
-"""The total size of a fan-out's results that a workflow reads, in multiples of the payload cap."""
+"""The maximum total size of a fan-out's results that a workflow reads, in multiples of the payload cap."""
 MESSAGE_CAP = 4 * 1024
-"""The length of an error's message, in characters. The middle of a longer one is cut out."""
+"""The maximum length of an error's message, in characters. The middle of a longer one is cut out."""
 TRACEBACK_CAP = 16 * 1024
-"""The length of a traceback, in characters. The middle of a longer one is cut out, since the first and last frames say
+"""The maximum length of a traceback, in characters. The middle of a longer one is cut out, since the first and last frames say
 most."""
 
 Over = Literal[

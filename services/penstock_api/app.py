@@ -30,8 +30,8 @@ SLACK = 64 * 1024
 
 
 class Application(FastAPI):
-    """An application with a fast path in front of all middleware, for submissions, and for log-ins that find no place
-    in the queue.
+    """An application with a fast path in front of all middleware. It serves submissions, and refuses log-ins if their queue
+    is full.
 
     HEAD is answered as GET. A body with a declared length over the bound is refused unread.
     """

@@ -83,7 +83,7 @@ class Context(MutableMapping[str, Any]):
 
 
 class ContextTask(Action[..., Any]):
-    """An action with the context as its one parameter, and with its place among other tasks."""
+    """An action that takes the context as its one parameter, with the tasks on which it depends."""
 
     plain: Callable[..., Any]
     dependencies: tuple[str, ...] = ()
