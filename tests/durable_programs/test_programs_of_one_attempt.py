@@ -1,4 +1,4 @@
-"""Random programs whose action is tried once, crashed and suspended, agree with their plain play."""
+"""Random programs of one attempt, crashed and suspended, agree with their plain play."""
 
 from __future__ import annotations
 

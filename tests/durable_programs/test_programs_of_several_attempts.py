@@ -1,4 +1,4 @@
-"""Random programs whose action is tried again after it failed agree with their plain play, crashed or not."""
+"""Random programs of several attempts, crashed and suspended, agree with their plain play, crashed or not."""
 
 from __future__ import annotations
 

@@ -8,10 +8,10 @@ from penstock.language.moves.executions import CANCELING
 
 def forget_failure(history: History) -> tuple[set[Key], list[Record]]:
     """Begin the failed steps that caused the failure again, and those whose failure was not told. Take back the cancellations
-    that came after the first of these failures was told; a call whose child was cancelled is set aside, so that it starts
-    another. Return the records of both, which are to be written: an attempt that
-    fails before it calls such a step again must not bring its failure back. Return before them the keys of the calls that were
-    made after that failure: they count only if they are made again in the same situation."""
+    that came after the first of these failures was told. Set a call with a cancelled child aside, so that it starts another one.
+    Return the records of all these, which are to be written: an attempt that fails before it calls such a step again must not
+    bring its failure back. Return before them the keys of the calls that were made after that failure: they count only if they
+    are made again in the same situation."""
     failure = history.failure
     if failure is None:
         return set(), []
