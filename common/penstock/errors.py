@@ -163,6 +163,10 @@ class NotAllowed(PenstockError):
     """The caller may not do this. A user with the scope `admin` can make a token that may."""
 
 
+class KeysChanged(PenstockError):
+    """The values of a tenant are encrypted since this process last looked. It reads the keys, and tries again by itself."""
+
+
 class ClaimLost(PenstockError):
     """An attempt is not this worker's any more: another goes on with it, or it has ended. What it reports is not stored."""
 

@@ -23,17 +23,18 @@ LONGEST = 60.0
 class Loop:
     """`name` is that of its module, and stands in logs and metrics. `turn` does one bounded batch and says whether there is
     more (True), that there is none (False: the next turn is after about `every` seconds), or in how many seconds there
-    will be."""
+    will be. Without `opens` its session reads encrypted values as they are stored."""
 
     name: str
     every: Callable[[Settings], float]
     turn: Callable[[Parts, Session], Awaitable[bool | float]]
+    opens: bool = True
 
 
 async def run_loop(loop: Loop, parts: Parts, stop: asyncio.Event, woken: asyncio.Event | None = None) -> None:
     """Take turns until stopped. When `woken` is set, the next turn is at once. A turn that fails is logged and tried
     again, later and later up to a minute."""
-    session = parts.database.session(most=LONGEST)
+    session = parts.database.session(most=LONGEST, opens=loop.opens)
     seconds = parts.metrics.loop_seconds.labels(loop.name)
     failed = parts.metrics.loop_failures.labels(loop.name)
     failures = 0

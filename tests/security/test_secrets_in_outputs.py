@@ -168,6 +168,7 @@ async def furnished(house: Installation, folder: Path) -> dict[tuple[str, ...], 
         ("dead-letters", "show"): [(letter,)],
         ("tokens", "list"): [()],
         ("secrets", "list"): [()],
+        ("encryption", "list"): [()],
         ("users", "list"): [()],
         ("subscriptions", "list"): [()],
         ("webhooks", "list"): [()],
@@ -192,6 +193,7 @@ SILENT = {
     *(("webhooks", word) for word in ("set", "rm")),
     *(("users", word) for word in ("create", "roles", "password", "logout", "totp-off", "delete")),
     *(("secrets", word) for word in ("set", "delete", "rotate")),
+    *(("encryption", word) for word in ("on", "off", "rotate")),
     *(("subscriptions", word) for word in ("set", "rm", "enable")),
 }  # fmt: skip
 """Commands that say what they did, and show nothing that was given to others."""

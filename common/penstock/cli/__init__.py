@@ -65,6 +65,7 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "users": ("users",),
         "audit": ("audit",),
         "secrets": ("secrets",),
+        "encryption": ("encryption",),
         "webhooks": ("webhooks",),
         "subscriptions": ("subscriptions",),
     },

@@ -49,7 +49,7 @@ class ResultWatch:
     def __init__(self, database: Database) -> None:
         self._session = database.session()
         settings = self._session.settings
-        self.stored = StoredResults(settings.result_store, settings.result_store_cap)
+        self.stored = StoredResults(settings.result_store, settings.result_store_cap, self._session)
         self._told = ToldEnds(database, self._hear)
         self._new: set[UUID] = set()
         """Of which nobody has been told that they are waited for."""
@@ -105,7 +105,7 @@ class ResultWatch:
         id = UUID(str(id))  # an id that came as text would never be found among those that have ended
         if id in self._early:
             if (end := self._early.pop(id)) is not None:
-                return end
+                return await self._opened(end)
             named = False  # its end was too long for a notification: it is looked for
         future: asyncio.Future[ExecutionEnd] = asyncio.get_running_loop().create_future()
         if named and not self._waiting:
@@ -117,7 +117,7 @@ class ResultWatch:
         if not self._looks:
             self._looking = asyncio.create_task(self._watch(), name="watch")
         try:
-            return await future
+            return await self._opened(await future)
         finally:
             futures = self._waiting.get(id)
             if futures is not None and future in futures:
@@ -125,6 +125,16 @@ class ResultWatch:
                 if not futures:
                     del self._waiting[id]
                     self._done.add(id)
+
+    async def _opened(self, end: ExecutionEnd) -> ExecutionEnd:
+        """Return an end with its values open: a notification has them as the database does."""
+        codec = self._session.codec
+        if codec is None:
+            return end
+        result = await codec.opened_value(self._session.fetch, end.result)
+        return ExecutionEnd(
+            end.id, end.status, result, await codec.opened_value(self._session.fetch, end.error)
+        )
 
     async def _watch(self) -> None:
         """Look until no caller waits any more. An error that ends this early goes to all callers that wait: no other task

@@ -12,10 +12,11 @@ from uuid import UUID
 import asyncpg
 import tenacity
 
-from penstock.errors import ConnectionFailed, WrongClock
+from penstock.errors import ConfigurationError, ConnectionFailed, KeysChanged, PenstockError, WrongClock
 from penstock.language.terms.ids import go_by
 from penstock.settings import Settings
 from penstock.store.session import audited_change, crash_points
+from penstock.store.session.codec import Codec, codec_of
 from penstock.store.session.connecting import Row as Row
 from penstock.store.session.connection_pool import ConnectionPool, PoolUsage
 from penstock.store.session.hosts import READ_WRITE, Hosts, wanting
@@ -72,6 +73,7 @@ class Transaction:
         self.connection = connection
         self.cache = session.cache
         self.settings = session.settings
+        self.codec = session.codec
         self.staged: list[StagedMessage] = []
         self.canceling: list[UUID] = []
         """Executions that were asked to end: their workers can be told once this has committed."""
@@ -87,7 +89,9 @@ class Transaction:
 
     async def fetch(self, sql: str, *args: Any) -> list[Row]:
         await self._begin()
-        return await self.connection.fetch(sql, *args)
+        if self.codec is None:
+            return await self.connection.fetch(sql, *args)
+        return await _through(self.codec, self.connection, sql, args, opens=self.session.opens)
 
     async def execute(self, sql: str, *args: Any) -> str:
         await self._begin()
@@ -102,10 +106,14 @@ class Transaction:
         """Run a statement as `stage` does, where it is the whole transaction: it commits by itself, in one round trip."""
         if self._begun or self.session.pooler or audited_change.is_due():
             return await self.stage(sql, *args)
+        if self.codec is not None:
+            args = await self.codec.sealed(self.connection.fetch, sql, args)
         crash_points.at("committing", self.connection)
         rows = await self.connection.fetch(sql, *args)
         crash_points.at("committed", self.connection)
         self._done = True
+        if self.codec is not None and self.session.opens:
+            rows = await self.codec.opened(self.connection.fetch, rows)
         return self.keep(rows)
 
     def keep(self, rows: list[Row]) -> list[Row]:
@@ -152,8 +160,11 @@ class Session:
         options: SessionOptions = NO_OPTIONS,
         *,
         writes: bool = True,
+        codec: Codec | None = None,
+        opens: bool = True,
     ) -> None:
-        """`writes`: False where a standby is asked, which refuses transactions that may write."""
+        """`writes`: False where a standby is asked, which refuses transactions that may write. `opens`: False for a session that
+        reads encrypted values as they are stored."""
         self.settings = settings
         self.cache = cache
         self.pooler = settings.database_pooler
@@ -161,6 +172,8 @@ class Session:
         self.options = NO_OPTIONS if self.pooler else options
         self._relaxed = options.relaxed
         self._writes = writes
+        self.codec = codec
+        self.opens = opens
         self._turn = asyncio.Lock()
 
     async def begin(self, connection: asyncpg.Connection[Row]) -> None:
@@ -184,7 +197,7 @@ class Session:
     async def fetch(self, sql: str, *args: Any) -> list[Row]:
         """One statement, its own transaction, one round trip. A change that is not noted yet takes more for its audit, unless the
         statement returns the rows that it writes."""
-        change = None
+        change, original = None, sql
         if not self.pooler and (noting := audited_change.in_one_statement(sql, args)) is not None:
             sql, args, change = noting
         elif self.pooler or audited_change.is_due():
@@ -192,18 +205,33 @@ class Session:
                 return await tx.fetch(sql, *args)
         async with self._turn, self.pool.lend(self.options) as connection:
             try:
+                if self.codec is not None:
+                    args = await self.codec.sealed(connection.fetch, original, args)
                 rows = await _alone(connection, sql, args)
                 if rows:
                     audited_change.committed(change)
+                if self.codec is not None and self.opens:
+                    rows = await self.codec.opened(connection.fetch, rows)
                 return rows
             except asyncio.CancelledError:
                 connection.terminate()  # what it was doing is unknown: never reuse it
                 raise
             except asyncpg.PostgresError as error:
                 leave_standby(connection, error)
-                if translated := in_our_words(error):
+                if translated := self._translated(error):
                     raise translated from error
                 raise
+
+    def _translated(self, error: BaseException) -> PenstockError | None:
+        translated = in_our_words(error, may_seal=self.codec is not None)
+        if isinstance(translated, KeysChanged) and self.codec is not None:
+            if self.codec.is_defect(getattr(error, "detail", None)):
+                return ConfigurationError(
+                    translated.message,
+                    hint="Penstock does not seal this value, which is a defect: report it. `penstock encryption off` lets it in.",
+                )
+            self.codec.forget()
+        return translated
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
@@ -222,7 +250,7 @@ class Session:
                 except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
                     connection.terminate()
                 leave_standby(connection, error)
-                if translated := in_our_words(error):
+                if translated := self._translated(error):
                     if isinstance(translated, WrongClock) and not connection.is_closed():
                         # What is tried again has other ids.
                         go_by(await connection.fetchval("select clock_timestamp()"))
@@ -248,14 +276,23 @@ class Database:
         self._writes = writes
         self._pools = [ConnectionPool(self._connect_for_pool, settings.database_connections)]
         self._watch = UnansweredWatch(self._pools, self.connect)
+        self.codec = codec_of(settings)
         self.cache: dict[Any, Any] = {}
         """What was made of immutable rows (definitions), by their ids. Never anything that decides."""
 
-    def session(self, *, relaxed: bool = False, most: float | None = None) -> Session:
+    def session(self, *, relaxed: bool = False, most: float | None = None, opens: bool = True) -> Session:
         """`relaxed` commits may be lost in a crash of the server: for what decides nothing. A statement that takes longer
-        than `most` seconds is cancelled (not behind a pooler)."""
+        than `most` seconds is cancelled (not behind a pooler). Without `opens` it reads encrypted values as they are stored."""
         options = SessionOptions(relaxed, most)
-        return Session(self._pools[0], self.settings, self.cache, options, writes=self._writes)
+        return Session(
+            self._pools[0],
+            self.settings,
+            self.cache,
+            options,
+            writes=self._writes,
+            codec=self.codec,
+            opens=opens,
+        )
 
     def session_of_its_own(
         self,
@@ -267,7 +304,7 @@ class Database:
         each time that it is opened anew. `relaxed` as for a session."""
         pool = ConnectionPool(self._connect_for_pool, 1, opened, full=0)
         self._pools.append(pool)
-        return Session(pool, self.settings, self.cache, SessionOptions(relaxed))
+        return Session(pool, self.settings, self.cache, SessionOptions(relaxed), codec=self.codec)
 
     def limit(self, size: int) -> None:
         """From now on this process may have so many connections in all, never fewer than it needs. A pooler's connections are
@@ -297,6 +334,14 @@ class Database:
         if not self.settings.database_pooler:  # a pooler's connections are none of the server's
             self._watch.start()
         return await self.connect()
+
+
+async def _through(
+    codec: Codec, connection: asyncpg.Connection[Row], sql: str, args: tuple[Any, ...], *, opens: bool
+) -> list[Row]:
+    """Run a statement with values sealed on the way there, and open on the way back."""
+    rows = await connection.fetch(sql, *await codec.sealed(connection.fetch, sql, args))
+    return await codec.opened(connection.fetch, rows) if opens else rows
 
 
 async def _alone(connection: asyncpg.Connection[Row], sql: str, args: tuple[Any, ...]) -> list[Row]:
