@@ -360,7 +360,7 @@ async def test_database_refuses_value_in_clear_and_of_other_tenant(
     await _ended(house, other)
     connection = await asyncpg.connect(database)
     try:
-        [token] = await connection.fetchrow(
+        token = await connection.fetchval(
             "select params ->> '$sealed' from payload where execution_id = $1", id
         )
         for sql, of, value, code in (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse
 
 from penstock.errors import NotAuthenticated, TooManyAttempts
 from penstock.operate import people, second_factor
@@ -90,11 +91,21 @@ async def _enter(
 
 
 NO_PLACE = refusal()
-NO_PLACE_ANSWER = explained_to_callers(NO_PLACE)
+NO_PLACE_ANSWER: Response = explained_to_callers(NO_PLACE)
+NO_PLACE_PAGE: Response = HTMLResponse(
+    f"<!doctype html><html lang=en><meta charset=utf-8><title>Sign in</title><h1>Sign in</h1><p role=alert>{NO_PLACE.message}. "
+    f"{NO_PLACE.hint}</p><p><a href=sign-in>Sign in</a></p>",
+    NO_PLACE_ANSWER.status_code,
+    headers={"retry-after": NO_PLACE_ANSWER.headers["retry-after"]},
+)
+"""The same for a browser. It is not the page of the form: to render that takes longer than all else of a refusal."""
 
 
-async def refused_unread(backend: Backend, scope: Scope, receive: Receive, send: Send) -> bool:
-    """Answer a log-in that would find no place in the line, before anything of it is read. Return whether it did so.
+async def refused_unread(
+    backend: Backend, scope: Scope, receive: Receive, send: Send, *, with_page: bool = False
+) -> bool:
+    """Answer a log-in that would find no place in the line, before anything of it is read. Return whether it did so. `with_page`:
+    a browser sent the form.
 
     In a flood nearly all requests end here. What FastAPI does for one takes longer than all else of a refusal."""
     address = grouped(scope["client"][0] if scope.get("client") else "")
@@ -102,7 +113,7 @@ async def refused_unread(backend: Backend, scope: Scope, receive: Receive, send:
         return False
     backend.refused_log_ins.note("", address, NO_PLACE.message)
     await backend.refused_calls.note(None, address, LOG_IN, scope["path"], NO_PLACE.message)
-    await NO_PLACE_ANSWER(scope, receive, with_headers(send))
+    await (NO_PLACE_PAGE if with_page else NO_PLACE_ANSWER)(scope, receive, with_headers(send))
     return True
 
 
