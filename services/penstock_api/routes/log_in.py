@@ -28,7 +28,8 @@ router = APIRouter(
 
 LOG_IN = "users_log_in"
 LOG_IN_WITH_CODE = "users_log_in_with_code"
-"""The names of a log-in in the audit."""
+LOG_OUT = "users_log_out"
+"""The names of a log-in and of its end in the audit."""
 
 
 def log_in_caller(request: Request) -> people.LogInCaller:
@@ -123,6 +124,6 @@ async def log_out(request: Request, response: Response, backend: Here) -> None:
     secret = session_cookie.secret_of(request)
     if secret is not None:
         async with backend.pool.session() as session:
-            await people.log_out(session, secret)
+            await people.log_out(session, secret, LOG_OUT, address_of(request))
         backend.forget_callers()
     session_cookie.take_back(request, response)
