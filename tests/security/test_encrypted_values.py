@@ -22,13 +22,18 @@ from penstock import AskInquiry, Defer, DurableContext, Limit, Rule, Trigger, ac
 from penstock.client.client import Client
 from penstock.client.inquiries import listed
 from penstock.errors import ConfigurationError, Conflict, DefinitionError, ExecutionFailed, InvalidInput
+from penstock.language.terms.ids import new_id
 from penstock.language.workflows import from_yaml
 from penstock.operate import encryption, secrets
 from penstock.run.context import current
 from penstock.store.events.event_list import EventFilter
 from penstock.store.events.event_list import page as events_page
+from penstock.store.executions import log_lines
 from penstock.store.executions.execution_list import ExecutionFilter
 from penstock.store.executions.execution_list import page as executions_page
+from penstock.store.executions.log_lines import NewLine
+from penstock.store.outbox import dead_letters, queues
+from penstock.store.outbox.dead_letters import KeptLetter
 from penstock.store.session import codec, sealed_arguments
 from penstock.store.session.database import Session
 from penstock_executor import archive_export
@@ -143,6 +148,7 @@ ALL = (echo, after, fails, defers, asks, asks_twice, large, paid, steps, whole, 
 REACHED = {
     *("payload", "result", "attempt", "log_line", "inquiry", "step", "workflow_variable", "workflow_item"),
     *("workflow_kept", "workflow_command", "event", "enforcement", "execution", "history", "workflow_task"),
+    "dead_letter",
 }
 """Tables in which the tenant in clear leaves its marker. More tables are searched: all of them."""
 EVERY_TABLE = """
@@ -212,6 +218,21 @@ async def flows(house: Installation, tenant: str, value: str) -> dict[str, UUID]
     with pytest.raises(Conflict):
         await client.publish("hidden.came", {"value": "other"}, tenant=tenant, key="event")
     await house.until("select 1 from enforcement where event_id = $1 and error is not null", event)
+    kept = KeptLetter(
+        queues.EVENT_RECEIVED,
+        f"InvalidInput: {value} is no number",
+        None,
+        "a",
+        orjson.dumps({"value": value}),
+        orjson.dumps({"x-penstock-trigger": "hidden.came", "tenant": tenant}).decode(),
+        tenant,
+        id=new_id(),
+    )
+    async with house.session.transaction() as tx:
+        await dead_letters.keep(tx, [kept])
+    letter = await dead_letters.find(house.session, kept.id)
+    assert letter is not None
+    assert orjson.loads(letter.body) == {"value": value}
     await house.until(
         "select 1 from event_wait w join execution e on e.id = w.execution_id where w.tenant = $1 having count(*) = 2",
         tenant,
@@ -334,7 +355,11 @@ async def test_archive_and_its_export_hold_no_value(
     }
     for id in ids.values():
         await house.until("select 1 from archive where id = $1", id, seconds=60)
-    assert "archive" in await in_tables(database, MARKERS[CLEAR])
+    for tenant, id in ids.items():  # a worker that was cut off writes its last lines now
+        await log_lines.store(
+            house.session, [NewLine(id, 1, 99, "stdout", MARKERS[tenant])], new_id(), "late"
+        )
+    assert {"archive", "log_line"} <= await in_tables(database, MARKERS[CLEAR])
     assert await in_tables(database, MARKERS[SEALED]) == set()
     folder = tmp_path / "exports"
     session = house.client.session

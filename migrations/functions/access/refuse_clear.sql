@@ -17,6 +17,9 @@ begin
         when 'execution' then
             select split_part(n.name, '::', 1) into v_tenant
             from execution e join namespace n on n.id = e.namespace_id where e.id = (v_row ->> 'execution_id')::uuid;
+            if not found then  -- the last log lines may come after the archive has taken the execution
+                select split_part(a.namespace, '::', 1) into v_tenant from archive a where a.id = (v_row ->> 'execution_id')::uuid;
+            end if;
         when 'namespace' then
             select split_part(n.name, '::', 1) into v_tenant from namespace n where n.id = (v_row ->> 'namespace_id')::integer;
         else

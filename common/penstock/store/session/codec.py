@@ -42,6 +42,8 @@ EXECUTIONS = """
 select e.id, split_part(n.name, '::', 1) as tenant from execution e join namespace n on n.id = e.namespace_id
 where e.id = any ($1::uuid[])
 """
+ARCHIVED = "select id, split_part(namespace, '::', 1) as tenant from archive where id = any ($1::uuid[])"
+"""Executions that were archived before the last of their log lines came."""
 
 
 def key_context(tenant: str, number: int) -> bytes:
@@ -247,8 +249,10 @@ class Codec:
             return [self._namespaces.get(id, (None, None)) for id in owners]
         unknown = {id for id in owners if id is not None and id not in self._executions}
         if unknown:
-            for row in await fetch(EXECUTIONS, list(unknown)):
-                self._executions[row["id"]] = row["tenant"]
+            for sql in (EXECUTIONS, ARCHIVED):
+                for row in await fetch(sql, list(unknown)) if unknown else ():
+                    self._executions[row["id"]] = row["tenant"]
+                unknown -= self._executions.keys()
         tenants: list[tuple[str | None, str | None]] = [(self._executions.get(id), None) for id in owners]
         while len(self._executions) > REMEMBERED_EXECUTIONS:
             self._executions.popitem(last=False)

@@ -35,6 +35,7 @@ Kind = Literal[
     "items",
     "wait_key",
     "letter",
+    "reason",
 ]
 Owner = Literal["execution", "namespace", "tenant", "headers"]
 
@@ -120,7 +121,7 @@ STATEMENTS: Mapping[str, tuple[Place, ...]] = {
     "from recover_fires(": _starts(5, 7),
     # messages with a body
     "insert into outbox (queue, ids, body": (Place("letter", 2, "headers", 5),),
-    "insert into dead_letter ": (Place("letter", 6, "headers", 7),),
+    "insert into dead_letter ": (Place("letter", 6, "headers", 7), Place("reason", 3, "headers", 7)),
 }
 """By a piece of a statement's text. The first that matches counts."""
 
@@ -157,6 +158,8 @@ def sealed_argument(
     match kind:
         case "text":
             return sealed_text(key, value)
+        case "reason":  # the database groups letters by it, and it may say what a schema found
+            return f"{value.partition(':')[0]}: of an encrypted tenant"
         case "letter":
             return sealed_bytes(key, value)
         case "digest" | "wait_key":
