@@ -72,6 +72,7 @@ class Limit(Declaration):
     `scope`: `Limit(50, ref="shop.database", scope="shop")`. Raises DefinitionError."""
 
     kind: ClassVar[str] = "limit"
+    thing: ClassVar[str] = "limit"
     positional: ClassVar[tuple[str, ...]] = ("max",)
 
     ref: str = ""

@@ -26,6 +26,7 @@ class Rule(Declaration):
     Raises DefinitionError for a condition or a template that does not parse."""
 
     kind: ClassVar[str] = "rule"
+    thing: ClassVar[str] = "rule"
     shorten: ClassVar[tuple[str, ...]] = ("ref", "trigger", "action")
 
     trigger: Ref

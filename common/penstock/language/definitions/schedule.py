@@ -93,6 +93,8 @@ class MissedFires(Options):
     """The policy for missed fires, which were due while nothing ran, or while the schedule was late by more than
     `grace`."""
 
+    thing: ClassVar[str] = "missed"
+
     policy: Literal["execute", "skip", "delay"] = "execute"
     """execute: at once; skip: not at all; delay: after `delay` seconds, so as not to overload what comes back."""
     grace: Duration = 300
@@ -130,6 +132,7 @@ class Schedule(Declaration):
     Raises DefinitionError for an expression or a zone that is wrong."""
 
     kind: ClassVar[str] = "schedule"
+    thing: ClassVar[str] = "schedule"
     shorten: ClassVar[tuple[str, ...]] = ("ref", "action")
 
     action: Ref

@@ -40,6 +40,7 @@ SHORT_FORMS: Mapping[str, JsonSchemaValue] = {
     "on_worker_loss": {"enum": ["rerun", "fail"]},
     "max_recoveries": {"type": "integer", "minimum": 0},
     "burst": {"type": ["integer", "null"], "minimum": 1},
+    "backoff_factor": {"type": "number", "minimum": 1, "maximum": 1000},
 }
 """Options that are no fields: `fold` writes them out."""
 _BY_VALIDATOR: Mapping[str, JsonSchemaValue] = {

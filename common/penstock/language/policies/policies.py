@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_serializer, model_validator
 
@@ -35,11 +35,18 @@ def _name(value: object) -> str:
 ErrorTypes = Annotated[Items[str], BeforeValidator(_names)]
 
 
+CLOACINA_WORDS: Mapping[str, str] = {"backoff_factor": "factor", "retry_on_errors": "retry_on"}
+"""Second names of options of `RetryPolicy`, and their first ones."""
+
+
 class RetryPolicy(Options):
     """The policy that decides whether and when a failed attempt is followed by another. The names follow Cloacina's
     RetryPolicy.
 
-    Attempts that were lost with their worker are bounded by `Recovery`, not by this."""
+    Attempts that were lost with their worker are bounded by `Recovery`, not by this. Cloacina's own words `backoff_factor` and
+    `retry_on_errors` are taken for `factor` and `retry_on`."""
+
+    thing: ClassVar[str] = "retry"
 
     max_attempts: Count = 1
     """Tries in all, the first one included; 1 means no retry. Only failures count against it."""
@@ -58,6 +65,19 @@ class RetryPolicy(Options):
     """Types of errors that are retried, base classes included; empty: all. See `allows`."""
     never_on: ErrorTypes = ()
     """Types that are not retried, whatever `retry_on` says."""
+
+    @classmethod
+    def fold(cls, values: dict[str, Any]) -> dict[str, Any]:
+        for word, name in CLOACINA_WORDS.items():
+            if word in values:
+                if name in values:
+                    raise Wrong(f"{word} and {name} both given", f"They are one option: write {name} alone.")
+                values[name] = values.pop(word)
+        return values
+
+    @classmethod
+    def names(cls) -> list[str]:
+        return [*super().names(), *CLOACINA_WORDS]
 
     @model_validator(mode="before")
     @classmethod
@@ -115,6 +135,8 @@ DEFAULT_ATTEMPT_TIMEOUT = 300.0
 class Timeouts(Options):
     """Seconds. None: no bound. Where two of them apply, the one that runs out first ends the work, as `timeout`; only an attempt
     that took too long may be retried. docs/timeouts.md has them in one table."""
+
+    thing: ClassVar[str] = "timeouts"
 
     attempt: PositiveDuration | None = DEFAULT_ATTEMPT_TIMEOUT
     """Of one attempt, from its claim on."""

@@ -50,6 +50,7 @@ class Workflow(Options):
     `timeout` bounds the whole run; `on_exit` runs when everything else has ended, however it ended."""
 
     kind: ClassVar[str] = "workflow"
+    thing: ClassVar[str] = "workflow"
 
     format: Annotated[Literal[1], BeforeValidator(_whole)] = FORMAT
     ref: Ref
