@@ -30,6 +30,7 @@ from penstock.language.terms.setting_values import (
     TraceAddress,
     is_tls_or_local,
     lowered,
+    shown_text,
 )
 
 
@@ -69,6 +70,11 @@ class Settings(BaseSettings):
     name: Identifier = Field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}")
     """What people call this process, in logs, in the history and in `penstock workers list`. Two may have the same name: what
     they own goes by a random id."""
+    runner_id: Identifier | None = None
+    """Another word for `PENSTOCK_NAME`, which is Cloacina's. Where both are set, they say the same."""
+    runner_name: Annotated[str, Field(min_length=1, max_length=200), AfterValidator(shown_text)] | None = None
+    """A name of this process for people, of any words: `Production Runner (us-east-1a)`. It is in each line of its log, and on its
+    spans."""
     port: int = Field(default=0, ge=0, le=65535)
     """Port of `/live`, `/ready` and `/metrics`. `0`: any free one, which the log says."""
     host: str = "127.0.0.1"
@@ -213,6 +219,18 @@ class Settings(BaseSettings):
     before they drop them. The same for all executors, on a disk that they share."""
     export_format: Literal["jsonl", "parquet"] = "jsonl"
     """`jsonl`: JSON lines, compressed with gzip. `parquet` needs `pip install 'penstock[parquet]'`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_name(cls, values: Any) -> Any:
+        """Take `runner_id` for `name`."""
+        if isinstance(values, dict) and (runner_id := values.get("runner_id")) is not None:
+            name = values.setdefault("name", runner_id)
+            if name != runner_id:
+                raise ValueError(
+                    f"runner_id ({runner_id}) and name ({name}) are two words for one thing: set one of them"
+                )
+        return values
 
     @field_validator("routes")
     @classmethod

@@ -105,6 +105,7 @@ class Parts:
 async def assembled(settings: Settings, *, role: str) -> AsyncIterator[Parts]:
     """Connect to PostgreSQL and the broker; close both at the end. What is logged meanwhile, by this task and by those that it
     starts, says which process logs it. Raises ConnectionFailed after the deadline."""
+    tracing.describe_process(settings.name, settings.runner_name)
     tracing.is_on()  # what keeps it from tracing is said now, and what the process traces itself finds its way
     database = Database(settings, role=role)
     if role in BEATING:

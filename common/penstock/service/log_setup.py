@@ -23,7 +23,8 @@ def configure_logging(settings: Settings, **bound: str) -> None:
     run that it is of."""
     people = settings.log_format == "console" or (settings.log_format == "auto" and sys.stderr.isatty())
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
-    fields = {"replica": settings.name, **bound}
+    named = {} if settings.runner_name is None else {"runner_name": settings.runner_name}
+    fields = {"replica": settings.name, **named, **bound}
 
     def of_this_process(_: Any, __: str, line: EventDict) -> EventDict:
         return {**fields, **line}  # a thread of a library has no context

@@ -40,8 +40,10 @@ class Exporting:
     """Sends the spans of this process. Spans of a caller's own that are current are taken as parents; and where the process has
     set up no OpenTelemetry itself, those that its code makes go the same way."""
 
-    def __init__(self) -> None:
-        resource = Resource.create({} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "penstock"})
+    def __init__(self, process: Mapping[str, str] | None = None) -> None:
+        """`process`: attributes of the process, for each of its spans."""
+        named = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "penstock"}
+        resource = Resource.create({**named, **(process or {})})
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         self._processor = BatchSpanProcessor(_exporter())
         self._provider.add_span_processor(self._processor)

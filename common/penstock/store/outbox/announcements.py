@@ -1,4 +1,5 @@
-"""The status moves that are announced to listening programs. None is announced until `penstock announce` names some."""
+"""The status moves, and the enforcements, that are announced to listening programs. None is announced until
+`penstock announce` names some."""
 
 from __future__ import annotations
 
@@ -6,24 +7,28 @@ from collections.abc import Sequence
 
 from penstock.errors import InvalidInput
 from penstock.language.moves import STATUSES
+from penstock.store.outbox.queues import ENFORCEMENT_CREATED
 from penstock.store.session.database import Session
 
 READ = "select announced from cluster"
 SET = "update cluster set announced = $1"
 
 
+NAMES = (*STATUSES, ENFORCEMENT_CREATED)
+"""The names of all that can be announced."""
+
+
 async def announced(session: Session) -> list[str]:
-    """Return the statuses that are announced."""
+    """Return the names that are announced."""
     statuses: list[str] = (await session.fetch(READ))[0]["announced"]
     return statuses
 
 
 async def announce(session: Session, statuses: Sequence[str]) -> list[str]:
-    """Announce moves to these statuses from now on, and to no others. Returns them. Raises InvalidInput."""
-    if unknown := sorted(set(statuses) - set(STATUSES)):
-        raise InvalidInput(
-            f"there is no status {', '.join(unknown)}", hint=f"There are {', '.join(STATUSES)}."
-        )
-    ordered = [status for status in STATUSES if status in statuses]
+    """Announce moves to these statuses, and new enforcements where they are named, from now on, and nothing else. Returns them.
+    Raises InvalidInput."""
+    if unknown := sorted(set(statuses) - set(NAMES)):
+        raise InvalidInput(f"there is no status {', '.join(unknown)}", hint=f"There are {', '.join(NAMES)}.")
+    ordered = [status for status in NAMES if status in statuses]
     await session.fetch(SET, ordered)
     return ordered

@@ -24,10 +24,11 @@ QUEUES = (
 WORK = "work."
 """The queue of a route is `work.<route>`."""
 
+ENFORCEMENT_CREATED = "enforcement.created"
 INQUIRY_CREATED = "inquiry.created"
 INQUIRY_RESPONDED = "inquiry.responded"
 STATUS_MOVED = "execution.status."
-ANNOUNCEMENTS = (STATUS_MOVED, INQUIRY_CREATED, INQUIRY_RESPONDED)
+ANNOUNCEMENTS = (STATUS_MOVED, ENFORCEMENT_CREATED, INQUIRY_CREATED, INQUIRY_RESPONDED)
 """No queues: a message staged for a name that begins so tells other programs what happened, and may be dropped."""
 
 
