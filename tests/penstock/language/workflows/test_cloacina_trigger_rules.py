@@ -142,6 +142,6 @@ def test_run_of_a_workflow_follows_the_rules() -> None:
         name: {"action": "noop", "needs": ["bad"], "when": rule} for name, rule in rules.items()
     }
     world = MemoryWorkflow(from_yaml(json.dumps({"workflow": "a.b", "tasks": tasks})), {}).begin()
-    world.finish(("bad", ValueError("x")))
+    world.finish(("bad", "failed", {"type": "ValueError", "message": "x"}))
     assert world.final is not None
-    assert {name: world.statuses()[name] for name in rules} == {"ran": "completed", "passed": "skipped"}
+    assert {name: world.statuses[name] for name in rules} == {"ran": "completed", "passed": "skipped"}

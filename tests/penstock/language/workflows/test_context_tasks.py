@@ -122,8 +122,10 @@ def test_words_of_cloacina_make_the_same_record() -> None:
     ],
 )
 def test_word_without_a_meaning_is_refused(options: dict[str, Any], word: str) -> None:
+    def plain(context: Context) -> None: ...
+
     with pytest.raises(DefinitionError, match=word):
-        task(**options)(lambda context: None)
+        task(**options)(plain)
 
 
 def test_function_becomes_the_callback_of_its_task() -> None:
@@ -154,5 +156,9 @@ def test_function_becomes_the_callback_of_its_task() -> None:
 
 
 def test_callback_with_other_arguments_is_refused() -> None:
+    def alert(task_id: str) -> None: ...
+
+    def plain(context: Context) -> None: ...
+
     with pytest.raises(DefinitionError, match="does not take task_id, error, context"):
-        task(on_failure=lambda task_id: None)(lambda context: None)
+        task(on_failure=alert)(plain)
