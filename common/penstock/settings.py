@@ -73,8 +73,8 @@ class Settings(BaseSettings):
     runner_id: Identifier | None = None
     """Another word for `PENSTOCK_NAME`, which is Cloacina's. Where both are set, they say the same."""
     runner_name: Annotated[str, Field(min_length=1, max_length=200), AfterValidator(shown_text)] | None = None
-    """A name of this process for people, of any words: `Production Runner (us-east-1a)`. It is in each line of its log, and on its
-    spans."""
+    """A name of this process for people, of any words: `Production Runner (us-east-1a)`. It is in each line of its log, and
+    on its spans."""
     port: int = Field(default=0, ge=0, le=65535)
     """Port of `/live`, `/ready` and `/metrics`. `0`: any free one, which the log says."""
     host: str = "127.0.0.1"

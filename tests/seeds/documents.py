@@ -43,7 +43,8 @@ class Fragment:
 _BEGINS = {
     "python": re.compile(r"@cloaca\."),
     "rust": re.compile(
-        r"\s*(let |if self\.|if let |pub (struct|trait|async fn)|impl |async fn |fn |use |tokio::|tracing::|match tokio|#\[derive|"
+        r"\s*(let |if self\.|if let |pub (struct|trait|async fn)|impl |async fn |fn |use |tokio::|tracing::|match tokio|"
+        r"#\[derive|"
         r"// (Register a cron|Stop heartbeat|Execute task|Valid cron|Expression valid|DST tran|Route ML|Create runner))"
     ),
     "sql": re.compile(r"(CREATE|ALTER) |-- Optimized"),
@@ -83,7 +84,11 @@ def _end(lines: list[str], at: int, language: str) -> int:
         return end
     if language == "diagram":
         end = at + 1
-        while end < len(lines) and re.match(r"\s|subgraph|end\b|[A-Z]{1,3}(\[| -|-|\()|participant|loop|alt|style", lines[end]) and lines[end]:
+        while (
+            end < len(lines)
+            and re.match(r"\s|subgraph|end\b|[A-Z]{1,3}(\[| -|-|\()|participant|loop|alt|style", lines[end])
+            and lines[end]
+        ):
             end += 1
         return end
     end, depth = at, 0
@@ -116,15 +121,23 @@ def struct_fields(code: list[Fragment]) -> set[str]:
 def builder_options(code: list[Fragment]) -> set[str]:
     """Return the options that builders are given: `.enable_claiming(true)`."""
     builders = [
-        fragment.text for fragment in code if "builder()" in fragment.text or "RoutingConfig::new" in fragment.text
+        fragment.text
+        for fragment in code
+        if "builder()" in fragment.text or "RoutingConfig::new" in fragment.text
     ]
-    names = {match[1] for text in builders for match in re.finditer(r"^\s*(?://\s*config)?\.(\w+)\b", text, re.MULTILINE)}
+    names = {
+        match[1]
+        for text in builders
+        for match in re.finditer(r"^\s*(?://\s*config)?\.(\w+)\b", text, re.MULTILINE)
+    }
     return names - {"build", "await"}
 
 
 def table_options(documents: dict[str, list[str]]) -> set[str]:
     """Return the options of the configuration reference, with their defaults: `heartbeat_interval=10s`."""
-    rows = (re.match(r"([a-z_]+) (true|None|\d+s?) [A-Z]", line) for lines in documents.values() for line in lines)
+    rows = (
+        re.match(r"([a-z_]+) (true|None|\d+s?) [A-Z]", line) for lines in documents.values() for line in lines
+    )
     return {f"{row[1]}={row[2]}" for row in rows if row}
 
 
@@ -147,15 +160,23 @@ def task_options(code: list[Fragment]) -> set[str]:
 def events(documents: dict[str, list[str]]) -> set[str]:
     """Return the names of messages and events: `execution.requested`, `TaskReadyEvent`."""
     text = "\n".join(line for lines in documents.values() for line in lines)
-    dotted = set(re.findall(r"\b((?:event|enforcement|execution|inquiry)\.(?:created|requested|completed|responded))", text))
-    return dotted | set(re.findall(r"(TaskReadyEvent|InquiryCreated|ExecutionRequested|ExecutionResult)", text))
+    dotted = set(
+        re.findall(
+            r"\b((?:event|enforcement|execution|inquiry)\.(?:created|requested|completed|responded))", text
+        )
+    )
+    return dotted | set(
+        re.findall(r"(TaskReadyEvent|InquiryCreated|ExecutionRequested|ExecutionResult)", text)
+    )
 
 
 def statuses(documents: dict[str, list[str]]) -> set[str]:
     """Return the statuses that the documents name, by their system."""
     text = "\n".join(line for lines in documents.values() for line in lines)
     ours = set(re.findall(r"\b(NotStarted|Ready|Running|Completed|Failed|Skipped)\b", text))
-    attune = set(re.findall(r"\bstatus = '(\w+)'|exactly\n(\w+)|`?(requested|scheduling|scheduled)`? ->", text))
+    attune = set(
+        re.findall(r"\bstatus = '(\w+)'|exactly\n(\w+)|`?(requested|scheduling|scheduled)`? ->", text)
+    )
     return {f"Cloacina.{word}" for word in ours} | {f"Attune.{w}" for group in attune for w in group if w}
 
 
@@ -165,7 +186,9 @@ def cron_expressions(code: list[Fragment]) -> list[str]:
         {
             match
             for fragment in code
-            for match in re.findall(r"\"([0-9*/,-]+ [0-9*/,-]+ [0-9*/,-]+ [0-9*/,-]+ [0-9A-Z*/,-]+)\"", fragment.text)
+            for match in re.findall(
+                r"\"([0-9*/,-]+ [0-9*/,-]+ [0-9*/,-]+ [0-9*/,-]+ [0-9A-Z*/,-]+)\"", fragment.text
+            )
         }
     )
 
@@ -185,7 +208,10 @@ def defaults(documents: dict[str, list[str]]) -> list[str]:
         f"{name}:{number}: {line.strip()}"
         for name, lines in documents.items()
         for number, line in enumerate(lines, 1)
-        if re.search(r"[Dd]efault[: ]|default \d|> (10|5) \{|minutes\((30|5|2)\)|at least 3x|must be greater than|should be less", line)
+        if re.search(
+            r"[Dd]efault[: ]|default \d|> (10|5) \{|minutes\((30|5|2)\)|at least 3x|must be greater than|should be less",
+            line,
+        )
     ]
 
 

@@ -1,7 +1,7 @@
 """Every piece of code in the documents, by its document and line, and what is ours.
 
-`user`: a user would write it, and a test here runs what stands in its place. `inside`: it is how they do it; `ours` names the files
-where we do. `drawing`: a diagram.
+`user`: a user would write it, and a test here runs what stands in its place. `inside`: it is how they do it, and `ours` names
+the files where we do. `drawing`: a diagram.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ def _drawings(*places: tuple[str, int]) -> dict[tuple[str, int], Row]:
 
 CLAIM = "migrations/functions/executions/claim_executions.sql"
 BEAT = "migrations/functions/processes/beat.sql"
-REAP = "migrations/functions/processes/reap_process.sql migrations/functions/executions/recover_executions.sql"
+REAP = (
+    "migrations/functions/processes/reap_process.sql migrations/functions/executions/recover_executions.sql"
+)
 FIRE = "migrations/functions/schedules/fire_schedules.sql"
 SETTLE = "migrations/functions/schedules/settle_fires.sql"
 FRAGMENTS: dict[tuple[str, int], Row] = {
@@ -42,7 +44,9 @@ FRAGMENTS: dict[tuple[str, int], Row] = {
     ("000", 259): Row("user", "test_workers_are_routed_as_boxes"),
     ("001", 130): Row("user", "test_workflow_has_one_state_row"),
     ("001", 172): Row("user", "test_enforcement_is_unique_by_rule_and_event"),
-    ("002", 6): Row("inside", "migrations/functions/workflows/make_workflows.sql common/penstock/engine/starts.py"),
+    ("002", 6): Row(
+        "inside", "migrations/functions/workflows/make_workflows.sql common/penstock/engine/starts.py"
+    ),
     ("002", 33): Row("user", "test_executor_config_has_its_defaults"),
     ("002", 46): Row("inside", "services/penstock_worker/executors/__init__.py"),
     ("002", 78): Row("inside", "common/penstock/run/deadlines.py"),
@@ -56,11 +60,16 @@ FRAGMENTS: dict[tuple[str, int], Row] = {
     ("003", 102): Row("user", "test_schedules_and_fires_are_tables"),
     ("003", 114): Row("inside", FIRE + " " + SETTLE),
     ("003", 150): Row("user", "test_idempotent_backup_runs_as_written"),
-    ("003", 166): Row("inside", "migrations/functions/schedules/find_lost_fires.sql migrations/functions/schedules/recover_fires.sql"),
+    ("003", 166): Row(
+        "inside",
+        "migrations/functions/schedules/find_lost_fires.sql migrations/functions/schedules/recover_fires.sql",
+    ),
     ("003", 222): Row("user", "test_missed_fires_have_three_policies"),
     ("003", 252): Row("user", "test_cron_fields_have_their_ranges"),
     ("003", 259): Row("user", "test_cron_expressions_are_taken"),
-    ("003", 268): Row("inside", "common/penstock/language/schedules/cron.py common/penstock/language/schedules/zones.py"),
+    ("003", 268): Row(
+        "inside", "common/penstock/language/schedules/cron.py common/penstock/language/schedules/zones.py"
+    ),
     ("003", 288): Row("user", "test_schedule_has_a_zone"),
     ("003", 307): Row("inside", "common/penstock/language/schedules/cron.py"),
     ("003", 330): Row("inside", FIRE),
@@ -75,7 +84,9 @@ FRAGMENTS: dict[tuple[str, int], Row] = {
     ("003", 452): Row("user", "test_robust_backup_runs_as_written"),
     ("003", 469): Row("user", "test_bad_counter_runs_as_written"),
     ("003", 475): Row("user", "test_schedule_retries_with_growing_delays"),
-    ("004", 37): Row("inside", "services/penstock_worker/executors/__init__.py common/penstock/language/terms/routing.py"),
+    ("004", 37): Row(
+        "inside", "services/penstock_worker/executors/__init__.py common/penstock/language/terms/routing.py"
+    ),
     ("004", 48): Row("user", "test_custom_executor_has_the_four_methods"),
     ("004", 59): Row("user", "test_ready_event_has_its_fields_and_no_context"),
     ("004", 73): Row("user", "test_custom_executor_runs_and_counts"),
@@ -110,7 +121,7 @@ def idempotent_backup(context):
     context.set("backup_location", result.location)
     return context
 ''',
-    ("003", 452): '''@cloaca.task(id="robust_backup")
+    ("003", 452): """@cloaca.task(id="robust_backup")
 def robust_backup(context):
     backup_id = context.get("backup_id")
     try:
@@ -126,14 +137,14 @@ def robust_backup(context):
         context.set("error", str(e))
         # Don't re-raise - let cron handle retry policy
     return context
-''',
-    ("003", 469): '''@cloaca.task(id="bad_counter")
+""",
+    ("003", 469): """@cloaca.task(id="bad_counter")
 def bad_counter(context):
     # This will cause issues if executed multiple times
     current = get_counter()
     set_counter(current + 1) # Race condition!
     return context
-''',
+""",
 }
 """The fragments in Python. The documents have lost the indentation; every other character is theirs."""
 

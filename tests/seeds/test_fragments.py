@@ -15,11 +15,21 @@ import pytest
 import structlog
 
 import penstock
-from penstock import Limit, MissedFires, Pack, RetryPolicy, Route, Schedule, Settings, kubernetes_action, workflow
+from penstock import (
+    Limit,
+    MissedFires,
+    Pack,
+    RetryPolicy,
+    Route,
+    Schedule,
+    Settings,
+    kubernetes_action,
+    workflow,
+)
+from penstock.client.schedules import upcoming
 from penstock.errors import ConfigurationError, DefinitionError
 from penstock.language.policies.after_attempt import ending_of
 from penstock.language.schedules.compiled_schedule import compile_schedule
-from penstock.client.schedules import upcoming
 from penstock.language.terms.routing import Router, RoutingRule
 from penstock.run.outcomes import Outcome
 from penstock.run.run import Run, TaskReadyEvent
@@ -44,11 +54,13 @@ beside = pytest.mark.skipif(documents.folder() is None, reason="the documents ar
 @beside
 def test_table_has_every_fragment_of_the_documents() -> None:
     code = documents.fragments(documents.read())
-    assert [fragment.key for fragment in code] == sorted(FRAGMENTS), "a fragment has no row, or a row no fragment"
+    assert [fragment.key for fragment in code] == sorted(FRAGMENTS), (
+        "a fragment has no row, or a row no fragment"
+    )
 
 
 @beside
-def test_python_is_what_the_documents_say() -> None:
+def test_python_is_as_in_the_documents() -> None:
     code = {fragment.key: fragment for fragment in documents.fragments(documents.read())}
     assert PYTHON.keys() == {key for key, fragment in code.items() if fragment.language == "python"}
     for key, text in PYTHON.items():
@@ -138,7 +150,11 @@ def test_workers_are_routed_as_boxes() -> None:
     assert "gpu" in gpu_box.routes.split(",")
     assert "gpu" not in farm.routes + general.routes
     router = _router(("ml::*", "gpu"), ("etl::*", "etl"))
-    assert [router.route(name) for name in ("ml::train", "etl::extract", "shop::pay")] == ["gpu", "etl", "default"]
+    assert [router.route(name) for name in ("ml::train", "etl::extract", "shop::pay")] == [
+        "gpu",
+        "etl",
+        "default",
+    ]
 
 
 def test_routing_rules_of_the_dispatcher_document() -> None:
@@ -210,7 +226,10 @@ def test_robust_backup_runs_as_written(tmp_path: Path) -> None:
 def test_bad_counter_runs_as_written(tmp_path: Path) -> None:
     counter = [7]
     task = _task_of(
-        ("003", 469), tmp_path, get_counter=lambda: counter[0], set_counter=lambda n: counter.__setitem__(0, n)
+        ("003", 469),
+        tmp_path,
+        get_counter=lambda: counter[0],
+        set_counter=lambda n: counter.__setitem__(0, n),
     )
     assert _outcome(task, {}) == {}
     assert counter == [8]
@@ -238,7 +257,9 @@ def test_retry_policy_takes_its_five_options() -> None:
 
 def _fires(cron: str, zone: str = "UTC", since: str = "2026-01-01T00:00:00+00:00") -> list[datetime]:
     schedule = Schedule("backups.daily", action="backups.run", cron=cron, timezone=zone)
-    return [fire.instant for fire in upcoming(compile_schedule(schedule.body()), datetime.fromisoformat(since), 3)]
+    return [
+        fire.instant for fire in upcoming(compile_schedule(schedule.body()), datetime.fromisoformat(since), 3)
+    ]
 
 
 def test_daily_backup_is_a_schedule() -> None:
@@ -302,7 +323,9 @@ def test_cron_health_has_its_thresholds() -> None:
 
 
 def test_schedule_retries_with_growing_delays() -> None:
-    schedule = Schedule("a.b", action="a.c", cron="0 2 * * *", retry={"max_attempts": 4, "initial_delay": 2, "jitter": 0})
+    schedule = Schedule(
+        "a.b", action="a.c", cron="0 2 * * *", retry={"max_attempts": 4, "initial_delay": 2, "jitter": 0}
+    )
     assert schedule.retry is not None
     assert [schedule.retry.delay_before(attempt, 0.5) for attempt in (2, 3, 4)] == [2, 4, 8]
     failed = Outcome.failed(ValueError("x"))
@@ -330,7 +353,9 @@ def test_schedules_and_fires_are_tables() -> None:
     assert _primary_key(schedules.schedule) == ["ref"]
     assert _primary_key(schedules.fire) == ["schedule", "due_at"]
     assert {"enabled", "next_due", "updated_at"} <= set(schedules.schedule.c.keys())
-    assert {"execution_id", "status", "outcome", "ended_at", "error", "made_at"} <= set(schedules.fire.c.keys())
+    assert {"execution_id", "status", "outcome", "ended_at", "error", "made_at"} <= set(
+        schedules.fire.c.keys()
+    )
 
 
 def test_schedules_and_fires_have_narrow_indexes() -> None:
@@ -371,7 +396,9 @@ class MyCustomExecutor:
 
 
 def _run(attempt: int = 1) -> Run:
-    event = TaskReadyEvent(uuid4(), attempt, 3, "public::embedded::workflow::task_name", "embedded.task_name", uuid4())
+    event = TaskReadyEvent(
+        uuid4(), attempt, 3, "public::embedded::workflow::task_name", "embedded.task_name", uuid4()
+    )
     return Run(event, {}, None, RunLog(lambda *_: None))  # type: ignore[arg-type]
 
 
@@ -401,7 +428,9 @@ def test_ready_event_has_its_fields_and_no_context() -> None:
     event = _run().event
     assert (event.attempt, event.max_attempts) == (1, 3)
     assert event.namespace == "public::embedded::workflow::task_name"
-    assert not [name for name in TaskReadyEvent.__dataclass_fields__ if re.search("context|params|data", name)]
+    assert not [
+        name for name in TaskReadyEvent.__dataclass_fields__ if re.search("context|params|data", name)
+    ]
 
 
 def test_kubernetes_executor_is_shipped() -> None:

@@ -31,7 +31,15 @@ MODELS: Mapping[str, Any] = {
 RECORDS: Mapping[str, Any] = {
     record.__name__: record for record in (TaskReadyEvent, Figures, FireStats, Outcome)
 }
-TABLES = (words.STRUCTS, words.BUILDERS, words.TABLE, words.SCHEDULE, words.TASK, words.EVENTS, words.STATUSES)
+TABLES = (
+    words.STRUCTS,
+    words.BUILDERS,
+    words.TABLE,
+    words.SCHEDULE,
+    words.TASK,
+    words.EVENTS,
+    words.STATUSES,
+)
 ROWS = [(word, ours) for table in TABLES for word, ours in table.items()]
 
 
@@ -58,7 +66,7 @@ def test_each_default_of_the_documents_has_a_row() -> None:
 
 
 @pytest.mark.parametrize(("word", "ours"), ROWS, ids=[word for word, _ in ROWS])
-def test_row_says_what_is_true(word: str, ours: Ours) -> None:
+def test_row_is_true(word: str, ours: Ours) -> None:
     kind, _, name = ours.where.partition(" ")
     match kind:
         case "setting":
@@ -100,8 +108,8 @@ def test_default_is_ours(place: str) -> None:
             assert getattr(health, name) == float(value)
         case "relation", [first, second]:
             with pytest.raises(ValueError, match=f"{first}.*{second}"):
-                Settings(stale_threshold=30.0, heartbeat_interval=11.0) if second == "heartbeat_interval" else Settings(
-                    sweep_interval=60.0, stale_threshold=60.0
-                )
+                Settings(
+                    stale_threshold=30.0, heartbeat_interval=11.0
+                ) if second == "heartbeat_interval" else Settings(sweep_interval=60.0, stale_threshold=60.0)
         case "route", [name]:
             assert Settings().routes == name

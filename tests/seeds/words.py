@@ -24,9 +24,13 @@ STRUCTS: dict[str, Ours] = {
     "ExecutorConfig.max_concurrent_tasks": Ours(
         "setting concurrency", 32, "theirs is 4: most actions wait, and a slot costs next to nothing"
     ),
-    "ExecutorConfig.poll_interval": Ours("setting poll_interval", 5.0, "theirs is 1 s: ours is woken, and looks as a fallback"),
+    "ExecutorConfig.poll_interval": Ours(
+        "setting poll_interval", 5.0, "theirs is 1 s: ours is woken, and looks as a fallback"
+    ),
     "ExecutorConfig.task_timeout": Ours("option Timeouts.attempt", 300.0),
-    "RetryPolicy.max_attempts": Ours("option RetryPolicy.max_attempts", 1, "theirs is 3: a retry is asked for"),
+    "RetryPolicy.max_attempts": Ours(
+        "option RetryPolicy.max_attempts", 1, "theirs is 3: a retry is asked for"
+    ),
     "RetryPolicy.initial_delay": Ours("option RetryPolicy.initial_delay", 1),
     "RetryPolicy.max_delay": Ours("option RetryPolicy.max_delay", 60),
     "RetryPolicy.backoff_factor": Ours("option RetryPolicy.factor", 2.0),
@@ -44,7 +48,9 @@ STRUCTS: dict[str, Ours] = {
     "CronMetrics.recovery_events": Ours("metric FireStats.recoveries"),
 }
 BUILDERS: dict[str, Ours] = {
-    "enable_claiming": Ours("none", why="every attempt is claimed: a worker alone has a second one during an upgrade"),
+    "enable_claiming": Ours(
+        "none", why="every attempt is claimed: a worker alone has a second one during an upgrade"
+    ),
     "heartbeat_interval": Ours("setting heartbeat_interval", 10.0),
     "runner_id": Ours("setting runner_id", None),
     "runner_name": Ours("setting runner_name", None),
@@ -73,7 +79,8 @@ TASK: dict[str, Ours] = {"id": Ours("word of @task")}
 EVENTS: dict[str, Ours] = {
     "event.created": Ours("queue event.created"),
     "enforcement.created": Ours(
-        "announcement enforcement.created", why="no queue of ours: an enforcement and its execution are made at once"
+        "announcement enforcement.created",
+        why="no queue of ours: an enforcement and its execution are made at once",
     ),
     "execution.requested": Ours("queue execution.requested"),
     "execution.completed": Ours("queue execution.completed"),

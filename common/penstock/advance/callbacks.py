@@ -64,13 +64,13 @@ def _origin(execution: FollowedExecution) -> str:
 def _parameters(execution: FollowedExecution, ref: str) -> str:
     """Return the parameters of a callback: `execution`, `status`, `result`, `error`; of a local callback also `parameters`, which
     are those of the execution."""
-    told = {"parameters": execution.parameters} if ref in execution.told_parameters else {}
+    parameters = {"parameters": execution.parameters} if ref in execution.told_parameters else {}
     return orjson.dumps(
         {
             "execution": str(execution.id),
             "status": execution.status,
             "result": execution.result,
             "error": execution.error,
-            **told,
+            **parameters,
         }
     ).decode()

@@ -12,7 +12,8 @@ from penstock.errors import InvalidInput
 from penstock.store.outbox import announcements as store
 
 Statuses = Annotated[
-    list[str] | None, typer.Argument(help="Such as completed failed enforcement.created. None: say what is announced.")
+    list[str] | None,
+    typer.Argument(help="Such as completed failed enforcement.created. None: say what is announced."),
 ]
 
 

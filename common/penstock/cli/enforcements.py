@@ -25,23 +25,25 @@ def enforcements(
     event: Annotated[UUID | None, typer.Option(help="Only those of this event.")] = None,
     status: Annotated[str | None, typer.Option(help="Only those: created, executed or failed.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 20,
-    before: Annotated[str | None, typer.Option(help="Go on from there: what a page ends with.")] = None,
+    cursor: Annotated[
+        str | None, typer.Option("--before", help="Go on from there: what a page ends with.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """List the enforcements of the newest events: each is a rule that matched an event."""
-    asked = EnforcementFilter(rule=rule, event=event, status=status)
+    filters = EnforcementFilter(rule=rule, event=event, status=status)
 
     async def here(session: Session) -> tuple[list[dict[str, Any]], str | None]:
-        rows, after = await listed(session, asked, before=before, limit=limit)
-        return [asdict(row) for row in rows], after
+        rows, following = await listed(session, filters, cursor=cursor, limit=limit)
+        return [asdict(row) for row in rows], following
 
     async def there(client: HttpClient) -> tuple[list[dict[str, Any]], str | None]:
-        query = {"rule": rule, "event": event, "status": status, "before": before, "limit": limit}
+        query = {"rule": rule, "event": event, "status": status, "before": cursor, "limit": limit}
         page = await client.get_json("/enforcements", **query)
         rows = [{**row, "created_at": datetime.fromisoformat(row["created_at"])} for row in page["items"]]
         return rows, page["next"]
 
-    rows, after = read(here, there)
+    rows, following = read(here, there)
     if json:
         for row in rows:
             json_line(row)
@@ -54,8 +56,8 @@ def enforcements(
         ],
         empty="No rule has matched an event like that.",
     )
-    if after is not None:
-        err.print(f"[dim]There are more: --before {after}[/dim]")
+    if following is not None:
+        err.print(f"[dim]There are more: --before {following}[/dim]")
 
 
 def add_to(app: typer.Typer) -> None:

@@ -21,7 +21,8 @@ DEFAULT = timedelta(days=1)
 def recoveries(
     since: of.Since = None,
     kind: Annotated[
-        Literal["attempt", "fire"] | None, typer.Option(help="attempt: lost with its worker; fire: of a schedule.")
+        Literal["attempt", "fire"] | None,
+        typer.Option(help="attempt: lost with its worker; fire: of a schedule."),
     ] = None,
     worker: Annotated[str | None, typer.Option(help="Only what was lost with this worker.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 50,

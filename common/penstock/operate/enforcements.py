@@ -13,7 +13,7 @@ from penstock.store.session.database import Session
 
 
 async def listed(
-    session: Session, filters: EnforcementFilter, *, before: str | None = None, limit: int = 50
+    session: Session, filters: EnforcementFilter, *, cursor: str | None = None, limit: int = 50
 ) -> tuple[list[ListedEnforcement], str | None]:
     """Return enforcements, those of the newest events first, and where the next page begins (None: there is none). Raises
     InvalidInput for a status that enforcements do not have."""
@@ -22,7 +22,7 @@ async def listed(
             f"an enforcement is never {filters.status!r}", hint=did_you_mean(filters.status, MOVES)
         )
     rows = await enforcement_list.page(
-        session, filters, before=None if before is None else _place(before), limit=limit + 1
+        session, filters, cursor=None if cursor is None else _place(cursor), limit=limit + 1
     )
     last = rows[limit - 1] if len(rows) > limit else None
     return rows[:limit], None if last is None else f"{last.event}:{last.rule}"
@@ -34,5 +34,6 @@ def _place(text: str) -> Place:
         return UUID(event), rule
     except ValueError:
         raise InvalidInput(
-            f"{text!r} is not where a page of enforcements ends", hint="Give what `next` of the page before says."
+            f"{text!r} is not where a page of enforcements ends",
+            hint="Give what `next` of the page before says.",
         ) from None

@@ -20,7 +20,9 @@ def load(**overrides: object) -> Settings:
     if unknown:
         raise ConfigurationError(
             f"unknown setting {', '.join(sorted(unknown))}",
-            hint=" ".join([*_of_other_systems(unknown), "See docs/configuration.md for every setting, or unset it."]),
+            hint=" ".join(
+                [*_of_other_systems(unknown), "See docs/configuration.md for every setting, or unset it."]
+            ),
         )
     try:
         return Settings(**values)  # type: ignore[arg-type]

@@ -197,7 +197,9 @@ class Secret(Answer):
 class Recovery(Answer):
     """A loss that was noticed, and what became of it."""
 
-    kind: str = Field(description="`attempt`: lost with its worker; `fire`: of a schedule, whose execution was nowhere.")
+    kind: str = Field(
+        description="`attempt`: lost with its worker; `fire`: of a schedule, whose execution was nowhere."
+    )
     at: datetime
     execution: UUID | None
     subject: str = Field(description="The action, or the schedule.")

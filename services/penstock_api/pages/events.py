@@ -70,21 +70,24 @@ async def show_enforcements(
     rule: str = "",
     event: Annotated[UUID | Literal[""], Query()] = "",
     status: str = "",
-    before: str = "",
+    cursor: Annotated[str, Query(alias="before")] = "",
 ) -> Response:
-    """The rules that matched the newest events, by rule, event and status."""
-    asked = EnforcementFilter(
-        rule=rule or None, event=event or None, status=status if status in moves.MOVES else None, tenants=tenants
+    """Show the rules that matched the newest events, by rule, event and status."""
+    filters = EnforcementFilter(
+        rule=rule or None,
+        event=event or None,
+        status=status if status in moves.MOVES else None,
+        tenants=tenants,
     )
-    rows, after = await enforcements.listed(session, asked, before=before or None, limit=PAGE)
+    rows, following = await enforcements.listed(session, filters, cursor=cursor or None, limit=PAGE)
     return page(
         request,
         "enforcements.html",
         rows=rows,
-        after=after,
-        before=before,
+        after=following,
+        before=cursor,
         asked={"rule": rule, "event": str(event), "status": status},
-        rules=[one["ref"] for one in await definitions.rules(session)],
+        rules=[definition["ref"] for definition in await definitions.rules(session)],
         statuses=list(moves.MOVES),
-        every=None if before else 3,
+        every=None if cursor else 3,
     )

@@ -79,10 +79,10 @@ async def list_enforcements(
     rule: Annotated[str | None, Query(description="Only those of this rule.")] = None,
     event: Annotated[UUID | None, Query(description="Only those of this event.")] = None,
     status: Annotated[str | None, Query(description="Only those: `created`, `executed` or `failed`.")] = None,
-    before: Annotated[str | None, Query(description="`next` of the page before.")] = None,
+    cursor: Annotated[str | None, Query(alias="before", description="`next` of the page before.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="How many.")] = 50,
 ) -> Page[models.Enforcement]:
-    """The enforcements of the newest events: each is a rule that matched an event."""
-    asked = EnforcementFilter(rule=rule, event=event, status=status, tenants=tenants)
-    rows, after = await enforcements.listed(session, asked, before=before, limit=limit)
-    return Page(items=[models.Enforcement.model_validate(row) for row in rows], next=after)
+    """List the enforcements of the newest events: each is a rule that matched an event."""
+    filters = EnforcementFilter(rule=rule, event=event, status=status, tenants=tenants)
+    rows, following = await enforcements.listed(session, filters, cursor=cursor, limit=limit)
+    return Page(items=[models.Enforcement.model_validate(row) for row in rows], next=following)

@@ -39,7 +39,7 @@ async def totals(
     limits: OnLimits,
     hours: Annotated[float, Query(gt=0, le=TOTALS_HOURS, description="How far back.")] = TOTALS_HOURS,
 ) -> models.LimitTotals:
-    """How many attempts asked for a slot of a limit, got it, and gave it back."""
+    """Count the attempts that asked for a slot of a limit, got it, and gave it back."""
     await limits.get(ref)
     since = datetime.now(UTC) - timedelta(hours=hours)
     return models.LimitTotals.model_validate((await limit_totals(session, since, ref))[0])

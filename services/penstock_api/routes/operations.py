@@ -76,7 +76,7 @@ async def recoveries(
     worker: Annotated[str | None, Query(description="Only what was lost with this worker.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="How many.")] = 50,
 ) -> list[models.Recovery]:
-    """What was lost with a worker or a message and recovered, the newest first."""
+    """List what was lost with a worker or a message and recovered, the newest first."""
     begin = since or datetime.now(UTC) - timedelta(days=1)
     rows = await losses.newest(session, begin, kind=kind, worker=worker, tenants=tenants, limit=limit)
     return [models.Recovery.model_validate(row) for row in rows]

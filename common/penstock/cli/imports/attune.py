@@ -22,9 +22,22 @@ from penstock.cli.imports.report import Report
 from penstock.cli.imports.taken_keys import TakenKeys, open_gaps
 from penstock.errors import NotFound
 
-_RUN = {"python": "python3", "shell": "sh", "bash": "bash", "node": "node", "nodejs": "node", "ruby": "ruby", "perl": "perl"}
+_RUN = {
+    "python": "python3",
+    "shell": "sh",
+    "bash": "bash",
+    "node": "node",
+    "nodejs": "node",
+    "ruby": "ruby",
+    "perl": "perl",
+}
 """The program that runs the entry point of a runner."""
-_RULE = {"event.payload": "payload", "event.id": "event.id", "event.created": "event.created_at", "event.trigger": "event.trigger"}
+_RULE = {
+    "event.payload": "payload",
+    "event.id": "event.id",
+    "event.created": "event.created_at",
+    "event.trigger": "event.trigger",
+}
 _COMPARED = {"equals": "{0} == {1}", "not_equals": "{0} != {1}", "contains": "{1} in {0}"}
 _ECHO = '''
 def core_echo(message: str = "", **more) -> str:
@@ -55,7 +68,9 @@ class AttuneProject(Project):
         """Write the project into a folder that is empty, or not there."""
         Project.write(self, folder, source, report)
         if self.limits:
-            (folder / "limits.yaml").write_text(yaml.safe_dump(self.limits, sort_keys=False, allow_unicode=True))
+            (folder / "limits.yaml").write_text(
+                yaml.safe_dump(self.limits, sort_keys=False, allow_unicode=True)
+            )
         for path, file in self.programs.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, folder / path)
@@ -124,7 +139,9 @@ class AttunePack:
         keys = self._head
         for key in ("name", "description"):
             keys.take(key)
-        keys.refuse("conf_schema", "Write what is configured as parameters, secrets, or settings of a worker.")
+        keys.refuse(
+            "conf_schema", "Write what is configured as parameters, secrets, or settings of a worker."
+        )
         keys.refuse("config", "Write what is configured as parameters, secrets, or settings of a worker.")
         keys.refuse("runtime_deps", "Install these programs on the machines of workers.")
         keys.refuse("dependencies", "Import these packs, too.")
@@ -139,7 +156,7 @@ class AttunePack:
 
     def _trigger(self, file: str, source: Marked) -> None:
         keys = TakenKeys(self.report, file, source, f"trigger {source.get('ref')}")
-        before = open_gaps(self.report)
+        gaps_before = open_gaps(self.report)
         self.report.found["triggers"] += 1
         name = self._own(keys)
         kind = keys.take("type", "custom")
@@ -147,11 +164,19 @@ class AttunePack:
         keys.take("payload_schema")
         keys.take("output")
         keys.take("out_schema")
-        self.project.triggers[name] = _described(keys) | ({"schema": _schema(schema)} if _is_schema(schema) else {})
+        self.project.triggers[name] = _described(keys) | (
+            {"schema": _schema(schema)} if _is_schema(schema) else {}
+        )
         if kind == "webhook":
-            keys.gap("type", f"trigger {name} is a webhook", f"penstock webhooks set {self.project.name}.{name}")
+            keys.gap(
+                "type", f"trigger {name} is a webhook", f"penstock webhooks set {self.project.name}.{name}"
+            )
         elif kind not in ("custom", "sensor"):
-            keys.gap("type", f"trigger {name} of the type {kind}", "A timer is a schedule; anything else publishes events.")
+            keys.gap(
+                "type",
+                f"trigger {name} of the type {kind}",
+                "A timer is a schedule; anything else publishes events.",
+            )
         for key in ("parameters_schema", "param_schema", "parameters", "webhook_enabled"):
             keys.refuse(key, "A rule compares with the payload, in `when`.")
         for key in ("reference_visibility", "reference_allowed_pack_refs"):
@@ -159,7 +184,7 @@ class AttunePack:
         if keys.take("enabled", True) is not True:
             keys.gap("enabled", f"trigger {name} is disabled", "Retire it: `penstock retire`.")
         keys.close()
-        self._count("triggers", before)
+        self._count("triggers", gaps_before)
 
     def _sensor(self, file: str, source: Marked) -> None:
         keys = TakenKeys(self.report, file, source, f"sensor {source.get('ref')}")
@@ -177,7 +202,9 @@ class AttunePack:
         for ref in [triggers] if isinstance(triggers, str) else triggers:
             pack, _, word = str(ref).rpartition(".")
             if pack not in ("", self._theirs):
-                keys.gap("trigger_types", f"sensor {name} fires {ref} of another pack", "Import that pack, too.")
+                keys.gap(
+                    "trigger_types", f"sensor {name} fires {ref} of another pack", "Import that pack, too."
+                )
                 continue
             trigger = self.project.triggers.setdefault(_name(word), {"description": description})
             function = f"poll_{_name(word)}"
@@ -197,7 +224,7 @@ class AttunePack:
 
     def _action(self, file: str, source: Marked) -> None:
         keys = TakenKeys(self.report, file, source, f"action {source.get('ref') or source.get('name')}")
-        before = open_gaps(self.report)
+        gaps_before = open_gaps(self.report)
         name = self._own(keys)
         graph = keys.take_text("workflow_file")
         enabled = keys.take("enabled", True)
@@ -228,13 +255,18 @@ class AttunePack:
             keys.refuse(key, "Write it as `result`: a result that does not fit fails the execution here.")
         for key in ("log_retention_policy", "log_retention_limit"):
             keys.refuse(key, "PENSTOCK_LOG_RETENTION_DAYS is for all.")
-        keys.refuse("default_execution_permission_set_refs", "Code that runs has no credential of ours: leave it out.")
+        keys.refuse(
+            "default_execution_permission_set_refs", "Code that runs has no credential of ours: leave it out."
+        )
         keys.close()
-        self._count("actions", before)
+        self._count("actions", gaps_before)
 
     def _program(self, keys: TakenKeys, name: str) -> dict[str, Any]:
         """Return the keys that say what an action runs: its program, or a function that is to be written."""
-        runner, entry = keys.take_text("runner_type") or keys.take_text("runtime"), keys.take_text("entry_point")
+        runner, entry = (
+            keys.take_text("runner_type") or keys.take_text("runtime"),
+            keys.take_text("entry_point"),
+        )
         keys.take("runtime")
         delivery, form = keys.take("parameter_delivery", "stdin"), keys.take("parameter_format", "json")
         output = keys.take("output_format", "text")
@@ -274,18 +306,20 @@ class AttunePack:
             for key in parameters.keys() - {"type", "properties", "required"}:
                 keys.gap("parameters", f"{key} of the parameters of {keys.subject}", "Write it anew.")
             parameters = flat
-        made: dict[str, Any] = {}
+        parameters_by_name: dict[str, Any] = {}
         for name, spec in parameters.items():
             if not isinstance(spec, Mapping):
                 keys.gap("parameters", f"parameter {name} of {keys.subject}", "Write it anew.")
                 continue
-            entry = {str(key): value for key, value in spec.items() if value is not None and key != "position"}
+            entry = {
+                str(key): value for key, value in spec.items() if value is not None and key != "position"
+            }
             if "default" in entry:
                 entry.pop("required", None)  # what has a default is never missing
             if entry.get("required") is False:
                 del entry["required"]
-            made[str(name)] = entry
-        return made
+            parameters_by_name[str(name)] = entry
+        return parameters_by_name
 
     def _action_of(self, ref: str, file: str) -> None:
         """Make an action of another pack that a workflow runs, so that the project stands by itself."""
@@ -293,13 +327,19 @@ class AttunePack:
         if pack in ("", self._theirs):
             if _name(word) not in self.project.actions and _name(word) not in self.project.workflows:
                 self.report.gap(file, 1, f"the action {ref} is not in the pack", "Write it.")
-                self.project.actions[_name(word)] = self.project.function(_name(word), stub(_name(word), ref)) | {"parameters": {}}
+                self.project.actions[_name(word)] = self.project.function(
+                    _name(word), stub(_name(word), ref)
+                ) | {"parameters": {}}
         elif self._foreign(ref) not in self.project.actions:
             name = self._foreign(ref)
             if ref == "core.echo":
-                self.project.actions[name] = self.project.function(name, _ECHO) | {"parameters": {"message": {"type": "string"}}}
+                self.project.actions[name] = self.project.function(name, _ECHO) | {
+                    "parameters": {"message": {"type": "string"}}
+                }
                 return
-            self.report.gap(file, 1, f"the action {ref} of another pack", f"Import that pack, or write {name}.")
+            self.report.gap(
+                file, 1, f"the action {ref} of another pack", f"Import that pack, or write {name}."
+            )
             self.project.actions[name] = self.project.function(name, stub(name, ref)) | {"parameters": {}}
 
     def _foreign(self, ref: str) -> str:
@@ -315,12 +355,12 @@ class AttunePack:
             head = {"parameters": self._parameters(keys)}
             source = Marked({key: value for key, value in source.items() if key != "parameters"})
         workflow = AttuneWorkflow(self.report, file, source, name, head)
-        made = workflow.mapped()
-        for task in made["tasks"].values():
+        parameters_by_name = workflow.mapped()
+        for task in parameters_by_name["tasks"].values():
             action = task.get("action")
             if action not in (None, "noop", "fail"):
                 task["action"] = self._ref(action)
-        self.project.workflows[name] = made
+        self.project.workflows[name] = parameters_by_name
         self._workflows.append(workflow)
 
     def _ref(self, ref: str) -> str:
@@ -332,7 +372,7 @@ class AttunePack:
 
     def _rule(self, file: str, source: Marked) -> None:
         keys = TakenKeys(self.report, file, source, f"rule {source.get('ref')}")
-        before = open_gaps(self.report)
+        gaps_before = open_gaps(self.report)
         self.report.found["rules"] += 1
         name = self._own(keys)
         trigger, action = keys.take_text("trigger_ref"), keys.take_text("action_ref")
@@ -341,7 +381,11 @@ class AttunePack:
         try:
             params = mapping.template(keys.take("action_params", {}), missing=True)
         except NotMapped as error:
-            keys.gap("action_params", f"action_params of rule {name}: {error}", "Write the value; until then the rule is disabled.")
+            keys.gap(
+                "action_params",
+                f"action_params of rule {name}: {error}",
+                "Write the value; until then the rule is disabled.",
+            )
             params, enabled = {}, False
         self._action_of(action, file)
         rule: dict[str, Any] = {**description, "action": self._ref(action), "params": params}
@@ -352,16 +396,30 @@ class AttunePack:
             rule["enabled"] = False
         if trigger.startswith("core.") and (timing := _timing(trigger, times)) is not None:
             if when is not None or _uses_event(params):
-                keys.gap("conditions", f"rule {name} looks at the events of a timer", "Look at `scheduled_time` in the action.")
+                keys.gap(
+                    "conditions",
+                    f"rule {name} looks at the events of a timer",
+                    "Look at `scheduled_time` in the action.",
+                )
                 rule["enabled"], rule["params"] = False, {}
             self.project.schedules[name] = {**rule, **timing}
         else:
             if times:
-                keys.gap("trigger_params", f"trigger_params of rule {name}", "Write what its source is to look for.")
+                keys.gap(
+                    "trigger_params",
+                    f"trigger_params of rule {name}",
+                    "Write what its source is to look for.",
+                )
             pack, _, word = trigger.rpartition(".")
             if pack not in ("", self._theirs):
-                keys.gap("trigger_ref", f"rule {name} is for {trigger} of another pack", "Publish such events, or import that pack.")
-                self.project.triggers.setdefault(self._foreign(trigger), {"description": f"Stands for {trigger}."})
+                keys.gap(
+                    "trigger_ref",
+                    f"rule {name} is for {trigger} of another pack",
+                    "Publish such events, or import that pack.",
+                )
+                self.project.triggers.setdefault(
+                    self._foreign(trigger), {"description": f"Stands for {trigger}."}
+                )
                 rule["trigger"] = self._foreign(trigger)
             else:
                 rule["trigger"] = _name(word)
@@ -370,7 +428,7 @@ class AttunePack:
                 rule["when"] = when
             self.project.rules[name] = rule
         keys.close()
-        self._count("rules", before)
+        self._count("rules", gaps_before)
 
     def _conditions(self, keys: TakenKeys, mapping: AttuneExpressions) -> tuple[str | None, bool]:
         """Return the condition of a rule (None: it has none), and whether all of it is mapped."""
@@ -386,12 +444,16 @@ class AttunePack:
                 return mapping.condition(conditions["expression"]), True
             return mapping.condition(" and ".join(_criterion(entry) for entry in conditions)), True
         except NotMapped as error:
-            keys.gap("conditions", f"conditions of {keys.subject}: {error}", "Write `when`; until then the rule is disabled.")
+            keys.gap(
+                "conditions",
+                f"conditions of {keys.subject}: {error}",
+                "Write `when`; until then the rule is disabled.",
+            )
             return None, False
 
     def _policy(self, file: str, source: Marked) -> None:
         keys = TakenKeys(self.report, file, source, f"policy {source.get('ref')}")
-        before = open_gaps(self.report)
+        gaps_before = open_gaps(self.report)
         self.report.found["policies"] += 1
         name = self._own(keys)
         enabled = keys.take("enabled", True)
@@ -401,8 +463,15 @@ class AttunePack:
         if isinstance(scope, Mapping):
             action, pack = str(scope.get("action_ref") or ""), str(scope.get("pack_ref") or "")
         limit["scope"] = self._ref(action) if action else self.project.name if pack else "*"
-        if action and limit["scope"].rpartition(".")[2] not in {**self.project.actions, **self.project.workflows}:
-            keys.gap("action_ref", f"policy {name} is for {action}, which is not in the pack", "Write it where that action is.")
+        if action and limit["scope"].rpartition(".")[2] not in {
+            **self.project.actions,
+            **self.project.workflows,
+        }:
+            keys.gap(
+                "action_ref",
+                f"policy {name} is for {action}, which is not in the pack",
+                "Write it where that action is.",
+            )
             enabled = False
         if not action:
             keys.gap(
@@ -411,9 +480,11 @@ class AttunePack:
                 "There the most special policy holds alone, here all limits do: see which actions have one of their own.",
             )
         keys.refuse("priority", "Here all limits of an execution hold at once.")
-        concurrency = TakenKeys(self.report, file, keys.take("concurrency", {}), f"concurrency of policy {name}")
-        if (most := concurrency.take("limit")) is not None:
-            limit["max"] = most
+        concurrency = TakenKeys(
+            self.report, file, keys.take("concurrency", {}), f"concurrency of policy {name}"
+        )
+        if (maximum := concurrency.take("limit")) is not None:
+            limit["max"] = maximum
         method = concurrency.take("method", "enqueue")
         limit["when_full"] = {"enqueue": "enqueue", "cancel": "cancel_new"}.get(str(method), "enqueue")
         if method not in ("enqueue", "cancel"):
@@ -425,7 +496,11 @@ class AttunePack:
         count, window = rate.take("max_executions"), rate.take("window_seconds")
         if count is not None:
             limit["rate"] = f"{count}/{window or 60}s"
-            rate.gap("max_executions", f"rate of policy {name}", "What is beyond it waits here: see whether that is right.")
+            rate.gap(
+                "max_executions",
+                f"rate of policy {name}",
+                "What is beyond it waits here: see whether that is right.",
+            )
         rate.close()
         keys.refuse("quotas", "Write a limit with `max` for what runs at once; a total is not limited here.")
         keys.close()
@@ -433,7 +508,7 @@ class AttunePack:
             keys.gap("enabled", f"policy {name} is not in force", "It was left out.")
         elif "max" in limit or "rate" in limit:
             self.project.limits[name] = limit
-        self._count("policies", before)
+        self._count("policies", gaps_before)
 
     # -- helpers -------------------------------------------------------------------------------------------------
 
@@ -445,8 +520,8 @@ class AttunePack:
     def _mark(self, inside: str) -> None:
         self._read.add(self._folder / inside)
 
-    def _count(self, kind: str, before: int) -> None:
-        if open_gaps(self.report) == before:
+    def _count(self, kind: str, gaps_before: int) -> None:
+        if open_gaps(self.report) == gaps_before:
             self.report.mapped[kind] += 1
 
 

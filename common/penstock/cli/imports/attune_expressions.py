@@ -13,7 +13,16 @@ from penstock.errors import DefinitionError
 from penstock.language import expressions
 
 _PARSER = Environment(autoescape=False)  # it parses alone
-_COMPARED = {"eq": "==", "ne": "!=", "lt": "<", "lteq": "<=", "gt": ">", "gteq": ">=", "in": "in", "notin": "not in"}
+_COMPARED = {
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "lteq": "<=",
+    "gt": ">",
+    "gteq": ">=",
+    "in": "in",
+    "notin": "not in",
+}
 _CALCULATED = {nodes.Add: "+", nodes.Sub: "-", nodes.Mul: "*", nodes.Div: "/", nodes.Mod: "%"}
 _OF_END = frozenset({"succeeded", "failed", "timed_out"})
 _FILTERS = {"length": "length", "lower": "lower", "upper": "upper", "string": "string", "int": "int"}
@@ -127,15 +136,20 @@ class AttuneExpressions:
                 case _:
                     raise NotMapped(type(node).__name__)
         whole = [node.name, *steps]
-        if node.name == "keystore" and "keystore" in self._names and len(whole) == 2 and isinstance(whole[1], str):
+        if (
+            node.name == "keystore"
+            and "keystore" in self._names
+            and len(whole) == 2
+            and isinstance(whole[1], str)
+        ):
             self.secrets.add(whole[1])
             return f"secrets.{whole[1]}"
         if node.name == "task" and "task" in self._names:
             return self._task(whole)
         for length in range(len(whole), 0, -1):
-            known = ".".join(str(part) for part in whole[:length])
-            if known in self._names:
-                return self._names[known] + "".join(_step(step) for step in whole[length:])
+            beginning = ".".join(str(part) for part in whole[:length])
+            if beginning in self._names:
+                return self._names[beginning] + "".join(_step(step) for step in whole[length:])
         raise NotMapped(".".join(map(str, whole)))
 
     def _task(self, whole: list[str | int]) -> str:

@@ -19,7 +19,12 @@ _NAMES = {
 }
 _ITEM = {"item": "item", "index": "index"}
 _END = dict.fromkeys(("succeeded", "failed", "timed_out", "result"), "")
-_OLD = (("on_success", "succeeded()"), ("on_failure", "failed()"), ("on_timeout", "timed_out()"), ("on_complete", True))
+_OLD = (
+    ("on_success", "succeeded()"),
+    ("on_failure", "failed()"),
+    ("on_timeout", "timed_out()"),
+    ("on_complete", True),
+)
 _BACKOFF = {"constant": "fixed", "linear": "linear", "exponential": "exponential"}
 LONGEST_DELAY = 86_400
 """Seconds: the cap of a delay where Attune names none, and ours would be a minute."""
@@ -45,7 +50,7 @@ class AttuneWorkflow:
 
     def mapped(self) -> dict[str, Any]:
         """Return the workflow as an entry of a pack. A part that is not mapped makes its task fail."""
-        before = open_gaps(self.report)
+        gaps_before = open_gaps(self.report)
         self.report.found["workflows"] += 1
         keys = self._keys
         tasks = keys.take("tasks", [])
@@ -53,32 +58,36 @@ class AttuneWorkflow:
         self._lists = frozenset(
             str(task.get("name")) for task in listed if task.get("with_items") or task.get("iterate_cache")
         )
-        made: dict[str, Any] = dict(self._head)
+        entry: dict[str, Any] = dict(self._head)
         description = keys.take_text("description")
-        made["description"] = made.get("description") or description or keys.take_text("label")
+        entry["description"] = entry.get("description") or description or keys.take_text("label")
         for name in ("ref", "name", "pack"):
             keys.take(name)
-        if "parameters" not in made:
-            made["parameters"] = {}
+        if "parameters" not in entry:
+            entry["parameters"] = {}
         variables = _merged(keys.take("vars", {}))
         if variables:
-            made["vars"] = self._templates(keys, "vars", variables, {"parameters": "parameters"})
-        made["tasks"] = {}
+            entry["vars"] = self._templates(keys, "vars", variables, {"parameters": "parameters"})
+        entry["tasks"] = {}
         for task in listed:
             name, mapped = self._task(task)
-            made["tasks"][name] = mapped
+            entry["tasks"][name] = mapped
         if (output := keys.take("output_map")) is not None:
-            made["output"] = self._templates(keys, "output_map", output, _NAMES)
+            entry["output"] = self._templates(keys, "output_map", output, _NAMES)
         keys.refuse("output_schema", "What a workflow gives is written as `output`.")
         keys.refuse("output", "What a workflow gives is written as `output`.")
         keys.refuse("timeout", "Write `timeout`, in seconds, of the workflow.")
         keys.close()
-        if len(made["tasks"]) < len(tasks if isinstance(tasks, list) else [1]):
-            keys.gap("tasks", f"tasks of workflow {self.name} that are no mappings, or have one name", "Write them anew.")
-        self._cut_circles(made)
-        if open_gaps(self.report) == before:
+        if len(entry["tasks"]) < len(tasks if isinstance(tasks, list) else [1]):
+            keys.gap(
+                "tasks",
+                f"tasks of workflow {self.name} that are no mappings, or have one name",
+                "Write them anew.",
+            )
+        self._cut_circles(entry)
+        if open_gaps(self.report) == gaps_before:
             self.report.mapped["workflows"] += 1
-        return made
+        return entry
 
     def _task(self, source: Any) -> tuple[str, dict[str, Any]]:
         keys = TakenKeys(self.report, self.file, source, f"a task of workflow {self.name}")
@@ -139,7 +148,11 @@ class AttuneWorkflow:
             failing = {"action": "fail", "input": {"message": f"to do: {', '.join(broken)} of task {name}"}}
             return name, failing | {key: task[key] for key in ("next", "join") if key in task}
         if ref == "core.noop":
-            task = {key: value for key, value in task.items() if key not in ("retry", "timeout", "with_items", "concurrency")}
+            task = {
+                key: value
+                for key, value in task.items()
+                if key not in ("retry", "timeout", "with_items", "concurrency")
+            }
             return name, {"action": "noop", **{key: value for key, value in task.items() if value != {}}}
         self.actions.add(ref)
         return name, {"action": ref, **{key: value for key, value in task.items() if value != {}}}
@@ -154,7 +167,11 @@ class AttuneWorkflow:
                 if when is not None:
                     mapped["when"] = self._expressions({**_NAMES, **_END}).condition(when)
             except NotMapped as error:
-                way.gap("when", f"`when` of task {name}: {error}", "Write the condition; until then it never holds.")
+                way.gap(
+                    "when",
+                    f"`when` of task {name}: {error}",
+                    "Write the condition; until then it never holds.",
+                )
                 mapped["when"] = "false"
             if publish := _merged(way.take("publish", {})):
                 mapped["publish"] = self._one(way, "publish", publish, {**_NAMES, **_END}, broken, own=name)
@@ -177,13 +194,23 @@ class AttuneWorkflow:
                 targets = [do] if isinstance(do, str) else do
                 way.close()
                 if not isinstance(targets, list) or not all(isinstance(target, str) for target in targets):
-                    keys.gap(key, f"{key} of task {name} has conditions in conditions", "Write each as an entry of `next`.")
+                    keys.gap(
+                        key,
+                        f"{key} of task {name} has conditions in conditions",
+                        "Write each as an entry of `next`.",
+                    )
                     broken.append(key)
                     continue
                 try:
-                    ours = self._expressions({**_NAMES, **_END}).condition(when) if when is not None else "true"
+                    ours = (
+                        self._expressions({**_NAMES, **_END}).condition(when) if when is not None else "true"
+                    )
                 except NotMapped as error:
-                    keys.gap(key, f"{key} of task {name}: {error}", "Write the condition; until then it never holds.")
+                    keys.gap(
+                        key,
+                        f"{key} of task {name}: {error}",
+                        "Write the condition; until then it never holds.",
+                    )
                     ours = "false"
                 yield {"when": ours if word is True else f"{word} and {ours}", "do": targets}
         if keys.take("decision") is not None:
@@ -192,13 +219,13 @@ class AttuneWorkflow:
 
     def _retry(self, outer: TakenKeys, source: Any) -> dict[str, Any]:
         keys = TakenKeys(self.report, self.file, source, f"retry of {outer.subject}")
-        count, delay, most = keys.take("count", 0), keys.take("delay", 0), keys.take("max_delay")
+        count, delay, longest = keys.take("count", 0), keys.take("delay", 0), keys.take("max_delay")
         backoff = keys.take("backoff", "constant")
         keys.refuse("on_error", "Write `retry_on` with types of errors.")
         keys.close()
         if backoff not in _BACKOFF:
             outer.gap("retry", f"backoff {backoff} of {outer.subject}", "Write fixed, linear or exponential.")
-        cap = most if isinstance(most, int | float) else max(delay, LONGEST_DELAY)
+        cap = longest if isinstance(longest, int | float) else max(delay, LONGEST_DELAY)
         return {
             "max_attempts": int(count) + 1,
             "initial_delay": min(delay, cap),
@@ -219,14 +246,17 @@ class AttuneWorkflow:
         broken: list[str],
         own: str | None = None,
     ) -> Any:
-        """Return a value with its expressions mapped; one that is not makes its task fail. `own`: the task whose result it is."""
+        """Return a value with its expressions mapped. An expression that is not mapped makes its task fail. `own` is the task that
+        has the result."""
         mapping = self._expressions(names)
         try:
             if own in self._lists and "result" in str(value):
                 raise NotMapped("result() of a task with items")
             mapped = mapping.template(value)
         except NotMapped as error:
-            keys.gap(key, f"{key} of {keys.subject}: {error}", "Write the expression; until then the task fails.")
+            keys.gap(
+                key, f"{key} of {keys.subject}: {error}", "Write the expression; until then the task fails."
+            )
             broken.append(key)
             return {}
         self.secrets |= mapping.secrets
@@ -236,9 +266,9 @@ class AttuneWorkflow:
         broken: list[str] = []
         return self._one(keys, key, value, names, broken)
 
-    def _cut_circles(self, made: dict[str, Any]) -> None:
+    def _cut_circles(self, entry: dict[str, Any]) -> None:
         """Take out transitions that lead back: a task runs once here."""
-        tasks = made["tasks"]
+        tasks = entry["tasks"]
         done: set[str] = set()
         path: list[str] = []
 
@@ -256,7 +286,9 @@ class AttuneWorkflow:
                         way["do"].remove(target)
                     elif target not in done:
                         visit(target)
-            tasks[name]["next"] = [way for way in tasks[name].get("next", []) if way.get("do") or way.get("publish")]
+            tasks[name]["next"] = [
+                way for way in tasks[name].get("next", []) if way.get("do") or way.get("publish")
+            ]
             if not tasks[name]["next"]:
                 del tasks[name]["next"]
             path.pop()

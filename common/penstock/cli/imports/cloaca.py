@@ -67,7 +67,13 @@ class CloacaModule:
         head = [f'"""{self.docstring}"""'] if self.docstring else []
         names = ", ".join(sorted(self.ours, key=lambda name: (name.islower(), name)))
         imports = [*self.imports, f"from penstock import {names}"]
-        parts = ["\n".join(imports), f'pack = Pack("{self.name}")', *self.code, *self.workflows, *self.schedules]
+        parts = [
+            "\n".join(imports),
+            f'pack = Pack("{self.name}")',
+            *self.code,
+            *self.workflows,
+            *self.schedules,
+        ]
         return "\n\n\n".join([*head, *parts]) + "\n"
 
     def write(self, folder: Path, source: str, report: Report) -> None:
@@ -115,8 +121,12 @@ class CloacaFile:
         """Return the module. Raises InvalidInput for a file that does not import cloaca."""
         self._names.read(self._tree)
         if not self._names.is_imported:
-            raise InvalidInput(f"{self._file} does not import cloaca", hint="Name a file with tasks of Cloacina.")
-        self.project.docstring = (ast.get_docstring(self._tree) or "").replace("\\", "\\\\").replace('"""', "'''")
+            raise InvalidInput(
+                f"{self._file} does not import cloaca", hint="Name a file with tasks of Cloacina."
+            )
+        self.project.docstring = (
+            (ast.get_docstring(self._tree) or "").replace("\\", "\\\\").replace('"""', "'''")
+        )
         body = self._tree.body[1 if ast.get_docstring(self._tree) is not None else 0 :]
         for statement in body:
             self._statement(statement)
@@ -136,12 +146,12 @@ class CloacaFile:
                 self._import(statement)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 self._function(statement, builder)
-            case ast.With() if (made := self._builder_of_with(statement)) is not None:
+            case ast.With() if (flow := self._builder_of_with(statement)) is not None:
                 for inner in statement.body:
-                    self._statement(inner, made)
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call) if self._names.of(
-                call.func
-            ) == "WorkflowBuilder":
+                    self._statement(inner, flow)
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call) if (
+                self._names.of(call.func) == "WorkflowBuilder"
+            ):
                 self._builders[name] = self._new_workflow(call)
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call) if self._is_runner(call):
                 self._runners.add(name)
@@ -175,10 +185,12 @@ class CloacaFile:
             self._trigger(function, of_cloaca[0])
         elif of_cloaca:
             for node in of_cloaca:
-                self._gap(node, f"@{ast.unparse(node)} of {function.name}", "Nothing here does the same by itself.")
+                self._gap(
+                    node, f"@{ast.unparse(node)} of {function.name}", "Nothing here does the same by itself."
+                )
             self._dropped.add(function.name)
-        elif (made := self._constructed(function)) is not None:
-            self._builders[function.name] = made
+        elif (flow := self._constructed(function)) is not None:
+            self._builders[function.name] = flow
         elif self._leads_to_cloaca(function):
             self._dropped.add(function.name)
             self._inside(function)
@@ -190,7 +202,9 @@ class CloacaFile:
         used = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
         if self._leads_to_cloaca(statement) or used & (self._dropped | self._runners):
             self._gap(
-                statement, f"`{_short(ast.unparse(statement))}` uses Cloacina", "It was left out: write what it is for."
+                statement,
+                f"`{_short(ast.unparse(statement))}` uses Cloacina",
+                "It was left out: write what it is for.",
             )
             self._dropped |= {
                 node.id
@@ -203,22 +217,29 @@ class CloacaFile:
     def _inside(self, statement: ast.stmt) -> None:
         """Look for what is known inside a statement that is left out; name the rest."""
         for node in ast.walk(statement):
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and self._is_runner(node.value):
+            if (
+                isinstance(node, ast.Assign)
+                and isinstance(node.value, ast.Call)
+                and self._is_runner(node.value)
+            ):
                 self._runners |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-        known: set[int] = set()
+        read_nodes: set[int] = set()
         for node in ast.walk(statement):
             if isinstance(node, ast.Call) and self._runner_call(node):
-                known |= {id(inner) for inner in ast.walk(node)}
-        left = sorted(
+                read_nodes |= {id(inner) for inner in ast.walk(node)}
+        lines_left = sorted(
             {
                 node.lineno
                 for node in ast.walk(statement)
                 if isinstance(node, ast.Attribute | ast.Name)
-                and id(node) not in known
-                and (self._names.of(node) is not None or (isinstance(node, ast.Name) and node.id in self._runners))
+                and id(node) not in read_nodes
+                and (
+                    self._names.of(node) is not None
+                    or (isinstance(node, ast.Name) and node.id in self._runners)
+                )
             }
         )
-        for line in left:
+        for line in lines_left:
             self._gap_at(
                 line,
                 f"`{_short(self._lines[line - 1].strip())}`",
@@ -234,19 +255,23 @@ class CloacaFile:
         builder: CloacaWorkflow | None,
     ) -> None:
         self.report.found["tasks"] += 1
-        before = len(self.report.gaps)
+        gaps_before = len(self.report.gaps)
         task = CloacaTask.read(function, decorator, self._names, self._gap)
-        others = []
+        other_decorators = []
         for node in function.decorator_list:
             if node is decorator:
                 continue
             if self._names.of(_called(node)) is None:
-                others.append(node)
+                other_decorators.append(node)
             else:
-                self._gap(node, f"@{ast.unparse(node)} of task {task.id}", "Nothing here does the same by itself.")
+                self._gap(
+                    node, f"@{ast.unparse(node)} of task {task.id}", "Nothing here does the same by itself."
+                )
         if task.id in self._tasks or task.function in {other.function for other in self._tasks.values()}:
             self._gap(
-                function, f"there are two tasks {task.id!r}", "Import each of their workflows from a file of its own."
+                function,
+                f"there are two tasks {task.id!r}",
+                "Import each of their workflows from a file of its own.",
             )
             if builder is not None:
                 builder.broken = True
@@ -256,10 +281,10 @@ class CloacaFile:
             builder.tasks.append(task.function)
         source = self._edited(function, task.edits)
         self._used[task.id] = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
-        text = task_text(task, source, [ast.unparse(node) for node in others], self._gap)
+        text = task_text(task, source, [ast.unparse(node) for node in other_decorators], self._gap)
         self.project.ours |= imports_of(task)
         self.project.code.append(text)
-        if len(self.report.gaps) == before:
+        if len(self.report.gaps) == gaps_before:
             self.report.mapped["tasks"] += 1
 
     def _trigger(self, function: ast.FunctionDef | ast.AsyncFunctionDef, decorator: ast.expr) -> None:
@@ -272,7 +297,9 @@ class CloacaFile:
         self._dropped.add(function.name)
         if isinstance(values.get("cron"), str) and isinstance(values.get("on"), str):
             for name in options.keys() - {"cron", "on", "timezone", "name", None}:
-                self._gap(decorator, f"{name} of trigger {function.name}", "Write it as `overlap` of the schedule.")
+                self._gap(
+                    decorator, f"{name} of trigger {function.name}", "Write it as `overlap` of the schedule."
+                )
             ref = values.get("name") if isinstance(values.get("name"), str) else function.name
             self._schedule(str(ref), str(values["on"]), str(values["cron"]), values.get("timezone"))
             self.report.mapped["triggers"] += 1
@@ -290,10 +317,10 @@ class CloacaFile:
         for item in statement.items:
             call = item.context_expr
             if isinstance(call, ast.Call) and self._names.of(call.func) == "WorkflowBuilder":
-                made = self._new_workflow(call)
+                flow = self._new_workflow(call)
                 if isinstance(item.optional_vars, ast.Name):
-                    self._builders[item.optional_vars.id] = made
-                return made
+                    self._builders[item.optional_vars.id] = flow
+                return flow
         return None
 
     def _new_workflow(self, call: ast.Call) -> CloacaWorkflow:
@@ -308,37 +335,37 @@ class CloacaFile:
 
     def _constructed(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> CloacaWorkflow | None:
         """Return the workflow that a function makes with a builder and returns, if it does nothing else."""
-        made: CloacaWorkflow | None = None
+        flow: CloacaWorkflow | None = None
         for statement in function.body:
             match statement:
                 case ast.Expr(value=ast.Constant()):
                     continue
-                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call) if self._names.of(
-                    call.func
-                ) == "WorkflowBuilder":
-                    made = self._builders[name] = self._new_workflow(call)
-                case ast.Expr(value=ast.Call() as call) if made is not None and self._builder_call(call):
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call) if (
+                    self._names.of(call.func) == "WorkflowBuilder"
+                ):
+                    flow = self._builders[name] = self._new_workflow(call)
+                case ast.Expr(value=ast.Call() as call) if flow is not None and self._builder_call(call):
                     continue
-                case ast.Return() | ast.Assign() if made is not None and _is_build(statement):
+                case ast.Return() | ast.Assign() if flow is not None and _is_build(statement):
                     continue
                 case _:
                     return None
-        return made
+        return flow
 
     def _builder_call(self, call: ast.Call) -> bool:
         """Take a call of a builder; false for any other call."""
         match call.func:
             case ast.Attribute(value=ast.Name(id=name), attr=method) if name in self._builders:
-                made = self._builders[name]
+                flow = self._builders[name]
             case _:
                 return False
         value = literal(call.args[0]) if len(call.args) == 1 else None
         if method == "description" and isinstance(value, str):
-            made.description = value
+            flow.description = value
         elif method == "add_task" and isinstance(value, str):
-            made.tasks.append(value)
+            flow.tasks.append(value)
         elif method == "add_task" and len(call.args) == 1 and isinstance(call.args[0], ast.Name):
-            made.tasks.append(call.args[0].id)
+            flow.tasks.append(call.args[0].id)
         else:
             self._gap(call, f"`{_short(ast.unparse(call))}`", "Write it in the description, or leave it out.")
         return True
@@ -359,17 +386,21 @@ class CloacaFile:
     def _runner_call(self, call: ast.Call) -> bool:
         """Take a call of a runner that declares a schedule; false for any other call."""
         match call.func:
-            case ast.Attribute(value=ast.Name(id=name), attr="register_cron_workflow") if name in self._runners:
+            case ast.Attribute(value=ast.Name(id=name), attr="register_cron_workflow") if (
+                name in self._runners
+            ):
                 pass
             case _:
                 return False
         self.report.found["schedules"] += 1
         words = ("workflow_name", "cron_expression", "timezone")
         named = {keyword.arg: keyword.value for keyword in call.keywords}
-        given = dict(zip(words, call.args, strict=False)) | named
-        values = [literal(given[word]) if word in given else None for word in words]
-        if not (isinstance(values[0], str) and isinstance(values[1], str)) or len(given) > len(words):
-            self._gap(call, f"`{_short(ast.unparse(call))}` is computed", "Write `Schedule(...)` for each of them.")
+        arguments = dict(zip(words, call.args, strict=False)) | named
+        values = [literal(arguments[word]) if word in arguments else None for word in words]
+        if not (isinstance(values[0], str) and isinstance(values[1], str)) or len(arguments) > len(words):
+            self._gap(
+                call, f"`{_short(ast.unparse(call))}` is computed", "Write `Schedule(...)` for each of them."
+            )
             return True
         self._schedule(values[0], values[0], values[1], values[2])
         self.report.mapped["schedules"] += 1
@@ -380,16 +411,18 @@ class CloacaFile:
         self._fires.append((name, workflow, cron, timezone if isinstance(timezone, str) else None))
 
     def _write_schedules(self) -> None:
-        taken: dict[str, int] = {}
+        numbers: dict[str, int] = {}
         for name, workflow, cron, timezone in self._fires:
             word = pack_name(name)
-            taken[word] = taken.get(word, 0) + 1
-            ref = f"{self.project.name}.{word}" + (f"_{taken[word]}" if taken[word] > 1 else "")
+            numbers[word] = numbers.get(word, 0) + 1
+            ref = f"{self.project.name}.{word}" + (f"_{numbers[word]}" if numbers[word] > 1 else "")
             action = f"{self.project.name}.{self._refs.get(workflow, pack_name(workflow))}"
             zone = f", timezone={timezone!r}" if timezone else ""
             self.project.schedules.append(f"Schedule({ref!r}, action={action!r}, cron={cron!r}{zone})")
             if workflow not in self._refs:
-                self._gap_at(1, f"the schedule {name} starts {workflow}, which is not in this file", "Import it, too.")
+                self._gap_at(
+                    1, f"the schedule {name} starts {workflow}, which is not in this file", "Import it, too."
+                )
 
     def _write_workflows(self) -> None:
         if not self._workflows and self._tasks:  # a packaged file: its tasks are the workflow
@@ -400,28 +433,32 @@ class CloacaFile:
             self._workflows[name] = CloacaWorkflow(name, 1)
         by_word = {task.id: task for task in self._tasks.values()}
         by_word |= {task.function: task for task in self._tasks.values()}
-        for made in self._workflows.values():
-            words = made.tasks or [task.function for task in self._tasks.values()]
+        for flow in self._workflows.values():
+            words = flow.tasks or [task.function for task in self._tasks.values()]
             unknown = [word for word in words if word not in by_word]
             for word in unknown:
-                self._gap_at(made.line, f"workflow {made.name} has a task {word!r}", "Its task is not in this file.")
-            if made.broken:
+                self._gap_at(
+                    flow.line, f"workflow {flow.name} has a task {word!r}", "Its task is not in this file."
+                )
+            if flow.broken:
                 continue
             functions = list(dict.fromkeys(by_word[word].function for word in words if word in by_word))
             if not functions:
-                self._gap_at(made.line, f"workflow {made.name} has no tasks here", "Import the file of its tasks.")
+                self._gap_at(
+                    flow.line, f"workflow {flow.name} has no tasks here", "Import the file of its tasks."
+                )
                 continue
             self.project.ours.add("workflow")
-            described = f", description={made.description!r}" if made.description else ""
-            name = pack_name(made.name)
+            described = f", description={flow.description!r}" if flow.description else ""
+            name = pack_name(flow.name)
             if name in self._tasks or name in {task.function for task in self._tasks.values()}:
                 name = f"{name}_workflow"
                 self._gap_at(
-                    made.line,
-                    f"the workflow {made.name} has the name of a task",
+                    flow.line,
+                    f"the workflow {flow.name} has the name of a task",
                     f"It is {self.project.name}.{name} here: start it by that name.",
                 )
-            self._refs[made.name] = variable = name
+            self._refs[flow.name] = variable = name
             self.project.workflows.append(
                 f"{variable} = workflow({name!r}, tasks=[{', '.join(functions)}]{described})"
             )
@@ -481,5 +518,3 @@ def _is_build(statement: ast.Return | ast.Assign) -> bool:
 def _short(text: str) -> str:
     line = text.splitlines()[0] if text else ""
     return line if len(line) <= 80 else f"{line[:80]}..."
-
-

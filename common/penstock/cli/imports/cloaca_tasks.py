@@ -20,7 +20,14 @@ _OUTCOMES = {"task_success": "success", "task_failed": "failed", "task_skipped":
 _GROUPS = {"all_of": "all", "any_of": "any", "none_of": "none"}
 _OPERATOR_WORDS: Mapping[str, str] = {
     **{name.lower(): ours for name, ours in OPERATORS.items()},
-    **{"==": "==", "eq": "==", "!=": "!=", "ne": "!=", ">": ">", "gt": ">", "<": "<", "lt": "<"},
+    "==": "==",
+    "eq": "==",
+    "!=": "!=",
+    "ne": "!=",
+    ">": ">",
+    "gt": ">",
+    "<": "<",
+    "lt": "<",
 }
 _CONTEXT_METHODS = frozenset({"get", "set", "insert", "keys", "values", "items", "setdefault"})
 """Methods of the context that are the same here."""
@@ -59,28 +66,32 @@ class CloacaTask:
     ) -> CloacaTask:
         """Return the task of a function. Every argument of the decorator is mapped, or named as a gap."""
         keywords = list(decorator.keywords) if isinstance(decorator, ast.Call) else []
-        given = {keyword.arg: keyword.value for keyword in keywords if keyword.arg is not None}
-        if len(given) < len(keywords) or (isinstance(decorator, ast.Call) and decorator.args):
+        arguments = {keyword.arg: keyword.value for keyword in keywords if keyword.arg is not None}
+        if len(arguments) < len(keywords) or (isinstance(decorator, ast.Call) and decorator.args):
             gap(decorator, f"computed options of task {function.name}", "Write them out.")
-        id = literal(given.pop("id")) if "id" in given else function.name
+        id = literal(arguments.pop("id")) if "id" in arguments else function.name
         if not isinstance(id, str):
             gap(decorator, f"the computed id of task {function.name}", "Write it out.")
             id = function.name
         task = cls(function.name, id)
         if id != function.name:
             task.options["id"] = repr(id)
-        task._dependencies(given.pop("dependencies", None), names, gap)
-        task._rule(given.pop("trigger_rules", None), names, gap)
-        task._retry(given, names, gap)
-        for name, value in given.items():
+        task._dependencies(arguments.pop("dependencies", None), names, gap)
+        task._rule(arguments.pop("trigger_rules", None), names, gap)
+        task._retry(arguments, names, gap)
+        for name, value in arguments.items():
             if name in _TAKEN_OVER and is_plain(value, names):
                 task.options[name] = ast.unparse(value)
             else:
-                by_hand = "Let another task depend on this one." if name in ("invokes", "post_invocation") else "See the page."
+                by_hand = (
+                    "Let another task depend on this one."
+                    if name in ("invokes", "post_invocation")
+                    else "See the page."
+                )
                 gap(value, f"{name} of task {id}", by_hand)
-        if "on_failure" in given:
+        if "on_failure" in arguments:
             gap(
-                given["on_failure"],
+                arguments["on_failure"],
                 f"on_failure of task {id} is called after each failed try there",
                 "Here it is called once the task has failed for good. Log each try in the task itself.",
             )
@@ -116,16 +127,16 @@ class CloacaTask:
         # A rule over values alone would ask here that the dependencies succeeded.
         self.options["trigger_rules"] = repr({"all": ["all_done", rule]} if self._has_dependencies else rule)
 
-    def _retry(self, given: dict[str, ast.expr], names: CloacaNames, gap: Gap) -> None:
-        condition = given.pop("retry_condition", None)
+    def _retry(self, arguments: dict[str, ast.expr], names: CloacaNames, gap: Gap) -> None:
+        condition = arguments.pop("retry_condition", None)
         word = None if condition is None else literal(condition)
-        attempts = literal(given["retry_attempts"]) if "retry_attempts" in given else None
+        attempts = literal(arguments["retry_attempts"]) if "retry_attempts" in arguments else None
         if word == "never" or attempts in (0, 1):
             for name in _RETRIES:
-                given.pop(name, None)
+                arguments.pop(name, None)
             self.retries = False
             return
-        if "retry_attempts" not in given:
+        if "retry_attempts" not in arguments:
             self.options["retry_attempts"] = str(DEFAULT_ATTEMPTS)
         if condition is not None and word != "all":
             gap(
@@ -152,9 +163,17 @@ class CloacaTask:
                 case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) if (
                     name == context and method not in _CONTEXT_METHODS
                 ):
-                    gap(node, f"context.{method} in task {self.id}", _BY_HAND.get(method, "The context here has no such method."))
+                    gap(
+                        node,
+                        f"context.{method} in task {self.id}",
+                        _BY_HAND.get(method, "The context here has no such method."),
+                    )
                 case ast.Delete(targets=targets) if any(_is_item_of(target, context) for target in targets):
-                    gap(node, f"del in the context of task {self.id}", "A name stays: write `context.set(name, None)`.")
+                    gap(
+                        node,
+                        f"del in the context of task {self.id}",
+                        "A name stays: write `context.set(name, None)`.",
+                    )
         inside = {id(inner) for decorator in function.decorator_list for inner in ast.walk(decorator)}
         for node in ast.walk(function):
             if id(node) in inside or not isinstance(node, ast.Attribute | ast.Name):
@@ -164,7 +183,11 @@ class CloacaTask:
                 self.edits.append((node.lineno, node.col_offset, node.end_col_offset or 0, "Context"))
                 self.ours.add("Context")
             elif member:
-                gap(node, f"cloaca.{member} in task {self.id}", "Nothing here has that name: write what it is for.")
+                gap(
+                    node,
+                    f"cloaca.{member} in task {self.id}",
+                    "Nothing here has that name: write what it is for.",
+                )
                 self.stub = f"it uses cloaca.{member}"
 
 
@@ -188,7 +211,12 @@ def _rule_of(node: ast.expr, names: CloacaNames) -> Any:
         return None if None in parts else {_GROUPS[member]: parts}
     if member in _OUTCOMES and len(values) == 1 and isinstance(values[0], str):
         return {_OUTCOMES[member]: values[0]}
-    if member == "context_value" and len(values) == 3 and isinstance(values[0], str) and isinstance(values[1], str):
+    if (
+        member == "context_value"
+        and len(values) == 3
+        and isinstance(values[0], str)
+        and isinstance(values[1], str)
+    ):
         operator = _OPERATOR_WORDS.get(values[1].lower().replace("_", ""))
         if operator is None or (values[2] is None and not _is_none(node.args[2])):
             return None
@@ -218,10 +246,10 @@ def imports_of(task: CloacaTask) -> set[str]:
     return {"task", *task.ours, *(("NonRetryable",) if task.stub else ())}
 
 
-def task_text(task: CloacaTask, source: str, others: Sequence[str], gap: Gap) -> str:
+def task_text(task: CloacaTask, source: str, other_decorators: Sequence[str], gap: Gap) -> str:
     """Return the function of a task with its decorator. `source` begins at its `def`."""
     options = ", ".join(f"{name}={value}" for name, value in task.options.items())
-    head = "\n".join([f"@task({options})", *(f"@{other}" for other in others)])
+    head = "\n".join([f"@task({options})", *(f"@{other}" for other in other_decorators)])
     if task.stub is not None:
         return f"{head}\ndef {task.function}(context):\n    raise NonRetryable({f'to do: {task.stub}'!r})"
     return f"{head}\n{source}"

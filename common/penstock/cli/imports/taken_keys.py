@@ -1,4 +1,4 @@
-"""A mapping of a source file that is taken apart key by key. What nobody has taken at its end is a gap."""
+"""A mapping of a source file that is taken apart key by key. What is not taken at its end is a gap."""
 
 from __future__ import annotations
 
@@ -9,7 +9,19 @@ from penstock.cli.imports.marked_yaml import Marked
 from penstock.cli.imports.report import Report
 
 DESCRIPTIVE = frozenset(
-    {"label", "tags", "version", "author", "email", "examples", "meta", "metadata", "pack_ref", "system", "keywords"}
+    {
+        "label",
+        "tags",
+        "version",
+        "author",
+        "email",
+        "examples",
+        "meta",
+        "metadata",
+        "pack_ref",
+        "system",
+        "keywords",
+    }
 )
 """Keys that say nothing of what is run."""
 DESCRIBES = "Nothing runs by them: keep in a description what people read."
@@ -27,11 +39,15 @@ class TakenKeys:
     def __init__(self, report: Report, file: str, source: Any, subject: str) -> None:
         self.report = report
         self.file = file
-        self.source = source if isinstance(source, Marked) else Marked(source if isinstance(source, Mapping) else {})
+        self.source = (
+            source if isinstance(source, Marked) else Marked(source if isinstance(source, Mapping) else {})
+        )
         self.subject = subject
         self._left = dict.fromkeys(self.source)
         if source is not None and not isinstance(source, Mapping):
-            self.report.gap(file, 1, f"{subject} is {type(source).__name__} and not a mapping", "Write it anew.")
+            self.report.gap(
+                file, 1, f"{subject} is {type(source).__name__} and not a mapping", "Write it anew."
+            )
 
     def take(self, key: str, default: Any = None) -> Any:
         """Return the value of a key, which counts as read from now on; `default` where it is missing or null."""
@@ -47,9 +63,9 @@ class TakenKeys:
         self.gap(key, f"{key} of {self.subject} is not text", "Write it anew.")
         return ""
 
-    def gap(self, key: str, what: str, by_hand: str) -> None:
+    def gap(self, key: str, subject: str, by_hand: str) -> None:
         """Name a gap at the line of a key."""
-        self.report.gap(self.file, self.source.line(key), what, by_hand)
+        self.report.gap(self.file, self.source.line(key), subject, by_hand)
 
     def refuse(self, key: str, by_hand: str) -> None:
         """Name a key as a gap, unless it is missing or says nothing."""
@@ -59,14 +75,14 @@ class TakenKeys:
 
     def close(self) -> None:
         """Name all keys that are left: those that describe in one gap, each other by itself."""
-        left = [key for key in self._left if self.source.get(key) not in (None, "", [], {})]
-        described = [str(key) for key in left if key in DESCRIPTIVE]
-        if described:
+        keys_left = [key for key in self._left if self.source.get(key) not in (None, "", [], {})]
+        descriptive_keys = [str(key) for key in keys_left if key in DESCRIPTIVE]
+        if descriptive_keys:
             self.gap(
-                described[0],
-                f"{', '.join(described)} of {self.subject}",
+                descriptive_keys[0],
+                f"{', '.join(descriptive_keys)} of {self.subject}",
                 DESCRIBES,
             )
-        for key in left:
+        for key in keys_left:
             if str(key) not in DESCRIPTIVE:
                 self.gap(key, f"{key} of {self.subject}", UNKNOWN)

@@ -1,7 +1,7 @@
 """The options of other systems, and the option of ours that does the same: one table, from which hints are made.
 
-A word is looked up by the thing that it was written in. `ALIASES["action"]["max_retries"]` is for `@action(max_retries=2)` and for
-an action of a pack. Words that this language takes itself (`backoff_factor`, `@task(retry_attempts=3)`) are not here.
+A word is looked up by the thing that it was written in. `ALIASES["action"]["max_retries"]` is for `@action(max_retries=2)` and
+for an action of a pack. Words that this language takes itself (`backoff_factor`, `@task(retry_attempts=3)`) are not here.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ PAGES: Mapping[str, str] = {
     "Temporal": "docs/coming-from/temporal.md",
     "Airflow": "docs/coming-from/airflow.md",
 }
-"""The page for those who come from a system."""
+"""The page for users of another system."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alias:
     """An option of other systems. `options` are what to write instead; where there is no such option, `advice` says what to do.
 
-    `systems` are those that have the word, the one whose page helps first."""
+    `systems` are those that have the word, that with the most helpful page first."""
 
     systems: tuple[str, ...]
     options: Mapping[str, Any]
@@ -144,8 +144,12 @@ _ACTION: Mapping[str, Alias] = {
     "task_id": _is("Airflow", ref="etl.extract"),
     "task_run_name": _is("Prefect", ref="etl.extract"),
     "label": _is("Attune", description="Extract the rows."),
-    "dependencies": _is("Cloacina", "An action is alone. Of a task in a workflow: `@task(dependencies=[...])`."),
-    "trigger_rules": _is("Cloacina", "An action is alone. Of a task in a workflow: `@task(trigger_rules=...)`."),
+    "dependencies": _is(
+        "Cloacina", "An action is alone. Of a task in a workflow: `@task(dependencies=[...])`."
+    ),
+    "trigger_rules": _is(
+        "Cloacina", "An action is alone. Of a task in a workflow: `@task(trigger_rules=...)`."
+    ),
     "trigger_rule": _is("Airflow", "An action is alone. Of a task in a workflow: `.when('all_done')`."),
     "bind": _is("Celery", "`penstock.current()` is the run: leave it out, and `self`, too."),
     "acks_late": _is("Celery", _DEFAULT),
@@ -207,7 +211,15 @@ _TASK: Mapping[str, Alias] = {
     "post_invocation": _is("Cloacina", "Let another task depend on this one."),
 }
 _OF_TASK_ITSELF = frozenset(
-    {"id", "trigger_rule", "retry_attempts", "retry_delay", "retry_delay_ms", "retry_max_delay", "retry_max_delay_ms"}
+    {
+        "id",
+        "trigger_rule",
+        "retry_attempts",
+        "retry_delay",
+        "retry_delay_ms",
+        "retry_max_delay",
+        "retry_max_delay_ms",
+    }
     | {"retry_backoff", "retry_jitter", "retry_condition"}
 )
 """Words that `@task` takes itself."""

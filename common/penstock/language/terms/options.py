@@ -103,7 +103,9 @@ class Options(BaseModel, metaclass=_Explains):
         )
         names = cls.names()
         unknown = [
-            InitErrorDetails(type=_unknown(cls.nouns, cls.thing, str(name), names), loc=(str(name),), input=None)
+            InitErrorDetails(
+                type=_unknown(cls.nouns, cls.thing, str(name), names), loc=(str(name),), input=None
+            )
             for name in values
             if name not in names
         ]

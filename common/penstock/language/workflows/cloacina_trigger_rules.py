@@ -57,7 +57,9 @@ def translated(rule: Any) -> Any:
         return rule
     kind = rule["type"]
     if kind not in TYPES:
-        raise Wrong(f"is not a type of trigger rules: {kind!r}", f"{did_you_mean(str(kind), TYPES)} See {_PAGE}.")
+        raise Wrong(
+            f"is not a type of trigger rules: {kind!r}", f"{did_you_mean(str(kind), TYPES)} See {_PAGE}."
+        )
     unknown = sorted(str(key) for key in rule if key != "type" and key not in _KEYS[kind])
     if unknown:
         raise Wrong(
@@ -77,7 +79,9 @@ def translated(rule: Any) -> Any:
 def _outcome(kind: str, rule: Mapping[str, Any]) -> dict[str, Any]:
     names = [rule[key] for key in ("task_name", "value") if key in rule]
     if len(names) != 1:
-        raise Wrong(f"{kind} names {'no task' if not names else 'two tasks'}", f"Write task_name. See {_PAGE}.")
+        raise Wrong(
+            f"{kind} names {'no task' if not names else 'two tasks'}", f"Write task_name. See {_PAGE}."
+        )
     return {OUTCOMES[kind]: names[0]}
 
 

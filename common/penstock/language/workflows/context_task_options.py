@@ -69,7 +69,10 @@ def folded_retry(task: str, options: Mapping[str, Any], at: Source) -> dict[str,
             faults.append(Problem((word,), str(error), error.hint))
     if faults:
         raise refusal(f"task {task}", faults, at)
-    if "max_delay" not in policy and policy.get("initial_delay", 0) > RetryPolicy.model_fields["max_delay"].default:
+    if (
+        "max_delay" not in policy
+        and policy.get("initial_delay", 0) > RetryPolicy.model_fields["max_delay"].default
+    ):
         policy["max_delay"] = policy["initial_delay"]
     folded["retry"] = policy
     return folded
@@ -102,4 +105,6 @@ def _retried_errors(value: Any) -> dict[str, Any]:
             "is `transient`, and which errors pass by is yours to say",
             "Write retry={'max_attempts': 3, 'retry_on': [ConnectionError, TimeoutError]}.",
         )
-    raise Wrong(f"is not a condition of retries: {value!r}", "Write 'all' or 'never', or retry={'retry_on': [...]}.")
+    raise Wrong(
+        f"is not a condition of retries: {value!r}", "Write 'all' or 'never', or retry={'retry_on': [...]}."
+    )

@@ -29,12 +29,12 @@ from penstock.language.definitions.qualified_name import Pack, pack_of, qualifie
 from penstock.language.terms.options import read_options
 from penstock.language.terms.sources import Source, of_code
 from penstock.language.workflows import local_callbacks
-from penstock.language.workflows.shared_context import Context
 from penstock.language.workflows.context_task_options import (
     OF_ACTION,
     folded_retry,
     refuse_unknown,
 )
+from penstock.language.workflows.shared_context import Context
 from penstock.language.workflows.task_handle import rule_of
 from penstock.run.call_interceptor import CALL_INTERCEPTOR
 
@@ -116,8 +116,8 @@ def context_task(
         callbacks: list[Action[..., Any]] = []
         for end in local_callbacks.ENDS:
             if end in folded:
-                folded[end], made = local_callbacks.actions(end, folded[end], name, at)
-                callbacks += made
+                folded[end], callback_actions = local_callbacks.actions(end, folded[end], name, at)
+                callbacks += callback_actions
         of_action = {key: value for key, value in folded.items() if key in OF_ACTION}
         task = ContextTask(
             name,
@@ -150,7 +150,9 @@ def _name(id: str | None, ref: str | None, at: Source) -> str | None:
 def _checked_id(id: object, at: Source) -> str:
     if isinstance(id, str) and "." not in id:
         return id
-    raise at.wrong(f"{id!r} is not the id of a task", "Write id='extract', or with its pack ref='etl.extract'.")
+    raise at.wrong(
+        f"{id!r} is not the id of a task", "Write id='extract', or with its pack ref='etl.extract'."
+    )
 
 
 def _dependencies(dependencies: Any, name: str, at: Source) -> tuple[str, ...]:

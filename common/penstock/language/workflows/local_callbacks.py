@@ -47,20 +47,20 @@ def actions(end: str, callbacks: Any, task: str, at: Source) -> tuple[list[Any],
     Raises DefinitionError for a function that takes other arguments."""
     several = list(callbacks) if isinstance(callbacks, list | tuple) else [callbacks]
     functions = [callback for callback in several if inspect.isfunction(callback)]
-    made: dict[int, Action[..., Any]] = {}
+    actions_by_function: dict[int, Action[..., Any]] = {}
     for number, function in enumerate(functions, start=1):
         ref = f"{task}_{end}" if len(functions) == 1 else f"{task}_{end}_{number}"
-        made[id(function)] = _action(end, function, ref, task.rpartition(".")[2], at)
+        actions_by_function[id(function)] = _action(end, function, ref, task.rpartition(".")[2], at)
     pack = task.partition(".")[0] if "." in task else None
     replaced = [
-        made[id(callback)]
-        if id(callback) in made
+        actions_by_function[id(callback)]
+        if id(callback) in actions_by_function
         else f"{pack}.{callback}"
         if pack and isinstance(callback, str) and "." not in callback
         else callback
         for callback in several
     ]
-    return replaced, list(made.values())
+    return replaced, list(actions_by_function.values())
 
 
 def _action(end: str, function: Callable[..., Any], ref: str, task: str, at: Source) -> Action[..., Any]:

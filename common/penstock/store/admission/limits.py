@@ -234,7 +234,8 @@ with of_limit as (
 select o.ref, coalesce(i.n, 0) + coalesce(w.n, 0) as enqueued, coalesce(i.n, 0) as admitted,
     coalesce(i.n, 0) - coalesce(h.recent, 0) as completed, coalesce(h.n, 0) as held, coalesce(w.n, 0) as waiting,
     $2::timestamptz as since
-from of_limit o left join let_in i on i.limit_id = o.id left join holding h on h.limit_id = o.id left join in_line w on w.id = o.id
+from of_limit o left join let_in i on i.limit_id = o.id left join holding h on h.limit_id = o.id
+left join in_line w on w.id = o.id
 order by o.ref
 """
 TOTALS_HOURS = 24

@@ -58,10 +58,10 @@ Place = tuple[UUID, str]
 
 
 async def page(
-    session: Session, filters: EnforcementFilter, *, before: Place | None = None, limit: int = 50
+    session: Session, filters: EnforcementFilter, *, cursor: Place | None = None, limit: int = 50
 ) -> list[ListedEnforcement]:
-    """Return the enforcements of the newest events first. `before` goes on from the end of a page."""
-    event, rule = before or (None, None)
+    """Return the enforcements of the newest events first. `cursor` goes on from the end of a page."""
+    event, rule = cursor or (None, None)
     rows = await session.fetch(
         PAGE,
         filters.rule,

@@ -34,7 +34,8 @@ FOLLOWED = """
 select e.id, e.status, split_part(n.name, '::', 1) as tenant, r.result::text as result, r.error::text as error,
     d.body -> case when e.status = $2 then 'on_success' else 'on_failure' end as callbacks,
     d.body -> 'local_callbacks' as told_parameters,
-    case when d.body ? 'local_callbacks' then (select p.params::text from payload p where p.execution_id = e.id) end as parameters,
+    case when d.body ? 'local_callbacks' then (
+        select p.params::text from payload p where p.execution_id = e.id) end as parameters,
     (select ((p.origin -> 'trace') - 'links')::text from payload p where p.execution_id = e.id and p.origin ? 'trace') as trace
 from execution e
 join namespace n on n.id = e.namespace_id

@@ -1,4 +1,4 @@
-"""Attempts that were lost with their workers, and fires whose executions were lost: each was recovered, and left a row."""
+"""Attempts that were lost with their workers, and fires with executions that were lost: each was recovered, and left a row."""
 
 from __future__ import annotations
 

@@ -13,13 +13,14 @@ from penstock.cli import build
 from penstock.cli.imports.attune import AttunePack
 from penstock.cli.imports.attune_expressions import AttuneExpressions, NotMapped
 from penstock.language.loading.load import load
-from penstock.language.workflows.serialization import from_value
 from penstock.language.terms.sources import Source
+from penstock.language.workflows.serialization import from_value
 from penstock.testing.memory_workflow import MemoryWorkflow
 
 PACK: dict[str, str] = {
     "pack.yaml": "ref: depot\nlabel: Depot\nversion: 1.0.0\nconfig: {url: http://x}\n",
-    "triggers/arrived.yaml": "ref: depot.arrived\nlabel: Arrived\ntype: custom\npayload_schema: {crate: {type: string, required: true}, size: {type: integer}}\n",
+    "triggers/arrived.yaml": "ref: depot.arrived\nlabel: Arrived\ntype: custom\n"
+    "payload_schema: {crate: {type: string, required: true}, size: {type: integer}}\n",
     "actions/weigh.yaml": """
 ref: depot.weigh
 label: Weigh
@@ -92,7 +93,8 @@ ref: depot.one
 action_ref: depot.weigh
 concurrency: {limit: 2, method: cancel, parameters: [crate]}
 """,
-    "sensors/gate.yaml": "ref: depot.gate\nrunner_type: python\nentry_point: gate.py\ntrigger_types: [depot.arrived]\npoll_interval: 30\n",
+    "sensors/gate.yaml": "ref: depot.gate\nrunner_type: python\nentry_point: gate.py\n"
+    "trigger_types: [depot.arrived]\npoll_interval: 30\n",
     "sensors/gate.py": "print()\n",
     "queues/q.yaml": "ref: depot.q\n",
 }
@@ -108,7 +110,9 @@ def written(tmp_path: Path, files: dict[str, str]) -> Path:
 
 def test_pack_becomes_a_project_without_a_fault(tmp_path: Path) -> None:
     into = tmp_path / "made"
-    told = CliRunner().invoke(build(), ["import", "attune", str(written(tmp_path, PACK)), "--into", str(into)])
+    told = CliRunner().invoke(
+        build(), ["import", "attune", str(written(tmp_path, PACK)), "--into", str(into)]
+    )
     assert told.exit_code == 0, told.output
     definitions = load(str(into))
     definitions.check()
@@ -131,13 +135,18 @@ def test_pack_becomes_a_project_without_a_fault(tmp_path: Path) -> None:
     assert task.retry.written() == {
         "max_attempts": 3, "initial_delay": 5, "max_delay": 30, "jitter": 0.0,
     }  # fmt: skip
-    assert definitions.workflows["depot.unload"].tasks[1].concurrency == 1, "one at a time, where it says nothing"
+    assert definitions.workflows["depot.unload"].tasks[1].concurrency == 1, (
+        "one at a time, where it says nothing"
+    )
 
 
 def test_workflow_goes_its_way(tmp_path: Path) -> None:
     project = AttunePack(written(tmp_path, PACK)).mapped()
     flow = from_value({"workflow": "depot.unload", **project.workflows["unload"]}, Source("x", 1))
-    for weight, statuses in ((5, {"tell": "completed", "mourn": "skipped"}), (1, {"tell": "skipped", "mourn": "skipped"})):
+    for weight, statuses in (
+        (5, {"tell": "completed", "mourn": "skipped"}),
+        (1, {"tell": "skipped", "mourn": "skipped"}),
+    ):
         world = MemoryWorkflow(flow, {"crates": ["abcde", "x"]}).begin()
         world.finish(("weigh", {"weight": weight}))
         for _ in range(2):
@@ -150,7 +159,7 @@ def test_workflow_goes_its_way(tmp_path: Path) -> None:
     assert world.statuses["mourn"] == "completed"
 
 
-def test_what_is_not_mapped_is_named(tmp_path: Path) -> None:
+def test_gap_is_named_with_its_file(tmp_path: Path) -> None:
     pack = AttunePack(written(tmp_path, PACK))
     pack.mapped()
     named = {(gap.file, gap.what) for gap in pack.report.gaps}
@@ -194,9 +203,10 @@ def _mappings(node: Any, place: tuple[Any, ...]) -> list[tuple[Any, ...]]:
 
 def _is_data(place: tuple[Any, ...]) -> bool:
     """Names of parameters, variables and values are the user's own."""
-    return bool({"parameters", "payload_schema", "vars", "input", "publish", "output_map", "action_params", "config"} & set(place)) or (
-        "worker_selector" in place
-    )
+    return bool(
+        {"parameters", "payload_schema", "vars", "input", "publish", "output_map", "action_params", "config"}
+        & set(place)
+    ) or ("worker_selector" in place)
 
 
 @pytest.mark.parametrize(
@@ -219,8 +229,19 @@ def test_expression_is_written_from_its_tree(theirs: str, ours: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "theirs", ["config.url", "task.weigh.weight", "inquiry.a.response", "now()", "parameters.a | default(1)", "a b", "keystore.a.b"]
+    "theirs",
+    [
+        "config.url",
+        "task.weigh.weight",
+        "inquiry.a.response",
+        "now()",
+        "parameters.a | default(1)",
+        "a b",
+        "keystore.a.b",
+    ],
 )
 def test_expression_without_an_equal_is_not_mapped(theirs: str) -> None:
     with pytest.raises(NotMapped):
-        AttuneExpressions({"parameters": "parameters", "task": "tasks", "keystore": "secrets"}).template("{{ " + theirs + " }}")
+        AttuneExpressions({"parameters": "parameters", "task": "tasks", "keystore": "secrets"}).template(
+            "{{ " + theirs + " }}"
+        )

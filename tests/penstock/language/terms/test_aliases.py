@@ -8,7 +8,18 @@ from typing import Any
 
 import pytest
 
-from penstock import Limit, MissedFires, RetryPolicy, Rule, Schedule, Timeouts, Trigger, action, task, workflow
+from penstock import (
+    Limit,
+    MissedFires,
+    RetryPolicy,
+    Rule,
+    Schedule,
+    Timeouts,
+    Trigger,
+    action,
+    task,
+    workflow,
+)
 from penstock.errors import ConfigurationError, DefinitionError
 from penstock.language.definitions.trigger import Poll
 from penstock.language.terms.aliases import ALIASES, PAGES, SETTINGS, Alias, alias_hint
@@ -45,16 +56,19 @@ def of_context(context: Any) -> None: ...
 
 
 def _step(**options: Any) -> object:
-    items = {} if "with_items" in options else {}
     steps = {
         "extract": {"action": "a.extract"},
-        "t": {"action": "a.t", **items, **options},
+        "t": {"action": "a.t", **options},
     }
     targets = {name for way in options.get("next", ()) for name in way.get("do", ())}
     steps |= {name: {"action": "a.load"} for name in targets}
     if "when" in options:
         steps["t"]["needs"] = ["extract"]
-    return from_yaml(json.dumps({"workflow": "a.flow", "parameters": {"items": {"type": "array"}, "day": {}}, "tasks": steps}))
+    return from_yaml(
+        json.dumps(
+            {"workflow": "a.flow", "parameters": {"items": {"type": "array"}, "day": {}}, "tasks": steps}
+        )
+    )
 
 
 def _workflow(**options: Any) -> object:
@@ -87,7 +101,9 @@ THINGS: Mapping[str, Callable[..., object]] = {
 WORDS = [(thing, word, alias) for thing, words in ALIASES.items() for word, alias in words.items()]
 
 
-@pytest.mark.parametrize(("thing", "word", "alias"), WORDS, ids=[f"{thing}-{word}" for thing, word, _ in WORDS])
+@pytest.mark.parametrize(
+    ("thing", "word", "alias"), WORDS, ids=[f"{thing}-{word}" for thing, word, _ in WORDS]
+)
 def test_word_is_refused_and_its_hint_is_taken(thing: str, word: str, alias: Alias) -> None:
     hint = alias_hint(thing, word)
     assert hint is not None

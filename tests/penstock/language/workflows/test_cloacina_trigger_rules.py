@@ -27,7 +27,11 @@ def test_operator_and_outcome_have_their_equal() -> None:
         without = theirs in ("Exists", "NotExists")
         assert read == {"context": "n", "op": ours, **({} if without else {"value": 5})}
     for theirs, ours in OUTCOMES.items():
-        assert translated({"type": theirs, "task_name": "a"}) == {ours: "a"} == translated({"type": theirs, "value": "a"})
+        assert (
+            translated({"type": theirs, "task_name": "a"})
+            == {ours: "a"}
+            == translated({"type": theirs, "value": "a"})
+        )
     assert translated({"type": "Always"}) == "always"
 
 
@@ -40,7 +44,11 @@ def test_operator_and_outcome_have_their_equal() -> None:
         ({"type": "All", "condition": []}, "has 'condition'", "'conditions'"),
         ({"type": "TaskSuccess"}, "names no task", "task_name"),
         ({"type": "TaskSuccess", "task_name": "a", "value": "b"}, "names two tasks", "task_name"),
-        ({"type": "ContextValue", "key": "n", "operator": "Equal", "value": 1}, "is not an operator", "'Equals'"),
+        (
+            {"type": "ContextValue", "key": "n", "operator": "Equal", "value": 1},
+            "is not an operator",
+            "'Equals'",
+        ),
         ({"type": "ContextValue", "key": "n", "operator": "Equals"}, "no value to compare", "value"),
         ({"type": "ContextValue", "operator": "Equals", "value": 1}, "has no key", "name of a value"),
     ],
@@ -56,7 +64,10 @@ def test_wrong_rule_is_refused_with_its_remedy(rule: dict[str, Any], message: st
 
 def _workflow_with(rule: Any) -> str:
     return json.dumps(
-        {"workflow": "a.b", "tasks": {"a": {"action": "noop"}, "t": {"action": "noop", "needs": ["a"], "when": rule}}}
+        {
+            "workflow": "a.b",
+            "tasks": {"a": {"action": "noop"}, "t": {"action": "noop", "needs": ["a"], "when": rule}},
+        }
     )
 
 
@@ -76,7 +87,9 @@ def _theirs(rule: Mapping[str, Any], statuses: Mapping[str, str], context: Mappi
         verdicts = [_theirs(condition, statuses, context) for condition in rule["conditions"]]
         return {"All": all(verdicts), "Any": any(verdicts), "None": not any(verdicts)}[kind]
     if kind in OUTCOMES:
-        return statuses[rule["task_name"]] == {"TaskSuccess": "Completed", "TaskFailed": "Failed"}.get(kind, "Skipped")
+        return statuses[rule["task_name"]] == {"TaskSuccess": "Completed", "TaskFailed": "Failed"}.get(
+            kind, "Skipped"
+        )
     there, value = rule["key"] in context, context.get(rule["key"])
     match rule["operator"]:
         case "Equals":
@@ -97,7 +110,9 @@ def _theirs(rule: Mapping[str, Any], statuses: Mapping[str, str], context: Mappi
 
 
 def _random_rule(rng: random.Random, depth: int) -> dict[str, Any]:
-    kind = rng.choice([*GROUPS, *OUTCOMES, "ContextValue", "Always"] if depth else [*OUTCOMES, "ContextValue"])
+    kind = rng.choice(
+        [*GROUPS, *OUTCOMES, "ContextValue", "Always"] if depth else [*OUTCOMES, "ContextValue"]
+    )
     if kind in GROUPS:
         return {"type": kind, "conditions": [_random_rule(rng, depth - 1) for _ in range(rng.randint(1, 3))]}
     if kind in OUTCOMES:
@@ -105,8 +120,16 @@ def _random_rule(rng: random.Random, depth: int) -> dict[str, Any]:
     if kind == "Always":
         return {"type": kind}
     operator = rng.choice(list(OPERATORS))
-    key, value = rng.choice(["words", "none"]) if "Contains" in operator else rng.choice(["n", "none"]), rng.choice([1, 5, 9])
-    return {"type": "ContextValue", "key": key, "operator": operator, "value": "a" if "Contains" in operator else value}
+    key, value = (
+        rng.choice(["words", "none"]) if "Contains" in operator else rng.choice(["n", "none"]),
+        rng.choice([1, 5, 9]),
+    )
+    return {
+        "type": "ContextValue",
+        "key": key,
+        "operator": operator,
+        "value": "a" if "Contains" in operator else value,
+    }
 
 
 def test_random_rules_decide_as_in_cloacina() -> None:
