@@ -89,7 +89,7 @@ def _comparison(rule: Mapping[str, Any]) -> dict[str, Any]:
     key, operator = rule.get("key"), rule.get("operator")
     if not isinstance(key, str):
         raise Wrong("ContextValue has no key", f"Write the name of a value of the context. See {_PAGE}.")
-    if operator not in OPERATORS:
+    if not isinstance(operator, str) or operator not in OPERATORS:
         hint = did_you_mean(str(operator), OPERATORS)
         raise Wrong(f"is not an operator of ContextValue: {operator!r}", f"{hint} See {_PAGE}.")
     comparison = {"context": key, "op": OPERATORS[operator]}

@@ -1,4 +1,4 @@
-"""Tasks that share a context: plain functions, each naming the tasks that it depends on.
+"""Tasks that share a context. Each is a plain function that names the tasks on which it depends.
 
     @task(dependencies=[])
     async def extract(context):
@@ -9,9 +9,9 @@
 
     etl = workflow("etl", tasks=[extract, load])
 
-A function finds in the context the parameters of the run and the values of the tasks before it. The tasks
-after it see the values that it puts there. Of two values of one name the later one in the workflow's
-order is seen. The workflow's output is the whole context.
+A function finds in the context the parameters of the run and the values of the tasks before it. The tasks after it see
+the values that it puts there. Of two values of one name the later one in the workflow's order is seen. The workflow's
+output is the whole context.
 
 A function may end with `return context`, as the tasks of Cloacina do: it keeps the context as it is.
 """
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from penstock.errors import InvalidInput
@@ -47,7 +47,7 @@ _PARAMETERS = {
 
 
 class ContextTask(Action[..., Any]):
-    """An action of one parameter, the context, that knows its place among others."""
+    """An action that takes the context as its one parameter, with the tasks on which it depends."""
 
     plain: Callable[..., Any]
     dependencies: tuple[str, ...] = ()
@@ -66,13 +66,13 @@ class ContextTask(Action[..., Any]):
         return super().body() | ({"local_callbacks": refs} if refs else {})
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function itself, with any mapping for a context."""
+        """Call the function directly, with any mapping as the context."""
         if CALL_INTERCEPTOR.get() is not None:
             return super().__call__(*args, **kwargs)
         return self.plain(*args, **kwargs)
 
     def task(self) -> dict[str, Any]:
-        """The task of it in a workflow."""
+        """Return the task for a workflow document."""
         return {
             "name": self.task_name,
             "action": self.ref,
@@ -98,7 +98,7 @@ def context_task(
     pack: str | Pack | None = None,
     **options: Any,
 ) -> Callable[[Callable[..., Any]], ContextTask]:
-    """See `penstock.task`."""
+    """Return the decorator of a context task; see `penstock.task`."""
 
     def declare(function: Callable[..., Any]) -> ContextTask:
         plain = inspect.unwrap(function)
@@ -180,7 +180,7 @@ def _bind(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_context(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, which gives back what it changed in the context, and its own result."""
+    """Return `function` wrapped. It returns the changes in the context, and the function's own result."""
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)

@@ -1,5 +1,5 @@
-"""The status moves, and the enforcements, that are announced to listening programs. None is announced until
-`penstock announce` names some."""
+"""The statuses, and the enforcements, that are announced to listening programs. There are none until `penstock announce`
+names some."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ async def announced(session: Session) -> list[str]:
 
 
 async def announce(session: Session, statuses: Sequence[str]) -> list[str]:
-    """Announce moves to these statuses, and new enforcements where they are named, from now on, and nothing else. Returns them.
-    Raises InvalidInput."""
+    """Announce moves to these statuses, and enforcements if they are named, from now on, and nothing else. Return the
+    names in the order of NAMES. Raises InvalidInput for an unknown name."""
     if unknown := sorted(set(statuses) - set(NAMES)):
         raise InvalidInput(f"there is no status {', '.join(unknown)}", hint=f"There are {', '.join(NAMES)}.")
     ordered = [status for status in NAMES if status in statuses]
