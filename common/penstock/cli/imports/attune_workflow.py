@@ -246,8 +246,8 @@ class AttuneWorkflow:
         broken: list[str],
         own: str | None = None,
     ) -> Any:
-        """Return a value with its expressions mapped. An expression that is not mapped makes its task fail. `own` is the task that
-        has the result."""
+        """Return a value with its expressions mapped. An expression that is not mapped makes its task fail. `own` is the
+        task that has the result."""
         mapping = self._expressions(names)
         try:
             if own in self._lists and "result" in str(value):

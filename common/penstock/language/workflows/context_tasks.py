@@ -157,9 +157,8 @@ def _checked_id(id: object, at: Source) -> str:
 
 def _dependencies(dependencies: Any, name: str, at: Source) -> tuple[str, ...]:
     """The names of the tasks that a task comes after. Raises DefinitionError for what is neither a task nor a name."""
-    several: Sequence[Any] = (
-        dependencies if isinstance(dependencies, list | tuple | set | frozenset) else [dependencies]
-    )
+    is_several = isinstance(dependencies, list | tuple | set | frozenset)
+    several: list[Any] = list(dependencies) if is_several else [dependencies]
     for dependency in several:
         if not isinstance(dependency, str | ContextTask):
             raise at.wrong(
