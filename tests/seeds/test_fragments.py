@@ -240,7 +240,7 @@ def test_retry_policy_takes_its_five_options() -> None:
         max_attempts=5,
         initial_delay=1,
         max_delay=60,
-        backoff_factor=3.0,  # type: ignore[call-arg]
+        backoff_factor=3.0,
         retry_on_errors=["TimeoutError"],
     )
     same = RetryPolicy(max_attempts=5, initial_delay=1, max_delay=60, factor=3.0, retry_on=["TimeoutError"])
@@ -249,7 +249,7 @@ def test_retry_policy_takes_its_five_options() -> None:
     assert policy.allows(["TimeoutError", "OSError"])
     assert not policy.allows(["ValueError"])
     with pytest.raises(DefinitionError, match="backoff_factor and factor both given"):
-        RetryPolicy(backoff_factor=2, factor=3)  # type: ignore[call-arg]
+        RetryPolicy(backoff_factor=2, factor=3)
 
 
 # -- cron --------------------------------------------------------------------------------------------------------
@@ -310,7 +310,7 @@ def test_schedule_has_a_zone() -> None:
 def test_missed_fires_have_three_policies() -> None:
     assert MissedFires().grace == 300
     for policy in ("execute", "skip", "delay"):
-        assert MissedFires(policy=policy).policy == policy  # type: ignore[arg-type]
+        assert MissedFires(policy=policy).policy == policy
 
 
 def test_cron_metrics_have_names_here() -> None:

@@ -123,7 +123,7 @@ def test_page_of_each_system_is_there() -> None:
 
 def test_several_words_each_have_their_hint() -> None:
     with pytest.raises(DefinitionError) as refusal:
-        action(ref="a.work", max_retries=3, queue="heavy", wen=1)(work)
+        _action(max_retries=3, queue="heavy", wen=1)
     lines = refusal.value.message.splitlines()
     assert [line.partition(": unknown option. ")[2].partition(".")[0] for line in lines] == [
         "Write retry={'max_attempts': 3}; in YAML retry: {max_attempts: 3}",

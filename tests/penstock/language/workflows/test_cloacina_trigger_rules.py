@@ -90,7 +90,8 @@ def _theirs(rule: Mapping[str, Any], statuses: Mapping[str, str], context: Mappi
         return statuses[rule["task_name"]] == {"TaskSuccess": "Completed", "TaskFailed": "Failed"}.get(
             kind, "Skipped"
         )
-    there, value = rule["key"] in context, context.get(rule["key"])
+    there = rule["key"] in context
+    value: Any = context.get(rule["key"])
     match rule["operator"]:
         case "Equals":
             return there and value == rule["value"]
