@@ -12,15 +12,15 @@ import orjson
 
 from penstock.errors import InvalidInput
 from penstock.language.expressions import SecretName, SecretText
-from penstock.language.schemas import PAYLOAD_CAP, Schema
+from penstock.language.schemas import Schema
 from penstock.language.terms.outside_names import SECRET
 
 KEY = "$secrets"
 Place = tuple[str | int, ...]
 
 
-def checked_parameters(schema: Schema, params: Any, cap: int = PAYLOAD_CAP) -> bytes:
-    """Parameters as they are kept, once they are found to fit. Raises InvalidInput."""
+def checked_parameters(schema: Schema, params: Any, cap: int) -> bytes:
+    """Return parameters as they are kept. Raise InvalidInput if they do not fit the schema or have more than `cap` bytes."""
     encoded = schema.check(params, cap=cap)
     if KEY.encode() in encoded and isinstance(params, Mapping) and KEY in params:
         raise InvalidInput(f"no parameter may be called {KEY}", hint="Choose another name.")
