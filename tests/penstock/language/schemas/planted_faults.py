@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -79,7 +80,7 @@ def _is_table(thing: Any) -> bool:
     return (
         isinstance(thing, dict)
         and bool(thing)
-        and all(isinstance(value, FunctionType) for value in thing.values())
+        and all(isinstance(value, FunctionType | partial) for value in thing.values())
     )
 
 
@@ -110,67 +111,103 @@ FAULTS = (
     Fault(
         "minimum",
         _S,
-        '"minimum": _bound_of_numbers(operator.ge)',
-        '"minimum": _bound_of_numbers(operator.gt)',
+        '"minimum": partial(_bound_of_numbers, operator.ge)',
+        '"minimum": partial(_bound_of_numbers, operator.gt)',
     ),
     Fault(
         "maximum",
         _S,
-        '"maximum": _bound_of_numbers(operator.le)',
-        '"maximum": _bound_of_numbers(operator.lt)',
+        '"maximum": partial(_bound_of_numbers, operator.le)',
+        '"maximum": partial(_bound_of_numbers, operator.lt)',
     ),
-    Fault("exclusiveMinimum", _S, "_bound_of_numbers(operator.gt)", "_bound_of_numbers(operator.ge)"),
-    Fault("exclusiveMaximum", _S, "_bound_of_numbers(operator.lt)", "_bound_of_numbers(operator.le)"),
-    Fault("minLength", _S, "_bound_of_length(str, operator.ge)", "_bound_of_length(str, operator.gt)"),
-    Fault("maxLength", _S, "_bound_of_length(str, operator.le)", "_bound_of_length(str, operator.lt)"),
+    Fault(
+        "exclusiveMinimum",
+        _S,
+        "partial(_bound_of_numbers, operator.gt)",
+        "partial(_bound_of_numbers, operator.ge)",
+    ),
+    Fault(
+        "exclusiveMaximum",
+        _S,
+        "partial(_bound_of_numbers, operator.lt)",
+        "partial(_bound_of_numbers, operator.le)",
+    ),
+    Fault(
+        "minLength",
+        _S,
+        "partial(_bound_of_length, str, operator.ge)",
+        "partial(_bound_of_length, str, operator.gt)",
+    ),
+    Fault(
+        "maxLength",
+        _S,
+        "partial(_bound_of_length, str, operator.le)",
+        "partial(_bound_of_length, str, operator.lt)",
+    ),
     Fault(
         "maxLength",
         _S,
         "or holds(len(value), bound)",
         "or holds(len(value.encode() if isinstance(value, str) else value), bound)",
     ),
-    Fault("minItems", _S, "_bound_of_length(list, operator.ge)", "_bound_of_length(list, operator.gt)"),
-    Fault("maxItems", _S, "_bound_of_length(list, operator.le)", "_bound_of_length(list, operator.lt)"),
-    Fault("minProperties", _S, "_bound_of_length(dict, operator.ge)", "_bound_of_length(dict, operator.gt)"),
-    Fault("maxProperties", _S, "_bound_of_length(dict, operator.le)", "_bound_of_length(dict, operator.lt)"),
+    Fault(
+        "minItems",
+        _S,
+        "partial(_bound_of_length, list, operator.ge)",
+        "partial(_bound_of_length, list, operator.gt)",
+    ),
+    Fault(
+        "maxItems",
+        _S,
+        "partial(_bound_of_length, list, operator.le)",
+        "partial(_bound_of_length, list, operator.lt)",
+    ),
+    Fault(
+        "minProperties",
+        _S,
+        "partial(_bound_of_length, dict, operator.ge)",
+        "partial(_bound_of_length, dict, operator.gt)",
+    ),
+    Fault(
+        "maxProperties",
+        _S,
+        "partial(_bound_of_length, dict, operator.le)",
+        "partial(_bound_of_length, dict, operator.lt)",
+    ),
     Fault("uniqueItems", _S, "return fits if is_required else anything", "return fits"),
     Fault("uniqueItems", _S, "return len(keys) == len(value)", "return len(keys) >= len(value) - 1"),
     Fault("required", _V, "if not required <= value.keys()", "if not required < value.keys()"),
     Fault("dependentRequired", _S, "name not in value or dependents", "name in value or dependents"),
-    Fault("$ref", _V, "place = (identity, id(value))", "place = (identity, 0)"),
     Fault(
         "$ref",
         _V,
-        "        if isinstance(target, bool):\n            return test\n        late",
-        "        if isinstance(target, bool):\n            return anything\n        late",
+        "self._tests[id(part)] = lambda value, budget: self._tests[id(part)](value, budget)",
+        "self._tests[id(part)] = nothing",
     ),
+    Fault("$ref", _V, "place = (identity, id(value))", "place = (identity, 0)"),
     Fault("$ref", _T, '.replace("~1", "/").replace("~0", "~")', '.replace("~0", "~")'),
+    Fault(
+        "$ref",
+        _V,
+        "if isinstance(target, bool):\n            return test",
+        "if isinstance(target, bool):\n            return anything",
+    ),
     Fault(
         "properties",
         _V,
         "test = properties.get(name, other)",
         "test = properties.get(name, other) if other is anything else other",
     ),
-    Fault(
-        "patternProperties",
-        _C,
-        "                    if not test(item, budget):\n                        return False\n            if is_other",
-        "                    return test(item, budget)\n            if is_other",
-    ),
-    Fault(
-        "patternProperties",
-        _C,
-        "if named is not None and not named(item, budget):\n                return False",
-        "if named is not None:\n                continue",
-    ),
+    Fault("patternProperties", _C, "tests += [test for", "tests = tests or [test for"),
+    Fault("additionalProperties", _C, "[properties[name]] if name in properties else []", "[]"),
     Fault(
         "additionalProperties",
         _V,
         "test = properties.get(name, other)",
         "test = properties.get(name, anything)",
     ),
-    Fault("additionalProperties", _C, "is_other = named is None", "is_other = True"),
-    Fault("additionalProperties", _C, "                    is_other = False\n", ""),
+    Fault("additionalProperties", _C, "for test in tests or [other])", "for test in [*tests, other])"),
+    Fault("additionalProperties", _C, "for test in tests or [other])", "for test in tests)"),
     Fault(
         "propertyNames",
         _V,
