@@ -57,7 +57,7 @@ tasks: {take: {action: door.take, input: {value: "{{ [parameters.value] }}"}}}
 """)
 
 
-_KIND = {str: "longer_event", list: "deeper_event"}
+_KIND: dict[type, str] = {str: "longer_event", list: "deeper_event"}
 _RULES = [
     Rule(
         "door.longer_rule",

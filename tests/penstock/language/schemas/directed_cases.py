@@ -174,7 +174,7 @@ def _unevaluated(word: str, inner: Sequence[str]) -> Callable[[Random, int], dic
         return part
 
     def make(draw: Random, depth: int) -> dict[str, Any]:
-        part = {word: draw.choice((False, False, _scalar(draw)))}
+        part: dict[str, Any] = {word: draw.choice((False, False, _scalar(draw)))}
         for _ in range(draw.randint(0, 2)):
             around = draw.choice(("", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "$ref"))
             if around == "":

@@ -12,7 +12,8 @@ from penstock.language.schemas.budget import Budget
 from penstock.language.schemas.validator import Validator
 from tests.penstock.language.schemas.two_libraries import disagreements
 
-A, B = {"properties": {"a": {}}}, {"properties": {"b": {}}}
+A: dict[str, Any] = {"properties": {"a": {}}}
+B: dict[str, Any] = {"properties": {"b": {}}}
 ABC = {"a": 1, "b": 2, "c": 3}
 TEXT = {"type": "string"}
 NAMES: dict[str, tuple[Any, dict[str, Any], list[str]]] = {
