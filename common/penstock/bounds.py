@@ -10,30 +10,32 @@ from dataclasses import dataclass
 from typing import Literal
 
 PAYLOAD_CAP = 256 * 1024
-"""The default of PENSTOCK_PAYLOAD_CAP, in bytes of JSON."""
+"""The default maximum size of a payload, in bytes of JSON. PENSTOCK_PAYLOAD_CAP sets another one."""
 DEPTH_CAP = 100
-"""Levels of objects and arrays inside one another."""
+"""The maximum depth of nested objects and arrays."""
 CHECK_STEPS = 600_000
-"""Steps of one check of a value against a schema. A step is one keyword at one value, and takes 0.3 microseconds at most where it
-was measured. The first check against a schema also compiles it, which takes no steps."""
+"""The maximum number of steps of one check against a schema. A step is one keyword for one value, and takes at most some 0.3
+microseconds. The first check of a process also compiles the schema."""
 SCHEMA_CAP = 128 * 1024
-"""Bytes of a schema."""
+"""The maximum size of a schema, in bytes."""
 SCHEMA_PARTS_CAP = 10_000
-"""Schemas inside a schema, however deep."""
+"""The maximum number of schemas inside a schema, at any depth."""
 PATTERNS_CAP = 16 * 1024
-"""Characters of all patterns of one schema together. Each pattern counts 64 more, for the time that compiling takes."""
+"""The maximum total length of the patterns of one schema, in characters. Each pattern counts 64 more, for the time to compile
+it."""
 GROUPS_CAP = 1_000
-"""Opening parentheses of one pattern. The time that compiling takes grows with their square."""
+"""The maximum number of opening parentheses of one pattern, since the time to compile it grows with the square of its groups."""
 MAX_ITEMS = 100_000
-"""Items of a fan-out."""
+"""The maximum number of items of a fan-out."""
 ITEMS_CAPS = 64
-"""The bytes of all items of a fan-out together, in payload caps. They are stored as one list of JSON."""
+"""The maximum total size of the items of a fan-out as JSON, in multiples of the payload cap. They are stored as one list."""
 RESULTS_CAPS = 64
-"""The bytes of all results of a fan-out together, in payload caps, where an expression of the workflow reads them."""
+"""The maximum total size of a fan-out's results that a workflow reads, in multiples of the payload cap."""
 MESSAGE_CAP = 4 * 1024
-"""Characters of an error's message. What is over is cut out of the middle."""
+"""The maximum length of an error's message, in characters. The middle of a longer one is cut out."""
 TRACEBACK_CAP = 16 * 1024
-"""Characters of a traceback. What is over is cut out of the middle: the first and the last frames tell most."""
+"""The maximum length of a traceback, in characters. The middle of a longer one is cut out, since the first and last frames say
+most."""
 
 Over = Literal[
     "refused",

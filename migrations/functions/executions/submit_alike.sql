@@ -1,7 +1,8 @@
--- Submit at most 20 executions of one namespace and one definition, in a transaction of their own. If no decision is needed, one
--- statement writes all rows: no limit covers the namespace, no worker lacks the action, the definition is current and has no
--- timeouts, and no status is announced. Everything else goes to submit_executions, and nothing has been written before.
--- The statement also writes the history, instead of the trigger. Ids that exist were submitted before: their answer was lost.
+-- Submit at most 20 executions of one namespace and one definition, in a transaction of their own. If there is nothing to
+-- decide, one statement writes all rows, and the history instead of the trigger: no limit covers the namespace, no worker
+-- lacks the action, the definition is current and has no timeouts, and no status is announced or subscribed to. All other
+-- submits go to submit_executions, and nothing has been written before. An id that exists was submitted before, and its
+-- answer was lost: it is left alone.
 -- planner: indexes_planned_once
 create or replace function submit_alike(
     p_ids uuid[], p_namespace integer, p_definition integer, p_params text[], p_origins text[], p_priority smallint,
