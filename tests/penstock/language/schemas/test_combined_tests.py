@@ -126,7 +126,7 @@ def _words(node: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("name", BORDERS)
-def test_keyword_takes_what_fits_and_nothing_beyond(name: str) -> None:
+def test_keyword_takes_fitting_values_alone(name: str) -> None:
     schema, fitting, unfit = BORDERS[name]
     validator, libraries = Validator(schema), Verdicts(schema)
     for value in fitting:

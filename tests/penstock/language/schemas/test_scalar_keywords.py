@@ -57,7 +57,7 @@ BORDERS: dict[str, tuple[Any, list[Any], list[Any]]] = {
 
 
 @pytest.mark.parametrize("name", BORDERS)
-def test_keyword_takes_what_fits_and_nothing_beyond(name: str) -> None:
+def test_keyword_takes_fitting_values_alone(name: str) -> None:
     schema, fitting, unfit = BORDERS[name]
     tests = [scalar_keywords.KEYWORDS[word](expected) for word, expected in schema.items()]
     for value in fitting:
@@ -84,6 +84,6 @@ def test_multiple_beyond_the_range_of_doubles_is_exact(
     assert scalar_keywords.KEYWORDS["multipleOf"](factor)(value, Budget()) is exact
 
 
-def test_anything_and_nothing_are_what_they_are_called() -> None:
+def test_anything_fits_and_nothing_does_not() -> None:
     assert scalar_keywords.anything(1, Budget()) is True
     assert scalar_keywords.nothing(1, Budget()) is False

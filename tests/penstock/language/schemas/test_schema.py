@@ -159,7 +159,7 @@ def test_the_expected_values_are_named_where_they_are_known(
     assert Schema(document).takes() == (told and f"It takes: {told}.")
 
 
-def test_expected_values_are_cut_to_what_a_person_reads() -> None:
+def test_list_of_expected_values_is_cut() -> None:
     document = {"properties": {f"k{n:02}": True for n in range(51)}}
     takes = str(Schema(document).takes())
     assert takes.endswith("k48=any (optional), k49=any (optional), ....")
@@ -202,7 +202,7 @@ def test_fault_beside_a_stored_result_is_told() -> None:
         Schema({"additionalProperties": {"type": "string"}}).validate({"a": STORED, "b": 1})
 
 
-def test_check_that_costs_too_much_names_what_was_checked() -> None:
+def test_check_that_costs_too_much_names_its_subject() -> None:
     schema = Schema({"items": {"anyOf": [{"const": n} for n in range(4_900)]}})
     with pytest.raises(
         CheckTooCostly, match=r"^payload: holding it against its schema takes more than 600,000 steps$"

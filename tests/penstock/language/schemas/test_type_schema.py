@@ -66,7 +66,7 @@ def test_dataclass_has_no_titles_and_no_defaults_that_are_not_json() -> None:
     assert "title" not in schema["$defs"]["Line"]
 
 
-def test_type_without_a_schema_is_refused_with_what_to_use() -> None:
+def test_type_without_a_schema_is_refused_with_a_hint() -> None:
     with pytest.raises(Wrong) as refused:
         schema_of_type(Unknown)
     assert str(refused.value).startswith(
