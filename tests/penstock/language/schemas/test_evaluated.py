@@ -12,8 +12,8 @@ from penstock.language.schemas.budget import Budget
 from penstock.language.schemas.validator import Validator
 from tests.penstock.language.schemas.two_libraries import disagreements
 
-A: dict[str, Any] = {"properties": {"a": {}}}
-B: dict[str, Any] = {"properties": {"b": {}}}
+A: dict[str, Any] = {"type": "object", "properties": {"a": {}}}
+B: dict[str, Any] = {"type": "object", "properties": {"b": {}}}
 ABC = {"a": 1, "b": 2, "c": 3}
 TEXT = {"type": "string"}
 NAMES: dict[str, tuple[Any, dict[str, Any], list[str]]] = {
@@ -30,7 +30,9 @@ NAMES: dict[str, tuple[Any, dict[str, Any], list[str]]] = {
     "oneOf": ({"oneOf": [A, {**B, "required": ["z"]}]}, ABC, ["b", "c"]),
     "not does not look": ({"not": {**A, "required": ["z"]}}, ABC, ["a", "b", "c"]),
     "if that fits": ({"if": A, "then": B, "else": {"properties": {"c": {}}}}, ABC, ["c"]),
-    "if that does not": ({"if": {**A, "required": ["z"]}, "then": B, "else": {"properties": {"c": {}}}}, ABC, ["a", "b"]),
+    "if that does not": (
+        {"if": {**A, "required": ["z"]}, "then": B, "else": {"type": "object", "properties": {"c": {}}}}, ABC, ["a", "b"],
+    ),
     "if alone": ({"if": A}, ABC, ["b", "c"]),
     "if alone that does not fit": ({"if": {**A, "required": ["z"]}}, ABC, ["a", "b", "c"]),
     "then of a condition that fits": ({"if": True, "then": A}, ABC, ["b", "c"]),
@@ -99,7 +101,7 @@ def test_each_keyword_concerns_its_own_type() -> None:
     ("part", "value", "steps"),
     [
         ({}, {"a": 1, "b": 1}, 7 + 8),
-        ({"allOf": [A, True]}, {"a": 1, "b": 1}, (7 + 8) + 2 * 1 + (5 + 3) + 8),
+        ({"allOf": [A, True]}, {"a": 1, "b": 1}, (7 + 8) + 2 * 1 + (5 + 2 + 3) + 8),
         ({}, [1, 2], 7 + 8),
         ({"allOf": [{"prefixItems": [{}]}, True]}, [1, 2], (7 + 8) + 2 * 1 + (5 + 6) + 8),
     ],

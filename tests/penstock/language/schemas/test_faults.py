@@ -104,6 +104,8 @@ def test_unknown_names_are_told_with_the_known_ones(word: str) -> None:
 
 
 def test_expectation_is_that_of_the_keyword() -> None:
+    (fault,) = faults(Validator({"properties": {"a": False}}), {"a": 3}, Budget())
+    assert (fault.place, fault.word, fault.expected, fault.value) == (("a",), None, False, 3)
     (fault,) = faults(Validator({"properties": {"a": {"enum": [1, 2]}}}), {"a": 3}, Budget())
     assert (fault.place, fault.word, fault.expected, fault.value) == (("a",), "enum", [1, 2], 3)
 

@@ -81,6 +81,8 @@ def test_value_that_came_out_of_a_parser_is_checked_as_it_is() -> None:
 
 
 def test_the_whole_value_is_named_when_it_is_a_payload() -> None:
+    with pytest.raises(InvalidInput, match=r"^payload has 2 bytes of JSON; at most 1 are taken"):
+        Schema({}).check({}, what="payload", cap=1)
     with pytest.raises(InvalidInput, match=r"payload\.customer"):
         Schema(ORDER).check({"customer": 3}, what="payload", cap=PAYLOAD_CAP)
 

@@ -41,6 +41,9 @@ MASKED: dict[str, tuple[Any, Any, Any]] = {
     "the parts after a circle": (
         {"allOf": [{"$ref": "#/$defs/d"}, {"$ref": "#/$defs/d"}, NAMED], "$defs": {"d": {"title": "d"}}}, A, MASKED_A,
     ),
+    "a part before one that was met": (
+        {"allOf": [NAMED, {"$ref": "#/$defs/d"}, {"$ref": "#/$defs/d"}], "$defs": {"d": {"title": "d"}}}, A, MASKED_A,
+    ),
     "the first item": ({"prefixItems": [SECRET, {}]}, [1, 2, 3], ["***", 2, 3]),
     "the second item": ({"prefixItems": [{}, SECRET]}, [1, 2, 3], [1, "***", 3]),
     "items": ({"items": SECRET}, [1], ["***"]),
@@ -181,3 +184,11 @@ def test_costly_value_is_secret_as_a_whole() -> None:
 def test_masked_schema_masks_a_default_by_its_own_part_alone() -> None:
     schema = {"properties": {"a": {"secret": True}}, "items": {"default": {"a": 1}}}
     assert secrets.masked_schema(schema) == schema
+
+
+def test_masked_schema_follows_references_of_marks() -> None:
+    part = {"$ref": "#/$defs/d", "default": {"a": 1}, "enum": [{"a": 1, "b": 2}]}
+    masked = secrets.masked_schema({"properties": {"a": part}, "$defs": {"d": NAMED}})
+    assert masked["properties"]["a"] == {
+        "$ref": "#/$defs/d", "default": {"a": "***"}, "enum": [{"a": "***", "b": 2}],
+    }  # fmt: skip

@@ -25,6 +25,10 @@ class Model(BaseModel):
     at: datetime
 
 
+class Tags(BaseModel):
+    tags: set[int]
+
+
 @dataclass
 class Point:
     x: int
@@ -74,6 +78,7 @@ CYCLE.append(CYCLE)
         ({"a": ["x", "y\0z"]}, "at a[1] holds a NUL"),
         ({"a": {"k\0": 1}}, "at a holds a NUL"),
         ({"a": {1, 2}}, "at a is not JSON"),
+        ({"a": object(), "model": Tags(tags={1})}, "at a is not JSON"),
         ({"a": [object()]}, "at a[0] is not JSON"),
         ({"a": b"bytes"}, "at a is not JSON"),
         ({"a": {1: 2}}, "at a is not JSON"),
