@@ -43,6 +43,7 @@ BORDERS: dict[str, tuple[Any, list[Any], list[Any]]] = {
         {"dependentRequired": {"a": ["b", "c"], "d": []}}, [{}, {"b": 1}, {"a": 1, "b": 1, "c": 1}, {"d": 1}, [], "a", ["a"]],
         [{"a": 1}, {"a": 1, "b": 1}, {"a": None, "c": 1, "d": 1}],
     ),
+    "dependentRequired of the name itself": ({"dependentRequired": {"a": ["a"]}}, [{"a": 1}, {}], []),
     "minimum": ({"minimum": 2}, [2, 2.0, 3, 2**63, "x", None, True, False, []], [1, 1.999, -5]),
     "maximum": ({"maximum": 2}, [2, 2.0, 1, -5, "x", None, True, []], [3, 2.001]),
     "exclusiveMinimum": ({"exclusiveMinimum": 2}, [2.001, 3, "x", False], [2, 2.0, 1]),
