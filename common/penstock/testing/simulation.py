@@ -106,8 +106,8 @@ class Simulation:
         return self.start(target, parameters, **named).finish()
 
     def publish(self, trigger: Any, payload: Any = None) -> list[SimulatedRun]:
-        """Publish an event. Matching rules start their actions, and tasks that wait for the event go on. Return the
-        runs of these actions.
+        """Publish an event. Tasks that wait for it go on, and matching rules start their actions. Return the runs of these
+        actions.
 
         Raises NotFound, InvalidInput for a payload that its schema refuses, and DefinitionError if a rule fails.
         """
