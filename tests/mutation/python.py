@@ -1,110 +1,207 @@
-"""Mutants of the Python that decides: mutmut makes them, in a copy of the sources, and runs the tests that pass them."""
+"""Mutants of the Python that decides: mutmut makes them in a copy of the sources, `judge.py` runs the tests that call them."""
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from fnmatch import fnmatch
-from functools import partial
 from pathlib import Path
 
 from tests.chaos.mutations import LEFT_OUT
 from tests.crash.processes import ROOT
+from tests.mutation.judge import JOB, UNCALLED
+from tests.mutation.judge import SURVIVED as PASSED
 from tests.mutation.postgres import migrated
 from tests.mutation.verdicts import KILLED, SURVIVED, Verdict, read, write
 
-COPY = ROOT / "build/mutation"
-"""What mutmut measured is kept here, until a source changes."""
-METAS = "mutants/src/penstock/**/*.meta"
+METAS = "src/penstock/**/*.meta"
 CONFIGURATION = Path(__file__).with_name("mutmut.toml")
 LANES = "2"
-STATES = {0: SURVIVED, 33: SURVIVED, None: ""}
-"""By mutmut's exit codes: 33 is a function that no test passes. Every other end is a test that failed, or a hang."""
+PYTEST = (
+    "--rootdir=.", "-q", "-s", "--tb=no", "-p", "tests.mutation.judge", "-p", "no:cacheprovider",
+    "-p", "no:xdist", "--hypothesis-seed=0",
+    # They measure processor time or calls, of which mutmut makes several times as many, or plant faults themselves.
+    "--ignore", "tests/penstock/language/schemas/test_hostile_schemas.py",
+    "--ignore", "tests/penstock/language/schemas/test_planted_faults.py",
+    # Its 39 tests of random documents would take longer than all the others, which have a case for each way through a check.
+    "--ignore", "tests/penstock/language/schemas/test_validator.py",
+    "--deselect", "tests/penstock/language/schemas/test_budget.py::test_no_check_costs_more_than_its_bound",
+    "--deselect", "tests/durable_programs/test_programs.py::test_fault_put_back_is_found",
+    "-W", "ignore::pytest.PytestAssertRewriteWarning",
+)  # fmt: skip
+_MAKE = """
+import sys
+from mutmut import __main__ as mutmut
+from mutmut.mutation.trampoline import set_mutant_under_test
+from mutmut.utils.file_utils import copy_also_copy_files, copy_src_dir
+set_mutant_under_test("mutant_generation")
+mutmut.config().only_mutate = [path for path in mutmut.config().only_mutate if path.startswith(sys.argv[2])]
+copy_src_dir()
+copy_also_copy_files()
+mutmut.create_mutants(int(sys.argv[1]))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Modules that are judged together, in a copy of the sources of their own. The copy stays, so that a later run makes mutants
+    of changed sources alone."""
+
+    name: str
+    """The room's module, or "" for all modules that `mutmut.toml` names."""
+    tests: tuple[str, ...]
+
+    @property
+    def copy(self) -> Path:
+        return ROOT / "build/mutation" / (self.name or "all")
+
+    @property
+    def mutants(self) -> Path:
+        return self.copy / "mutants"
+
+    @property
+    def verdicts(self) -> Path:
+        """The verdicts of a run that has not ended yet, or was interrupted."""
+        return self.copy.with_name(f"{self.copy.name}.tsv")
+
+    def metas(self) -> list[Path]:
+        return sorted(self.mutants.glob(METAS))
+
+    def module(self, meta: Path) -> str:
+        return ".".join(meta.relative_to(self.mutants / "src/penstock").with_suffix("").with_suffix("").parts)
+
+
+ALL = Room("", ("tests/penstock/engine", "tests/penstock/language"))
+OWN = (
+    Room("language.schemas", ("tests/penstock/language/schemas",)),
+    Room(
+        "engine.durable",
+        (
+            "tests/penstock/engine/durable",
+            "tests/penstock/testing/test_simulated_durable.py",
+            "tests/durable_programs/test_programs.py",
+            "tests/durable_programs/test_programs_of_one_attempt.py::test_crashes_change_nothing_in_programs[0]",
+            "tests/durable_programs/test_programs_of_several_attempts.py::test_crashes_change_nothing_in_programs[6]",
+        ),
+    ),
+)
+"""Rooms that are judged by their own tests alone: those call every line of the room, and need no server."""
 
 
 def run(only: Sequence[str]) -> list[str]:
-    """Judge the mutants of these modules (`engine`, `engine.joins`), or of all that `mutmut.toml` names; `survivors`: only those
-    that lived, or were not judged yet; `lanes=1`: so many at a time; and write the verdicts. Returns the parts of which there
-    are verdicts now."""
-    lanes = next((argument.partition("=")[2] for argument in only if argument.startswith("lanes=")), LANES)
-    names = [f"penstock.{name}*" for name in only if "=" not in name and name != "survivors"]
-    stage()
-    with migrated():
-        if "survivors" in only:
-            mutmut(lanes, "penstock.none_of_them")  # makes them, if a source has changed
-            names = [name for name in survivors() if not names or any(map(partial(fnmatch, name), names))]
-        mutmut(lanes, *names)
-    return collect()
+    """Judge the mutants of these modules (`engine`, `engine.joins`), or of all that `mutmut.toml` names; and write the verdicts.
+    Returns the parts of which there are verdicts now.
+
+    `survivors`: only those that lived, or were not judged yet; `new`: only those that were not judged yet; `sample=800` and
+    `seed=7`: so many of them, drawn at random; `lanes=1`: so many at a time."""
+    options = dict(argument.split("=", 1) for argument in only if "=" in argument)
+    modules = [name for name in only if "=" not in name and name not in ("survivors", "new")]
+    lanes, room = options.get("lanes", LANES), _room_of_all(modules)
+    collect(room)  # of a run that was interrupted
+    make(room, lanes)
+    wanted = [f"penstock.{module}*" for module in modules] or ["*"]
+    left = {name: verdict for name, verdict in judged(room) if _is_left(verdict, only)}
+    names = [name for name in left if any(fnmatch(name, pattern) for pattern in wanted)]
+    if "sample" in options:
+        drawn = random.Random(int(options.get("seed", "0")))
+        names = drawn.sample(names, min(int(options["sample"]), len(names)))
+    names.sort(key=lambda name: left[name] is None)  # what lived first
+    with migrated() if room is ALL else nullcontext():
+        judge(room, names, lanes)
+    return collect(room)
 
 
-def mutmut(lanes: str, *names: str) -> None:
+def _room_of_all(modules: Sequence[str]) -> Room:
+    """Return the room that all these modules are in."""
+    return next((room for room in OWN if modules and all(_is_in(module, room) for module in modules)), ALL)
+
+
+def _is_in(module: str, room: Room) -> bool:
+    return f"{module}.".startswith(f"{room.name}.")
+
+
+def _is_left(verdict: str | None, only: Sequence[str]) -> bool:
+    if "new" in only:
+        return verdict is None
+    return "survivors" not in only or verdict != KILLED
+
+
+def make(room: Room, lanes: str) -> None:
+    """Copy the sources to where mutmut looks for them: it knows packages below `src`. Make the mutants of what has changed."""
+    room.mutants.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(room.mutants / "tests", ignore_errors=True)
+    for old in room.copy.glob("*"):
+        if old != room.mutants:
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
+    shutil.copytree(ROOT, room.copy, ignore=LEFT_OUT, dirs_exist_ok=True)
+    shutil.move(room.copy / "common", room.copy / "src")
+    with (room.copy / "pyproject.toml").open("a") as file:
+        file.write("\n" + CONFIGURATION.read_text())
+    prefix = f"src/penstock/{room.name.replace('.', '/')}"
     subprocess.run(
-        [str(Path(sys.executable).with_name("mutmut")), "run", "--max-children", lanes, *names],
-        cwd=COPY,
-        env={**os.environ, "PYTHONPATH": str(COPY / "services")},
+        [sys.executable, "-c", _MAKE, lanes, prefix], cwd=room.copy, check=True, stdout=subprocess.DEVNULL
+    )
+
+
+def judge(room: Room, names: Sequence[str], lanes: str) -> None:
+    """Run the tests against these mutants. The verdicts are written one by one."""
+    job = room.copy / "job.json"
+    job.write_text(json.dumps({"mutants": list(names), "lanes": int(lanes), "verdicts": str(room.verdicts)}))
+    path = [room.mutants / "src", room.mutants, room.copy / "services"]
+    subprocess.run(
+        [sys.executable, "-m", "pytest", *PYTEST, *room.tests],
+        cwd=room.mutants,
+        env={**os.environ, JOB: str(job), "PYTHONPATH": os.pathsep.join(map(str, path))},
         check=False,
     )
 
 
-def survivors() -> list[str]:
-    """Return the mutants without a verdict that a test found them, by mutmut's names."""
-    names_left = []
-    for meta in sorted(COPY.glob(METAS)):
-        judged = read(_part(meta))
-        names = list(json.loads(meta.read_text())["exit_code_by_key"])
-        names_left += [
-            name
-            for name, change in _said(meta, names)
-            if change not in judged or judged[change].verdict == SURVIVED
-        ]
-    return names_left
+def judged(room: Room) -> Iterator[tuple[str, str | None]]:
+    """Yield each mutant, by mutmut's name, with the verdict of earlier runs."""
+    for meta in room.metas():
+        verdicts = read(_part(room.module(meta)))
+        for name, change in _changes(meta):
+            yield name, verdicts[change].verdict if change in verdicts else None
 
 
-def _part(meta: Path) -> str:
-    return (
-        f"python.{meta.relative_to(COPY / 'mutants/src/penstock').with_suffix('').with_suffix('').parts[0]}"
-    )
+def _part(module: str) -> str:
+    return f"python.{next((room.name for room in OWN if _is_in(module, room)), module.partition('.')[0])}"
 
 
-def stage() -> None:
-    """Copy the sources to where mutmut looks for them: it knows packages below `src`."""
-    for old in COPY.glob("*"):
-        if old.name == "mutants":
-            continue
-        shutil.rmtree(old) if old.is_dir() else old.unlink()
-    shutil.copytree(ROOT, COPY, ignore=LEFT_OUT, dirs_exist_ok=True)
-    shutil.move(COPY / "common", COPY / "src")
-    with (COPY / "pyproject.toml").open("a") as file:
-        file.write("\n" + CONFIGURATION.read_text())
-
-
-def collect() -> list[str]:
-    """Write down what mutmut found so far, by the rooms of the modules. What was judged before, and is still made, stays."""
+def collect(room: Room) -> list[str]:
+    """Write the verdicts, by rooms. A verdict of an earlier run stays for as long as its mutant is still made."""
+    lines = room.verdicts.read_text().splitlines() if room.verdicts.exists() else []
+    codes = {name: int(code) for name, _, code in (line.partition("\t") for line in lines)}
     by_part: dict[str, dict[str, Verdict]] = {}
-    for meta in sorted(COPY.glob(METAS)):
-        part, codes = _part(meta), json.loads(meta.read_text())["exit_code_by_key"]
+    for meta in room.metas():
+        part = _part(room.module(meta))
         judged_before = read(part)
-        for name, change in _said(meta, list(codes)):
-            if judged := STATES.get(codes[name], KILLED):
-                by_part.setdefault(part, {})[change] = Verdict(judged)
+        for name, change in _changes(meta):
+            if name in codes:
+                survived = codes[name] in (PASSED, UNCALLED)
+                by_part.setdefault(part, {})[change] = Verdict(SURVIVED if survived else KILLED)
             elif change in judged_before:
                 by_part.setdefault(part, {})[change] = judged_before[change]
     for part, verdicts in by_part.items():
         write(part, verdicts)
+    room.verdicts.unlink(missing_ok=True)
     return sorted(by_part)
 
 
-def _said(meta: Path, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Return the change of each mutant. It holds for as long as the line says the same, as mutmut numbers them."""
+def _changes(meta: Path) -> Iterator[tuple[str, str]]:
+    """Yield the name and the change of each mutant of a module. The change holds for as long as the line says the same."""
     source = meta.with_suffix("").read_text().splitlines()
     spans = json.loads(meta.with_suffix(".spans").read_text())["spans"]
     again: Counter[str] = Counter()
-    for name in names:
+    for name in json.loads(meta.read_text())["exit_code_by_key"]:
         module, _, function = name.rpartition(".")
         first, last = spans[function]
         begin, end = spans[function.partition("__mutmut_")[0] + "__mutmut_orig"]

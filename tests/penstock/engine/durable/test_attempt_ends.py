@@ -33,7 +33,7 @@ CLEAN = Key("clean", 1)
 
 
 class Outside(AttemptMemory):
-    """An attempt that may be asked to end, and whose children may be refused."""
+    """An attempt that may be asked to end, or refused its children."""
 
     def __init__(self, memory: Memory, *, asked: bool = False, refused: bool = False) -> None:
         memory._attempt += 1
