@@ -26,13 +26,19 @@ Into = Annotated[
 def stackstorm(
     pack: Annotated[Path, typer.Argument(help="The folder of one pack of StackStorm.")],
     into: Into = None,
+    timezone: Annotated[
+        str,
+        typer.Option(
+            help="The zone of the machine that StackStorm runs on: timers without a zone are read in it."
+        ),
+    ] = "UTC",
     json: Json = False,
 ) -> None:
-    """Import a pack of StackStorm: actions, triggers, rules and Orquesta workflows. IMPORT.md lists what is left to do
-    by hand."""
+    """Import a pack of StackStorm: actions, triggers, rules, Orquesta workflows and action chains.
+    IMPORT.md lists what is left to do by hand."""
     from penstock.cli.imports.stackstorm import StackStormPack
 
-    source = StackStormPack(pack)
+    source = StackStormPack(pack, timezone)
     _write(source, f"the pack {pack.resolve().name} of StackStorm", into, json)
 
 
@@ -50,18 +56,28 @@ def celery(
 
 
 def _write(source: StackStormPack | CeleryProject, named: str, into: Path | None, json: bool) -> None:
+    from penstock.cli.imports.applied import keep_applicable
+
     project, report = source.mapped(), source.report
+    keep_applicable(project, report)
     folder = into or Path(project.name)
     if folder.exists() and any(folder.iterdir()):
         raise Conflict(f"{folder} is there already, and not empty", hint="Choose another one: --into FOLDER.")
     project.write(folder, named, report)
     if json:
         json_line(
-            {"folder": str(folder), "found": report.found, "mapped": report.mapped, "gaps": len(report.gaps)}
+            {
+                "folder": str(folder),
+                "found": report.found,
+                "mapped": report.mapped,
+                "applied": report.applied,
+                "gaps": len(report.gaps),
+            }
         )
         return
     for kind, number in report.found.items():
-        out.print(f"{report.mapped[kind]} of {number} {kind}", highlight=False)
+        applied = f", {report.applied[kind]} apply" if kind in report.applied else ""
+        out.print(f"{report.mapped[kind]} of {number} {kind} need nothing by hand{applied}", highlight=False)
     out.print(
         f"{folder} is made; {len(report.gaps)} gaps are listed in {folder / 'IMPORT.md'}.", highlight=False
     )

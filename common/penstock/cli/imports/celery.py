@@ -1,27 +1,51 @@
-"""The tasks, beat schedule, routes and retries of a Celery application as a pack of ours, read from its source."""
+"""The tasks, schedules, routes, retries and canvases of a Celery application as a pack of ours, read from its source."""
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from penstock.cli.imports.celery_calls import NotLiteral, cron, literal, seconds, task_options
+from penstock.cli.imports.celery_calls import (
+    NotLiteral,
+    Signature,
+    called,
+    imported_names,
+    literal,
+    root_name,
+    seconds,
+    signature_of,
+    task_decorator,
+    task_options,
+    walk,
+    with_constants,
+)
+from penstock.cli.imports.celery_canvas import Canvas, is_canvas
 from penstock.cli.imports.celery_options import (
     BEAT_BY_HAND,
-    RETRY,
+    RETRY_OPTIONS,
     ROUTE_BY_HAND,
     SEE,
     TASK_BY_HAND,
+    rate_limit,
+    retry_of,
     says_nothing,
-    whole_retry,
 )
+from penstock.cli.imports.celery_setting_names import today
 from penstock.cli.imports.celery_settings import BEAT, ROUTES, CelerySettings
-from penstock.cli.imports.project import Project, stub
+from penstock.cli.imports.celery_times import times
+from penstock.cli.imports.celery_uses import uses
+from penstock.cli.imports.project import Project
 from penstock.cli.imports.report import Report
+from penstock.cli.imports.wanted_text import NotMapped
 from penstock.errors import NotFound
+
+_MAX_SHOWN = 160
+_RELEVANT = re.compile(r"(?i)celery|kombu|broker|billiard|task|\.delay\(|apply_async|\.si\(|beat_schedule")
 
 
 class CeleryProject:
@@ -37,80 +61,164 @@ class CeleryProject:
         whole = sorted(source.rglob("*.py")) if source.is_dir() else [source]
         self._files = [file for file in whole if file == source or not _is_test(file.relative_to(source))]
         self.report = Report()
-        self.project = Project(re.sub(r"\W+", "_", source.stem).strip("_").lower() or "tasks")
+        self.project = Project(re.sub(r"\W+", "_", source.stem, flags=re.ASCII).strip("_").lower() or "tasks")
         self._refs: dict[str, str] = {}
         """By the name that Celery knows a task by."""
+        self._signatures: dict[str, Signature] = {}
+        self._functions: dict[str, str] = {}
+        """By the name of a task's function; an empty text where several have it."""
+        self._taken: set[int] = set()
+        """Places that something maps, or that a gap of their own names."""
+        self._named: set[str] = set()
+        """Actions that say themselves how long they take, where they go, how often they start."""
+        self._constants: dict[str, ast.expr] = {}
+        self._config: set[str] = set()
+        self._relevant: dict[str, ast.Module] = {}
+        """Files that may have to do with Celery."""
+        self._methods: set[int] = set()
 
     def mapped(self) -> Project:
-        trees = []
+        """Return the project. `report` then has the gaps."""
+        trees: dict[str, ast.Module] = {}
         for file in self._files:
+            name = str(file.relative_to(self._folder))
             try:
-                trees.append((str(file.relative_to(self._folder)), ast.parse(file.read_text())))
-            except (SyntaxError, UnicodeDecodeError) as error:
-                by_hand = "Import with the Python that it is written for."
-                self.report.gap(str(file.relative_to(self._folder)), 1, f"no Python here: {error}", by_hand)
-        for name, tree in trees:
-            for node in ast.walk(tree):
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                    options = task_options(node)
-                    if options is not None:
-                        self._task(name, node, options)
-        settings = CelerySettings(dict(trees), self._gap)
+                text = file.read_text()
+                trees[name] = ast.parse(text)
+                if _RELEVANT.search(text):
+                    self._relevant[name] = trees[name]
+            except (SyntaxError, ValueError, RecursionError) as error:
+                self.report.gap(
+                    name, 1, f"no Python here: {error}", "Import with the Python that it is written for."
+                )
+        for tree in trees.values():
+            self._constants |= _constants(tree)
+        self._config = _config_files(self._relevant)
+        for name, tree in trees.items():
+            for node in walk(tree):
+                if (
+                    isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+                    and task_options(node) is not None
+                ):
+                    self._task(name, node)
+        settings = CelerySettings(trees, self._gap)
         for name, key, value in settings.entries(ROUTES):
             self._route(name, key, value)
+        self._global_settings(self._relevant)
+        zone, zone_gap = self._zone(self._relevant)
         for name, key, value in settings.entries(BEAT):
-            self._schedule(name, key, value)
+            self._schedule(name, key, value, zone, zone_gap)
+        self._taken |= settings.taken
         settings.name_left()
+        for name, tree in self._relevant.items():
+            self._canvases(name, tree)
+        for name, tree in self._relevant.items():
+            self._left(name, tree)
         return self.project
 
-    def _task(
-        self, file: str, node: ast.FunctionDef | ast.AsyncFunctionDef, options: list[ast.keyword]
-    ) -> None:
+    # -- tasks ----------------------------------------------------------------------------------------------------
+
+    def _task(self, file: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self.report.found["tasks"] += 1
-        self.report.mapped["tasks"] += 1
+        previous = len(self.report.gaps)
         name = node.name.strip("_").lower()
         module = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-        if name in self.project.actions:
+        if name in self.project.actions or not name:
             name = f"{module.replace('.', '_')}_{name}".lower()
-        keywords = {keyword.arg or "**options": keyword.value for keyword in options}
-        action = self.project.function(name, stub(name, f"{node.name} of {file}"))
-        retry: dict[str, Any] = {}
-        for option, value in keywords.items():
+            while name in self.project.actions:
+                name += "_2"
+        decorator = task_decorator(node)
+        if decorator is not None:
+            self._take(decorator)
+        keywords = {keyword.arg or "**options": keyword.value for keyword in task_options(node) or []}
+        bound = "bind" in keywords and getattr(keywords["bind"], "value", None) is True
+        signature = signature_of(node, bound or id(node) in self._methods)
+        action = self.project.function(name, _stub(name, node, file, signature))
+        if signature.schema is not None:
+            action["parameters"] = signature.schema
+        for parameter in signature.computed:
+            self._gap(
+                file,
+                node,
+                f"the default of {parameter} of {node.name} is computed",
+                "Give it in the function.",
+            )
+        action |= {"timeout": None, "on_worker_loss": "fail"}
+        self.project.actions[name] = action
+        retries_by_hand = any(isinstance(call, ast.Call) and called(call) == "retry" for call in walk(node))
+        self._options(file, node.name, name, keywords)
+        tell = lambda where, text, by_hand: self._gap(file, where, f"{text} of {node.name}", by_hand)  # noqa: E731
+        retry = retry_of(
+            {
+                key: value if key.endswith("autoretry_for") else with_constants(value, self._constants)
+                for key, value in keywords.items()
+                if key in RETRY_OPTIONS
+            },
+            retries_by_hand,
+            tell,
+        )
+        if retry is not None:
+            action["retry"] = retry
+        supplied = keywords.get("name")
+        celery_name = (
+            supplied.value if isinstance(supplied, ast.Constant) else f"{self._package}{module}.{node.name}"
+        )
+        if supplied is not None and not isinstance(supplied, ast.Constant):
+            self._gap(
+                file,
+                supplied,
+                f"the name of {node.name} is computed",
+                "See that schedules and routes find it.",
+            )
+        self._refs[str(celery_name)] = name
+        self._signatures[name] = signature
+        self._functions[node.name] = "" if node.name in self._functions else name
+        if len(self.report.gaps) == previous:
+            self.report.map("tasks", name)
+        self._gap(file, node, f"the code of {node.name}",
+                  f"Move it into the function {name}_ of {self.project.module}.py.")  # fmt: skip
+
+    def _options(self, file: str, theirs: str, name: str, options: Mapping[str, ast.expr]) -> None:
+        action = self.project.actions[name]
+        for option, value in options.items():
+            if option in RETRY_OPTIONS:
+                continue
             try:
-                if option in RETRY:
-                    retry |= RETRY[option](value)
-                elif option == "time_limit":
-                    action["timeout"] = seconds(value)
+                if option == "time_limit":
+                    limit = (
+                        None if literal(value, self._constants) is None else seconds(value, self._constants)
+                    )
+                    action["timeout"] = limit
                 elif option == "queue":
-                    action["route"] = literal(value)
+                    queue = literal(value, self._constants)
+                    if not isinstance(queue, str):
+                        raise NotLiteral(ast.unparse(value))
+                    action["route"] = queue
+                elif option == "acks_late":
+                    action["on_worker_loss"] = "rerun" if literal(value, self._constants) else "fail"
+                elif option == "rate_limit":
+                    self._rate(file, theirs, action, value)
                 elif not says_nothing(option, value):
-                    self._gap(file, value, f"{option} of {node.name}", TASK_BY_HAND.get(option, SEE))
+                    self._gap(file, value, f"{option} of {theirs}", TASK_BY_HAND.get(option, SEE))
+                if option in ("time_limit", "queue", "acks_late", "rate_limit"):
+                    self._named.add(f"{name}.{option}")
             except NotLiteral:
                 self._gap(
-                    file,
-                    value,
-                    f"{option} of {node.name} is computed: {ast.unparse(value)}",
-                    "Write the value.",
+                    file, value, f"{option} of {theirs} is computed: {ast.unparse(value)}", "Write the value."
                 )
-        if retry:
-            action["retry"] = whole_retry(retry)
-        self.project.actions[name] = action
-        called = keywords.get("name")
-        celery_name = (
-            called.value if isinstance(called, ast.Constant) else f"{self._package}{module}.{node.name}"
-        )
-        self._refs[str(celery_name)] = name
-        self._gap(
-            file,
-            node,
-            f"the code of {node.name}",
-            f"Move it into the function {name}_ of {self.project.module}.py.",
-        )
+
+    def _rate(self, file: str, theirs: str, action: dict[str, Any], value: ast.expr) -> None:
+        limit = rate_limit(value)
+        if limit is None:
+            return
+        action["limits"] = [limit]
+        self._gap(file, value, f"rate_limit of {theirs} counts for each worker there, and for all together here",
+                  "Multiply it by the number of workers.")  # fmt: skip
 
     def _route(self, file: str, key: str, node: ast.expr) -> None:
         self.report.found["routes"] += 1
         try:
-            value = literal(node)
+            value = literal(node, self._constants)
         except NotLiteral:
             value = None
         queue = value.get("queue") if isinstance(value, dict) else value
@@ -118,47 +226,380 @@ class CeleryProject:
         if not isinstance(queue, str) or not fitting:
             self._gap(file, node, f"the route of {key}", "Write `route` of the actions that are meant.")
             return
-        self.report.mapped["routes"] += 1
-        for option in value.keys() - {"queue"} if isinstance(value, dict) else ():
+        previous = len(self.report.gaps)
+        for option in sorted(value.keys() - {"queue"}) if isinstance(value, dict) else ():
             self._gap(file, node, f"{option} of the route of {key}", ROUTE_BY_HAND.get(option, SEE))
+        if len(self.report.gaps) == previous:
+            self.report.map("routes", key)
         for name in fitting:
-            self.project.actions[name].setdefault("route", queue)
+            if (
+                f"{name}.queue" not in self._named
+            ):  # the option of a task comes before its route, the first route wins
+                self.project.actions[name]["route"] = queue
+                self._named.add(f"{name}.queue")
 
-    def _schedule(self, file: str, key: str, node: ast.expr) -> None:
-        self.report.found["schedules"] += 1
-        entry = {str(literal(k)): v for k, v in zip(node.keys, node.values, strict=True) if isinstance(k, ast.Constant)} \
-            if isinstance(node, ast.Dict) else {}  # fmt: skip
-        try:
-            task = literal(entry["task"])
-            schedule: dict[str, Any] = {"action": f"{self.project.name}.{self._known(task)}"}
+    # -- settings of the application ------------------------------------------------------------------------------
+
+    def _global_settings(self, trees: Mapping[str, ast.Module]) -> None:
+        """Map settings that hold for all tasks: annotations first, as they come before what a task says itself."""
+        hits: dict[str, list[tuple[str, ast.AST, ast.expr]]] = {}
+        for file, tree in trees.items():
+            for use, name, value in _assigned(tree, _app_names(tree), file in self._config):
+                hits.setdefault(today(name), []).append((file, use, value))
+        for setting in (
+            "task_annotations",
+            "task_time_limit",
+            "task_default_queue",
+            "task_acks_late",
+            "task_default_rate_limit",
+        ):
+            places = hits.get(setting, [])
+            if len(places) != 1:
+                continue  # several: which one counts, only running would tell
+            file, use, value = places[0]
             try:
-                schedule["every"] = seconds(entry["schedule"])
+                self._global_setting(setting, file, value)
             except NotLiteral:
-                schedule["cron"] = cron(entry["schedule"])
-            if "kwargs" in entry:
-                schedule["params"] = literal(entry["kwargs"])
-            if "args" in entry and literal(entry["args"]):
-                raise NotLiteral("arguments by position")
-        except (NotLiteral, KeyError) as error:
+                continue
+            self._take(use)
+            self._take(value)
+
+    def _global_setting(self, setting: str, file: str, value: ast.expr) -> None:
+        if setting == "task_annotations":
+            if not isinstance(value, ast.Dict) or not all(
+                isinstance(key, ast.Constant) for key in value.keys
+            ):
+                raise NotLiteral(ast.unparse(value))
+            literal(value)
+            for key, options in zip(value.keys, value.values, strict=True):
+                assert isinstance(key, ast.Constant)
+                self._annotate(file, str(key.value), options)
+            return
+        told_reasons = literal(value, self._constants)
+        if told_reasons is None:
+            return
+        for name, action in self.project.actions.items():
+            if setting == "task_time_limit" and f"{name}.time_limit" not in self._named:
+                action["timeout"] = seconds(value, self._constants)
+            elif setting == "task_default_queue" and f"{name}.queue" not in self._named:
+                if not isinstance(told_reasons, str):
+                    raise NotLiteral(ast.unparse(value))
+                action["route"] = told_reasons
+            elif setting == "task_acks_late" and f"{name}.acks_late" not in self._named:
+                action["on_worker_loss"] = "rerun" if told_reasons else "fail"
+            elif setting == "task_default_rate_limit" and f"{name}.rate_limit" not in self._named:
+                self._rate(file, name, action, value)
+
+    def _annotate(self, file: str, key: str, options: ast.expr) -> None:
+        names = (
+            list(self._refs.values())
+            if key == "*"
+            else [name for ref, name in self._refs.items() if ref == key]
+        )
+        if not isinstance(options, ast.Dict) or not names:
+            self._gap(file, options, f"the annotation of {key}", "Write it as options of the action.")
+            return
+        supplied = {
+            str(literal(k)): v for k, v in zip(options.keys, options.values, strict=True) if k is not None
+        }
+        simple = {option: value for option, value in supplied.items() if option not in RETRY_OPTIONS}
+        for option in sorted(supplied.keys() - simple.keys()):
+            self._gap(
+                file, supplied[option], f"{option} of the annotation of {key}", "Write `retry` of the action."
+            )
+        for name in names:
+            self._options(file, f"the annotation of {key}", name, simple)
+
+    def _zone(self, trees: Mapping[str, ast.Module]) -> tuple[str | None, bool]:
+        """Return the zone of crontabs, and whether it is not known."""
+        zones: list[tuple[ast.AST, ast.expr]] = []
+        for file, tree in trees.items():
+            for use, name, value in _assigned(tree, _app_names(tree), file in self._config):
+                if today(name) == "timezone":
+                    zones.append((use, value))
+        if not zones:
+            return None, False
+        try:
+            values = {literal(value, self._constants) for _, value in zones}
+        except (NotLiteral, TypeError):
+            return None, True
+        if len(values) != 1 or not isinstance(zone := values.pop(), str):
+            return None, True
+        for use, value in zones:
+            self._take(use)
+            self._take(value)
+        return (None if zone == "UTC" else zone), False
+
+    # -- schedules ------------------------------------------------------------------------------------------------
+
+    def _schedule(self, file: str, key: str, node: ast.expr, zone: str | None, zone_unknown: bool) -> None:
+        self.report.found["schedules"] += 1
+        previous = len(self.report.gaps)
+        entry: dict[str, ast.expr] = {}
+        if isinstance(node, ast.Dict):
+            entry = {
+                str(k.value): v
+                for k, v in zip(node.keys, node.values, strict=True)
+                if isinstance(k, ast.Constant)
+            }
+            if len(entry) != len(node.keys):
+                self._gap(
+                    file, node, f"parts of the schedule {key} are computed", "Write them of the schedule."
+                )
+        self._take(node)
+        try:
+            task = literal(entry["task"], self._constants)
+            name = self._known(task)
+            schedule: dict[str, Any] = {
+                "action": f"{self.project.name}.{name}",
+                **times(self._named_value(entry["schedule"])),
+            }
+            params = self._params(entry, name)
+        except (NotLiteral, NotMapped, KeyError) as error:
             self._gap(file, node, f"the schedule {key}: {error}", "Write it as a schedule.")
             return
+        queue = self._queue_of(entry.get("options"))
+        if queue is not None:
+            del entry["options"]
+            schedule["action"] = f"{self.project.name}.{self._routed(name, queue)}"
+        if params:
+            schedule["params"] = params
+        if "every" not in schedule:
+            if zone is not None:
+                schedule["timezone"] = zone
+            if zone_unknown:
+                self._gap(
+                    file,
+                    node,
+                    f"the zone of the schedule {key} is computed",
+                    "Write `timezone`; it is disabled until then.",
+                )
+                schedule["enabled"] = False
         for option in entry.keys() - {"task", "schedule", "args", "kwargs"}:
-            if not says_nothing(option, entry[option]):
+            if option == "enabled" and getattr(entry[option], "value", None) is False:
+                schedule["enabled"] = False
+            elif not says_nothing(option, entry[option]):
                 self._gap(
                     file, entry[option], f"{option} of the schedule {key}", BEAT_BY_HAND.get(option, SEE)
                 )
-        self.report.mapped["schedules"] += 1
-        self.project.schedules[re.sub(r"\W+", "_", key).strip("_").lower()] = schedule
+        ours = re.sub(r"\W+", "_", key, flags=re.ASCII).strip("_").lower()
+        ours = ours if ours[:1].isalpha() else f"x_{ours}"
+        if ours in self.project.schedules:
+            self._gap(file, node, f"two schedules become {ours}", "Rename one of them.")
+        self.project.schedules[ours] = schedule
+        if len(self.report.gaps) == previous:
+            self.report.map("schedules", ours)
 
-    def _known(self, task: str) -> str:
+    def _queue_of(self, node: ast.expr | None) -> str | None:
+        """Return the queue of options that name nothing else."""
+        try:
+            options = literal(node, self._constants) if node is not None else None
+        except NotLiteral:
+            return None
+        if (
+            not isinstance(options, dict)
+            or options.keys() != {"queue"}
+            or not isinstance(options["queue"], str)
+        ):
+            return None
+        return str(options["queue"])
+
+    def _routed(self, name: str, queue: str) -> str:
+        """Return a workflow of one task that sends an action to a queue, for a schedule that does."""
+        routed = f"{name}_on_{re.sub(r'[^A-Za-z0-9]+', '_', queue).strip('_').lower()}"
+        schema = self._signatures[name].schema
+        task: dict[str, Any] = {"action": f"{self.project.name}.{name}", "route": queue}
+        if schema is None or schema:
+            task["input"] = "{{ parameters }}"
+        body: dict[str, Any] = {"tasks": {"run": task}, "output": "{{ tasks.run.result }}"}
+        if schema is not None:
+            body["parameters"] = {parameter: dict(about) for parameter, about in schema.items()}
+        self.project.workflows[routed] = body
+        return routed
+
+    def _named_value(self, node: ast.expr) -> ast.expr:
+        return self._constants.get(node.id, node) if isinstance(node, ast.Name) else node
+
+    def _params(self, entry: Mapping[str, ast.expr], name: str) -> dict[str, Any]:
+        args = literal(entry["args"], self._constants) if "args" in entry else ()
+        kwargs = literal(entry["kwargs"], self._constants) if "kwargs" in entry else {}
+        signature = self._signatures[name]
+        if (
+            not isinstance(args, list | tuple)
+            or not isinstance(kwargs, dict)
+            or len(args) > len(signature.names)
+        ):
+            raise NotLiteral("arguments by position")
+        params = {**dict(zip(signature.names, args, strict=False)), **kwargs}
+        if any(mark in str(params) for mark in ("{{", "{%", "{#")):
+            raise NotMapped("a text with braces")
+        return params
+
+    def _known(self, task: Any) -> str:
         """Raises KeyError. A file knows a task by less than the whole path where the folder lies deeper."""
-        names = {name for ref, name in self._refs.items() if ref == task or task.endswith(f".{ref}")}
+        exact = {name for ref, name in self._refs.items() if ref == task}
+        names = exact or {name for ref, name in self._refs.items() if str(task).endswith(f".{ref}")}
         if len(names) != 1:
             raise KeyError(task)
         return names.pop()
 
-    def _gap(self, file: str, node: ast.stmt | ast.expr, subject: str, by_hand: str) -> None:
-        self.report.gap(file, node.lineno, " ".join(subject.split()), by_hand)
+    # -- canvases and what is left --------------------------------------------------------------------------------
+
+    def _canvases(self, file: str, tree: ast.Module) -> None:
+        names = dict(imported_names(tree))
+        for around, node in _canvas_places(tree, names):
+            self.report.found["canvases"] += 1
+            function = around.name if around is not None else "module"
+            parameters: frozenset[str] = frozenset()
+            if around is not None:
+                arguments = around.args
+                parameters = frozenset(
+                    entry.arg for entry in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+                )
+                parameters -= {
+                    entry.id
+                    for entry in walk(around)
+                    if isinstance(entry, ast.Name) and isinstance(entry.ctx, ast.Store)
+                }
+            name = f"{function.strip('_').lower()}_flow"
+            while name in self.project.workflows or name in self.project.actions:
+                name += "_2"
+            try:
+                canvas = Canvas(partial(self._task_named, names), parameters)
+                self.project.workflows[name] = canvas.workflow(node)
+                self.report.map("canvases", name)
+            except (NotMapped, NotLiteral) as error:
+                self._gap(file, node, f"the canvas {ast.unparse(node)}: {error}", "Write it as a workflow.")
+            self._take(node)
+
+    def _task_named(self, names: Mapping[str, str], node: ast.expr) -> tuple[str, Signature] | None:
+        last = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+        path = names.get(last, last).rpartition(".")[2] if isinstance(node, ast.Name) else last
+        name = self._functions.get(path)
+        if not name:
+            return None
+        return f"{self.project.name}.{name}", self._signatures[name]
+
+    def _left(self, file: str, tree: ast.Module) -> None:
+        """Name all that has to do with Celery and that nothing took."""
+        for node in walk(tree):
+            if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and id(node.value) in self._taken:
+                self._take(node)
+        inside = {id(part) for node in walk(tree) if id(node) in self._taken for part in walk(node)}
+        for use in uses(tree, self._functions, _app_names(tree), file in self._config):
+            if id(use.node) not in inside and id(use.node) not in self._taken:
+                self._gap(file, use.node, use.subject, use.by_hand)
+
+    def _take(self, node: ast.AST) -> None:
+        self._taken.add(id(node))
+
+    def _gap(self, file: str, node: ast.AST, subject: str, by_hand: str) -> None:
+        text = " ".join(subject.split())
+        self.report.gap(
+            file,
+            getattr(node, "lineno", 1),
+            text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + " ...",
+            by_hand,
+        )
+
+
+def _stub(name: str, node: ast.FunctionDef | ast.AsyncFunctionDef, file: str, signature: Signature) -> str:
+    message = f"to do: what {node.name} of {file} did"
+    return f"def {name}_(**parameters):\n    raise NonRetryable({message!r})\n"
+
+
+def _constants(tree: ast.Module) -> dict[str, ast.expr]:
+    """Return the names of a module that are given once, and as a literal or a time."""
+    values: dict[str, list[ast.expr]] = {}
+    for node in walk(tree):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            values.setdefault(node.targets[0].id, []).append(node.value)
+        elif (
+            isinstance(node, ast.AnnAssign | ast.AugAssign)
+            and isinstance(node.target, ast.Name)
+            and node.value is not None
+        ):
+            values.setdefault(node.target.id, []).append(node.value)
+    top = {
+        node.targets[0].id
+        for node in tree.body
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+    }
+    return {
+        name: supplied[0]
+        for name, supplied in values.items()
+        if name in top and len(supplied) == 1 and isinstance(supplied[0], ast.Constant | ast.Call | ast.BinOp)
+    }
+
+
+def _app_names(tree: ast.Module) -> set[str]:
+    names = {"app", "celery_app", "current_app"} & {name for name, _ in imported_names(tree)}
+    for node in walk(tree):
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Call)
+            and called(node.value) == "Celery"
+        ):
+            names |= {root_name(target) for target in node.targets if isinstance(target, ast.Name)}
+    return names
+
+
+def _config_files(trees: Mapping[str, ast.Module]) -> set[str]:
+    """Return the files that an application reads as settings; their plain names are settings."""
+    named = {
+        node.args[0].value
+        for tree in trees.values()
+        for node in walk(tree)
+        if isinstance(node, ast.Call)
+        and called(node) == "config_from_object"
+        and not node.keywords
+        and node.args
+        and isinstance(node.args[0], ast.Constant)
+        and isinstance(node.args[0].value, str)
+    }
+    files = set()
+    for file in trees:
+        stem = file.removesuffix(".py").replace("/", ".")
+        is_named = any(
+            stem == name or stem.endswith(f".{name}") or name.endswith(f".{stem}") for name in named
+        )
+        if is_named or stem.rpartition(".")[2] in ("celeryconfig", "celery_config"):
+            files.add(file)
+    return files
+
+
+def _assigned(tree: ast.Module, apps: set[str], plain: bool) -> list[tuple[ast.AST, str, ast.expr]]:
+    """Return place, name and value of each setting that a module gives as a whole."""
+    hits: list[tuple[ast.AST, str, ast.expr]] = []
+    for node in walk(tree):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target = node.targets[0]
+            if isinstance(target, ast.Attribute) and ast.unparse(target.value).endswith("conf"):
+                hits.append((node, target.attr, node.value))
+            elif isinstance(target, ast.Name) and (target.id.startswith(("CELERY", "BROKER")) or plain):
+                hits.append((node, target.id, node.value))
+        elif isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            if name.endswith("conf.update") or name.rpartition(".")[2] == "Celery":
+                hits += [(word.value, word.arg, word.value) for word in node.keywords if word.arg is not None]
+    return hits
+
+
+def _canvas_places(
+    tree: ast.Module, names: Mapping[str, str]
+) -> list[tuple[ast.FunctionDef | ast.AsyncFunctionDef | None, ast.expr]]:
+    """Return the outermost canvases, each with the function around it."""
+    places: list[tuple[ast.FunctionDef | ast.AsyncFunctionDef | None, ast.expr]] = []
+    waiting: list[tuple[ast.AST, ast.FunctionDef | ast.AsyncFunctionDef | None]] = [(tree, None)]
+    while waiting:
+        node, around = waiting.pop()
+        if isinstance(node, ast.expr) and is_canvas(node, names):
+            places.append((around, node))
+            continue
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            around = node
+        waiting.extend((child, around) for child in reversed(list(ast.iter_child_nodes(node))))
+    return places
 
 
 def _is_test(file: Path) -> bool:

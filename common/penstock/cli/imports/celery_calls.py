@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -10,54 +13,155 @@ class NotLiteral(Exception):
     """A value that only running the module would tell."""
 
 
-def literal(node: ast.expr) -> Any:
-    """Raises NotLiteral."""
+def literal(node: ast.expr, constants: Mapping[str, ast.expr] | None = None) -> Any:
+    """Return the value of a literal, or of a product or sum of numbers; a name may stand for a constant. Raises
+    NotLiteral."""
+    if isinstance(node, ast.Name) and constants is not None and node.id in constants:
+        return literal(constants[node.id])
+    if isinstance(node, ast.BinOp):
+        first, second = literal(node.left, constants), literal(node.right, constants)
+        if all(isinstance(side, int | float) and not isinstance(side, bool) for side in (first, second)):
+            if isinstance(node.op, ast.Mult):
+                return first * second
+            if isinstance(node.op, ast.Add):
+                return first + second
     try:
         return ast.literal_eval(node)
-    except ValueError:
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         raise NotLiteral(ast.unparse(node)) from None
+
+
+class _Constants(ast.NodeTransformer):
+    def __init__(self, constants: Mapping[str, ast.expr]) -> None:
+        self._constants = constants
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        constant = self._constants.get(node.id)
+        return (
+            ast.copy_location(copy.deepcopy(constant), node) if isinstance(constant, ast.Constant) else node
+        )
+
+
+def with_constants(node: ast.expr, constants: Mapping[str, ast.expr]) -> ast.expr:
+    """Return a copy of an expression in which names of constants are their values."""
+    replaced = _Constants(constants).visit(copy.deepcopy(node))
+    assert isinstance(replaced, ast.expr)
+    return replaced
 
 
 def task_options(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.keyword] | None:
     """Return the options of a task's decorator; None for a function that is not a task."""
+    decorator = task_decorator(function)
+    if decorator is None:
+        return None
+    return decorator.keywords if isinstance(decorator, ast.Call) else []
+
+
+def task_decorator(function: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.expr | None:
+    """Return the decorator that makes a function a task."""
     for decorator in function.decorator_list:
-        call = decorator if isinstance(decorator, ast.Call) else None
-        named = call.func if call else decorator
+        named = decorator.func if isinstance(decorator, ast.Call) else decorator
         name = named.attr if isinstance(named, ast.Attribute) else getattr(named, "id", "")
         if name in ("task", "shared_task", "periodic_task"):
-            return call.keywords if call else []
+            return decorator
     return None
 
 
-def seconds(node: ast.expr) -> float:
+_UNITS = {"weeks": 604800, "days": 86400, "hours": 3600, "minutes": 60, "seconds": 1, "milliseconds": 0.001}
+_POSITIONS = ("days", "seconds", "microseconds", "milliseconds", "minutes", "hours", "weeks")
+
+
+def seconds(node: ast.expr, constants: Mapping[str, ast.expr] | None = None) -> float:
     """Return the seconds of a number or of a timedelta. Raises NotLiteral."""
-    if isinstance(node, ast.Call) and _called(node) == "timedelta":
-        units = {
-            "weeks": 604800,
-            "days": 86400,
-            "hours": 3600,
-            "minutes": 60,
-            "seconds": 1,
-            "milliseconds": 0.001,
-        }
-        if not node.args and all(keyword.arg in units for keyword in node.keywords):
-            return float(sum(literal(keyword.value) * units[str(keyword.arg)] for keyword in node.keywords))
-    value = literal(node)
+    if isinstance(node, ast.Call) and called(node) == "timedelta":
+        parts = [
+            *zip(_POSITIONS, node.args, strict=False),
+            *((word.arg or "", word.value) for word in node.keywords),
+        ]
+        if all(name in _UNITS for name, _ in parts):
+            return float(sum(literal(value, constants) * _UNITS[name] for name, value in parts))
+    value = literal(node, constants)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise NotLiteral(ast.unparse(node))
     return value
 
 
-def cron(node: ast.expr) -> str:
-    """The five fields of `crontab(...)`. Raises NotLiteral."""
-    if not isinstance(node, ast.Call) or _called(node) != "crontab" or node.args:
-        raise NotLiteral(ast.unparse(node))
-    fields = {str(keyword.arg): str(literal(keyword.value)).replace(" ", "") for keyword in node.keywords}
-    order = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
-    if fields.keys() - set(order):
-        raise NotLiteral(ast.unparse(node))
-    return " ".join(fields.get(field, "*") for field in order)
-
-
-def _called(call: ast.Call) -> str:
+def called(call: ast.Call) -> str:
+    """Return the last name of what is called."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+@dataclass(slots=True)
+class Signature:
+    """The parameters of a task, without `self` where it is bound."""
+
+    names: list[str]
+    schema: dict[str, dict[str, Any]] | None
+    """None where it takes any."""
+    computed: list[str] = field(default_factory=list)
+    """Parameters with a default that is no literal."""
+
+
+def signature_of(function: ast.FunctionDef | ast.AsyncFunctionDef, bound: bool) -> Signature:
+    """Return the parameters of a function."""
+    arguments = function.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults: dict[str, ast.expr | None] = {}
+    for argument, value in zip(reversed(positional), reversed(arguments.defaults), strict=False):
+        defaults[argument.arg] = value
+    if bound:
+        positional = positional[1:]
+    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        if default is not None:
+            defaults[argument.arg] = default
+    names = [argument.arg for argument in positional]
+    schema: dict[str, dict[str, Any]] = {}
+    computed: list[str] = []
+    for name in [*names, *(argument.arg for argument in arguments.kwonlyargs)]:
+        if name not in defaults:
+            schema[name] = {"required": True}
+            continue
+        supplied = defaults[name]
+        try:
+            plain = literal(supplied) if supplied is not None else None
+            is_json = plain is None or isinstance(plain, str | int | float | bool | list | dict)
+            schema[name] = {"default": plain} if is_json else {}
+            if not is_json:
+                computed.append(name)
+        except NotLiteral:
+            schema[name] = {}
+            computed.append(name)
+    takes_any = arguments.vararg is not None or arguments.kwarg is not None
+    return Signature(names, None if takes_any else schema, computed)
+
+
+def walk(tree: ast.AST) -> list[ast.AST]:
+    """Return all nodes of a tree. Those of a module are kept with it: it is looked through many times."""
+    if not isinstance(tree, ast.Module):
+        return list(ast.walk(tree))
+    nodes: list[ast.AST] | None = tree.__dict__.get("walked")
+    if nodes is None:
+        nodes = list(ast.walk(tree))
+        tree.__dict__["walked"] = nodes
+    return nodes
+
+
+def imported_names(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Yield the names that a module imports, each with its whole path."""
+    for node in walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield (
+                    alias.asname or alias.name.partition(".")[0],
+                    alias.name if alias.asname else alias.name.partition(".")[0],
+                )
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                yield alias.asname or alias.name, f"{node.module or ''}.{alias.name}"
+
+
+def root_name(node: ast.AST) -> str:
+    """Return the name with which an expression begins."""
+    while isinstance(node, ast.Attribute | ast.Call | ast.Subscript):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""

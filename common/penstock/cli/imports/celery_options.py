@@ -4,49 +4,124 @@ the rest what to do by hand. An option that is in none of these is named, too.""
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.cli.imports.celery_calls import NotLiteral, literal, seconds
 
 SEE = "See docs/reference/actions.md."
+RETRY_OPTIONS = frozenset(
+    {
+        "max_retries",
+        "default_retry_delay",
+        "autoretry_for",
+        "dont_autoretry_for",
+        "retry_kwargs",
+        "retry_backoff",
+    }
+    | {"retry_backoff_max", "retry_jitter"}
+)
+_FOR_EVER = 2_147_483_647
+Tell = Callable[[ast.expr, str, str], None]
+"""(where, what, what to do by hand)."""
 
 
-def _tries(node: ast.expr) -> dict[str, Any]:
-    tries = literal(node)
-    if not isinstance(tries, int):  # None: for ever
-        raise NotLiteral(ast.unparse(node))
-    return {"max_attempts": tries + 1}
+def retry_of(options: Mapping[str, ast.expr], retries_by_hand: bool, tell: Tell) -> dict[str, Any] | None:
+    """Return the policy for retries of a task; None where nothing is tried again.
 
-
-def _backoff(node: ast.expr) -> dict[str, Any]:
-    first = literal(node)
-    return {"backoff": "exponential", "first": float(first)} if first else {}
-
-
-RETRY: Mapping[str, Callable[[ast.expr], dict[str, Any]]] = {
-    "max_retries": _tries,
-    "default_retry_delay": lambda node: {"initial_delay": seconds(node)},
-    "retry_backoff": _backoff,
-    "retry_backoff_max": lambda node: {"max_delay": seconds(node)},
-    "retry_jitter": lambda node: {"jitter": 1.0 if literal(node) else 0.0},
-}
-"""What each says of `retry`. Raises NotLiteral."""
-
-
-def whole_retry(options: Mapping[str, Any]) -> dict[str, Any]:
-    """A policy of what the options say. Where there is a backoff, Celery begins with that and not with the delay."""
-    policy: dict[str, Any] = {"backoff": "fixed", "max_attempts": 4} | dict(options)
-    first = policy.pop("first", None)
-    if first is not None:
+    Celery tries again what `autoretry_for` names, and what the task asks for with `self.retry`. `max_retries` alone tries
+    nothing again."""
+    values = _values(options, tell)
+    errors = _error_names(options, "autoretry_for", tell)
+    if not errors and not retries_by_hand:
+        return None
+    kwargs = values.get("retry_kwargs") or {}
+    if not isinstance(kwargs, dict) or kwargs.keys() - {"max_retries", "countdown"}:
+        tell(
+            options["retry_kwargs"],
+            "retry_kwargs with more than max_retries and countdown",
+            "Write `retry` of the action.",
+        )
+        kwargs = {}
+    tries = kwargs.get("max_retries", values.get("max_retries", 3))
+    delay = values.get("default_retry_delay", 180)
+    policy: dict[str, Any] = {"max_attempts": _FOR_EVER if tries is None else int(tries) + 1}
+    backoff = values.get("retry_backoff", False)
+    if errors and backoff:
+        first = int(max(1.0, float(backoff)))
+        longest = values.get("retry_backoff_max", 600)
         policy |= {
-            "initial_delay": first,
-            "max_delay": policy.get("max_delay", 600.0),
-            "jitter": policy.get("jitter", 1.0),
+            "backoff": "exponential",
+            "factor": 2,
+            "initial_delay": min(first, longest),
+            "max_delay": longest,
         }
-    if policy.get("initial_delay", 0) > policy.get("max_delay", 60):
-        policy["max_delay"] = policy["initial_delay"]
+        policy["jitter"] = 1.0 if values.get("retry_jitter", True) else 0.0
+    else:
+        pause = kwargs.get("countdown", delay) if errors else delay
+        policy |= {"backoff": "fixed", "initial_delay": pause, "max_delay": max(pause, 60), "jitter": 0.0}
+    policy["retry_on"] = errors or ["Retry"]
+    never = _error_names(options, "dont_autoretry_for", tell)
+    if never:
+        policy["never_on"] = never
+    if errors and retries_by_hand and backoff:
+        tell(options["autoretry_for"], "autoretry_for beside self.retry, which waits otherwise",
+             "Give `after` where Retry is raised.")  # fmt: skip
     return policy
+
+
+def _values(options: Mapping[str, ast.expr], tell: Tell) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name in RETRY_OPTIONS & options.keys() - {"autoretry_for", "dont_autoretry_for"}:
+        try:
+            value = (
+                seconds(options[name])
+                if name in ("default_retry_delay", "retry_backoff_max")
+                else literal(options[name])
+            )
+            if name == "max_retries" and not (value is None or (isinstance(value, int) and value >= 0)):
+                raise NotLiteral(ast.unparse(options[name]))
+            values[name] = value
+        except NotLiteral as error:
+            tell(options[name], f"{name} is computed: {error}", "Write the value into `retry` of the action.")
+    return values
+
+
+def _error_names(options: Mapping[str, ast.expr], name: str, tell: Tell) -> list[str]:
+    """Return the last names of the classes of errors, by which a policy knows them."""
+    node = options.get(name)
+    if node is None:
+        return []
+    classes = node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
+    names = []
+    for item in classes:
+        last = item.attr if isinstance(item, ast.Attribute) else getattr(item, "id", "")
+        if not last or not last[:1].isupper() or (last.isupper() and len(last) > 3):
+            tell(
+                node, f"{name} is computed: {ast.unparse(node)}", "Name the errors in `retry` of the action."
+            )
+            return []
+        names.append(last)
+    return sorted(names)
+
+
+_RATE = re.compile(r"(?P<count>\d+(?:\.\d+)?)(?:/(?P<unit>[smh]))?")
+_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+
+def rate_limit(node: ast.expr) -> dict[str, Any] | None:
+    """Return the limit of a rate; None for no rate. Raises NotLiteral."""
+    value = literal(node)
+    if value is None or value in (0, "0"):
+        return None
+    match = _RATE.fullmatch(str(value).replace(" ", ""))
+    if isinstance(value, bool) or match is None:
+        raise NotLiteral(ast.unparse(node))
+    count, unit = float(match["count"]), _UNIT_SECONDS[match["unit"] or "s"]
+    if count.is_integer():
+        return {"rate": {"count": int(count), "seconds": unit}}
+    return {"rate": {"count": 1, "seconds": unit / count}}
 
 
 _NOTHING: Mapping[str, tuple[object, ...] | None] = {
@@ -60,33 +135,29 @@ _NOTHING: Mapping[str, tuple[object, ...] | None] = {
     "typing": None,
     "shared": None,
     "lazy": None,
-    "acks_late": (True,),
+    "reject_on_worker_lost": None,  # with acks_late, which is mapped
     "acks_on_failure_or_timeout": (True,),
-    "reject_on_worker_lost": (True,),
     "enabled": (True,),
     "relative": (False,),
 }
-"""Options whose meaning holds here: whatever is said, or where this is."""
+"""Options with a meaning that holds here: in every case, or with this value."""
 
 
 def says_nothing(option: str, node: ast.expr) -> bool:
+    """Return whether an option has no meaning of its own here."""
     if option not in _NOTHING:
         return False
     values = _NOTHING[option]
     return values is None or (isinstance(node, ast.Constant) and node.value in values)
 
 
-_AT_MOST_ONCE = "Where it must not run twice: `on_worker_loss: fail`."
 TASK_BY_HAND: Mapping[str, str] = {
     "**options": "Write out the options that are meant.",
     "abstract": "Move what the class does into the functions.",
-    "acks_late": _AT_MOST_ONCE,
-    "acks_on_failure_or_timeout": _AT_MOST_ONCE,
-    "autoretry_for": "Name the errors in `retry: {retry_on: []}`.",
+    "acks_on_failure_or_timeout": "An attempt that failed or took too long has ended here: write `retry` of the action.",
     "backend": "Results are kept in PostgreSQL.",
     "base": "Move what the class does into the function.",
     "compression": "Nothing is to be said: messages are small.",
-    "dont_autoretry_for": "Name the errors in `retry: {never_on: []}`.",
     "exchange": "Write `route` of the action.",
     "expires": "Give `expires_at` where it is started, or `expires` in the rule.",
     "on_failure": "Write `on_failure` of the action.",
@@ -94,15 +165,12 @@ TASK_BY_HAND: Mapping[str, str] = {
     "on_success": "Write `on_success` of the action.",
     "priority": "Give `priority` where it is started, or in the rule.",
     "pydantic": "The function takes models as they are.",
-    "rate_limit": "Write it as `limits` of the action.",
-    "reject_on_worker_lost": _AT_MOST_ONCE,
     "resultrepr_maxsize": "Results are shown whole.",
-    "retry_kwargs": "Write `retry` of the action.",
     "routing_key": "Write `route` of the action.",
     "run_every": "Write it as a schedule.",
     "serializer": "Parameters and results are JSON.",
     "soft_time_limit": "The function meets CancelledError at its `timeout`, and has the grace to clean up.",
-    "throws": "Name the errors in `retry: {never_on: []}`, or raise NonRetryable.",
+    "throws": "Only the level of a log line there: raise NonRetryable where it should not be tried again.",
 }
 ROUTE_BY_HAND: Mapping[str, str] = {
     "exchange": "A route is enough.",
@@ -112,7 +180,6 @@ ROUTE_BY_HAND: Mapping[str, str] = {
 }
 BEAT_BY_HAND: Mapping[str, str] = {
     "options": "Write them of the schedule, or of the action: its route, `expires`, its priority.",
-    "relative": "Write a `cron` in the place of `every`, which counts from a fixed instant.",
-    "enabled": "Write `enabled: false` of the schedule.",
+    "relative": "Write a `cron` instead of `every`, which counts from a fixed instant.",
     "name": "The key is its name.",
 }

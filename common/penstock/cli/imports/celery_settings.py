@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from penstock.cli.imports.celery_calls import walk
+
 BEAT = frozenset({"beat_schedule", "CELERY_BEAT_SCHEDULE", "CELERYBEAT_SCHEDULE"})
 ROUTES = frozenset({"task_routes", "CELERY_TASK_ROUTES", "CELERY_ROUTES"})
 Tell = Callable[[str, ast.expr, str, str], None]
@@ -19,6 +21,8 @@ class CelerySettings:
     def __init__(self, trees: Mapping[str, ast.Module], tell: Tell) -> None:
         self._trees = trees
         self._tell = tell
+        self.taken: set[int] = set()
+        """Places of these settings, which are mapped or named here."""
         self._dicts = {
             name for tree in trees.values() for name, value, _ in _given(tree) if isinstance(value, ast.Dict)
         }
@@ -27,8 +31,10 @@ class CelerySettings:
         """File, key and value of each entry of these settings, and of the dicts that they are put together of."""
         names = settings | self._parts(settings)
         for file, tree in self._trees.items():
-            for name, value, _ in _given(tree):
-                if name in names and isinstance(value, ast.Dict):
+            for name, value, whole in _given(tree):
+                if name in names:
+                    self.taken.add(id(value))
+                if name in names and whole and isinstance(value, ast.Dict):
                     for key, entry in zip(value.keys, value.values, strict=True):
                         if isinstance(key, ast.Constant):
                             yield file, str(key.value), entry
@@ -40,13 +46,8 @@ class CelerySettings:
             for name, value, whole in _given(tree):
                 if name in names:
                     self._name_left_of(file, name, value, whole)
-            for value in _timezones(tree):
-                text = f"the timezone of schedules: {ast.unparse(value)}"
-                self._tell(file, value, text, "Write `timezone` of each schedule with a `cron`.")
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_periodic_task":
-                    self._tell(file, node, f"a schedule that code adds: {ast.unparse(node)}", _BY_CODE)
-                elif isinstance(node, ast.If) and (
+            for node in walk(tree):
+                if isinstance(node, ast.If) and (
                     named := sorted(names & {name for name, *_ in _given(node)})
                 ):
                     text = f"{', '.join(named)} where {ast.unparse(node.test)}"
@@ -93,20 +94,9 @@ def _parts(value: ast.expr) -> set[str] | None:
     return None
 
 
-def _timezones(tree: ast.AST) -> Iterator[ast.expr]:
-    """`CELERY_TIMEZONE = X`, `app.conf.timezone = X`, `Celery(timezone=X)` or `app.conf.update(timezone=X)`."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign):
-            target = ast.unparse(node.targets[0])
-            if target == "CELERY_TIMEZONE" or target.endswith("conf.timezone"):
-                yield node.value
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("Celery", "conf.update")):
-            yield from (keyword.value for keyword in node.keywords if keyword.arg == "timezone")
-
-
 def _given(tree: ast.AST) -> Iterator[tuple[str, ast.expr, bool]]:
     """Yield each assigned name, its value, and whether the value is the whole of it and not an item of it."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Assign):
             yield _named(node.targets[0]), node.value, not isinstance(node.targets[0], ast.Subscript)
         elif isinstance(node, ast.AnnAssign | ast.AugAssign) and node.value is not None:

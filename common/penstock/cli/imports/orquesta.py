@@ -1,281 +1,673 @@
-"""A workflow of Orquesta as one of ours. What has no equal is left out and told."""
+"""A workflow of Orquesta as one of ours. What has no equal is named, and does nothing meanwhile: a task with such an input
+fails, and such a condition never holds."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
-from penstock.cli.imports import known_keys
-from penstock.cli.imports.marked_yaml import Marked
-from penstock.cli.imports.orquesta_expressions import NotMapped, condition, template
-from penstock.cli.imports.orquesta_parts import INLINE, NOTHING, names_of, pairs, reached, steps_of
-from penstock.cli.imports.report import Report
+from penstock.cli.imports.consumed import Node
+from penstock.cli.imports.inline_parameters import inline_parameters
+from penstock.cli.imports.orquesta_expressions import (
+    PLAIN,
+    UNKNOWN,
+    NotMapped,
+    OrquestaNames,
+    as_expression,
+    condition,
+    template,
+)
+from penstock.cli.imports.orquesta_graph import ANY, FAILURE, SUCCESS, Edge, Graph, cycle_edges, guard_of
+from penstock.cli.imports.parameters import Tell
+from penstock.cli.imports.wanted_text import Ours
 
-_WITH = re.compile(r"\s*(?:(\w+)\s+in\s+)?(<%.*%>|\{\{.*\}\})\s*", re.DOTALL)
-_FAILED = re.compile(r"\s*(?:<%|\{\{)\s*failed\(\)\s*(?:%>|\}\})\s*")
-"""When any failed task is tried again, which is what `retry` says here, too."""
-_TO_DO = "{{ context.to_do }}"
-"""In the place of an input that is not mapped: a task that comes to it fails, and says so."""
-_ENDS = {"noop", "continue", "fail"}
+_WITH = re.compile(r"\s*(?:((?:\w+\s*,\s*)*\w+)\s+in\s+)?(<%.*?%>|\{\{.*?\}\})\s*", re.DOTALL)
+_TO_DO = "{{ none.to_do }}"
+"""In the place of an input that is not mapped: a task that comes to it fails."""
+_ENGINE = frozenset({"noop", "continue", "fail", "retry"})
 _ONLY_OF_WORKERS = ("with", "retry", "delay")
 """What a task that the executor does by itself, `noop` or `fail`, cannot have here."""
+_TIMED = frozenset(
+    {"local-shell-cmd", "local-shell-script", "python-script", "remote-shell-cmd", "remote-shell-script"}
+)
+_FAILED = 'status == "failed"'
+"""`failed()` of Orquesta does not hold for a task that took too long, or was cancelled; ours does."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownAction:
+    """An action that a task names: its ref here, and what is known of it."""
+
+    ref: str
+    is_workflow: bool = False
+    shape: str = PLAIN
+    runner: str = ""
 
 
 class Orquesta:
-    """Maps one workflow. `action_of` gives the ref here of an action that a task names; `workflows` are those that are one."""
+    """Maps one workflow. `action_of` gives the action here that a task names in a line."""
 
-    def __init__(
-        self, file: str, report: Report, action_of: Callable[[str, int], str], workflows: Collection[str]
-    ) -> None:
-        self._workflows = workflows
-        self._file, self._report, self._action_of = file, report, action_of
+    def __init__(self, tell: Tell, action_of: Callable[[str, int], KnownAction]) -> None:
+        self._tell, self._action_of = tell, action_of
+        self._tasks: dict[str, Node] = {}
+        self._known: dict[str, KnownAction] = {}
+        self._variables: set[str] = set()
+        self._reads: dict[str, set[str]] = {}
 
-    def workflow(self, source: Marked) -> dict[str, Any]:
-        """The body below the workflow's name."""
-        self._name_left(source, known_keys.WORKFLOW, "the workflow")
-        body: dict[str, Any] = {"description": source.get("description")}
-        body["parameters"] = {
-            name: {"required": True} if default is NOTHING else self._parameter(default, line)
-            for name, default, line in pairs(source, "input")
-        }
-        self._tasks = set(source.get("tasks") or {})
-        variables = self._named(source, "vars")
-        variables = self._at_the_start(variables, set(body["parameters"]), source.line("vars"))
-        if variables:
-            body["vars"] = variables
-        tasks: Marked = source.get("tasks") or Marked()
-        successors = self._edges(tasks)
-        body["tasks"] = {name: self._task(tasks, name, successors) for name in tasks}
-        led_to = {
-            target
-            for task in body["tasks"].values()
-            for step in task.get("next", ())
-            for target in step.get("do", ())
-        }
-        if "handled" in led_to - tasks.keys():
-            body["tasks"]["handled"] = {"action": "noop"}
-        if "fail" in led_to - tasks.keys():
-            body["tasks"]["fail"] = {"action": "fail", "input": {"message": "the workflow says fail"}}
-        output = self._named(source, "output")
-        if output:
-            body["output"] = output
+    def workflow(self, root: Node, described: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+        """Return the body below the workflow's name. `described` are the parameters of the action."""
+        for key in ("version", "name"):
+            if (child := root.get(key)) is not None:
+                child.drop()
+        body: dict[str, Any] = {"description": root.text("description")}
+        tasks = root.get("tasks")
+        self._tasks = dict(tasks.items()) if tasks is not None else {}
+        inputs = list(self._pairs(root.get("input")))
+        variables = list(self._pairs(root.get("vars")))
+        self._variables = {name for name, _, _ in (*inputs, *variables)} | self._published_names()
+        parameters, computed = self._inputs(inputs, described)
+        body["parameters"] = parameters
+        body["vars"] = computed | self._start(variables, {name for name, _, _ in inputs}, computed)
+        for name, task in self._tasks.items():
+            self._known[name] = self._action(task, name)
+        graph = self._graph()
+        body["tasks"] = {name: self._task(name, task, graph) for name, task in self._tasks.items()}
+        self._add_fail(body["tasks"])
+        self._tell_differences(graph)
+        output = root.get("output")
+        if output is not None:
+            body["output"] = self._output(output)
         return {name: part for name, part in body.items() if part or name == "tasks"}
 
-    def _parameter(self, default: Any, line: int) -> dict[str, Any]:
-        """A default is a plain value here."""
-        try:
-            mapped = template(default)
-        except NotMapped:
-            mapped = None
-        if mapped is None or mapped != default:
-            if default is not None:
+    # -- inputs, variables, output --------------------------------------------------------------------------------
+
+    def _inputs(
+        self, inputs: list[tuple[str, Node | None, int]], described: Mapping[str, dict[str, Any]]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the parameters, and the variables that stand for computed defaults."""
+        parameters: dict[str, Any] = {name: dict(about) for name, about in described.items()}
+        computed: dict[str, Any] = {}
+        target_action: set[str] = set()
+        for name, default, line in inputs:
+            about = parameters.setdefault(name, {})
+            value = default.value() if default is not None else None
+            if value is not None and about.get("default") is None:
+                names = OrquestaNames("start", target_action)
+                try:
+                    ours = as_expression(value, names)
+                    if template(value, names) == value:
+                        about["default"] = value
+                    else:
+                        supplied = f"parameters.{name}"
+                        computed[name] = f"{{{{ {supplied} if {supplied} is not none else {ours.text} }}}}"
+                except NotMapped as reason:
+                    self._gap(
+                        line, f"the default {value} of the input {name}: {reason}", "Give it in the caller."
+                    )
+            if about.get("default") is not None:
+                about.pop("required", None)
+            elif not about.get("required") or name in computed:
+                about.pop("required", None)
+                about["default"] = None
+                if isinstance(about.get("type"), str):
+                    about["type"] = [about["type"], "null"]
+            target_action.add(name)
+        for about in parameters.values():
+            if not about.get("required") and "default" not in about:
+                about["default"] = None
+        return parameters, computed
+
+    def _start(
+        self, variables: list[tuple[str, Node | None, int]], inputs: set[str], computed: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the variables. One that is made of another one has that one's expression in it."""
+        inlined = {
+            name: Ours(f"({text.removeprefix('{{ ').removesuffix(' }}')})") for name, text in computed.items()
+        }
+        mapped: dict[str, Any] = {}
+        for name, node, line in variables:
+            value = node.value() if node is not None else None
+            names = OrquestaNames("start", inputs, inlined)
+            try:
+                mapped[name] = template(value, names)
+                inlined = {**inlined, name: as_expression(value, names)}
+            except NotMapped as reason:
                 self._gap(
-                    line, f"a default that is computed: {default}", "Give it in `vars`, or in the caller."
+                    line,
+                    f"the variable {name}, {value}: {reason}",
+                    "Write it as an expression; it is null until then.",
                 )
-            return {}
-        return {"default": default}
+                mapped[name] = None
+        return self._named(mapped, variables)
 
-    def _task(self, tasks: Marked, name: str, successors: dict[str, set[str]]) -> dict[str, Any]:
-        source: Marked = tasks[name]
-        action, inputs = self._action(source, name)
-        task: dict[str, Any] = {"workflow" if action in self._workflows else "action": action}
-        if action == "fail":
-            for key in ("input", *_ONLY_OF_WORKERS):
-                source.pop(key, None)
-        if "input" in source and isinstance(source["input"], str):
-            inputs = self._value(source["input"], source.line("input"), _TO_DO)
-        else:
-            for key, value, line in pairs(source, "input"):
-                inputs[key] = self._value(value, line, _TO_DO)
-        if inputs:
-            task["input"] = inputs
-        self._items(source, task)
-        if "join" in source:
-            task["join"] = source["join"]
-        elif len([predecessor for predecessor in tasks if name in successors.get(predecessor, ())]) > 1:
+    def _named(self, mapped: dict[str, Any], where: list[tuple[str, Node | None, int]]) -> dict[str, Any]:
+        lines = {name: line for name, _, line in where}
+        for name in [name for name in mapped if not str(name).isidentifier()]:
             self._gap(
-                tasks.line(name),
-                f"{name} has several tasks before it and no join: it would run once for each",
-                "Here it runs once, after the first. Write a task for each, or `join: all`.",
+                lines[name], f"the name {name}", "A name has letters, digits and _ only: choose another one."
             )
-        if "delay" in source:
-            task["delay"] = self._value(source["delay"], source.line("delay"))
-        if "retry" in source and "workflow" in task:
-            self._gap(source.line("retry"), "retry of a workflow", "Have the tasks in it tried again.")
-        elif "retry" in source:
-            self._retry(source, task)
-        steps = [self._step(name, step, successors) for step in steps_of(source)]
-        if steps:
-            task["next"] = [step for step in steps if step]
-        self._name_left(source, known_keys.TASK, f"the task {name}")
-        return task
+            del mapped[name]
+        return mapped
 
-    def _action(self, source: Marked, name: str) -> tuple[str, dict[str, Any]]:
-        words = str(source.get("action", "core.noop")).strip()
-        ref, _, inline = words.partition(" ")
-        line = source.line("action")
-        inputs = {key: self._value(value.strip("\"'"), line) for key, value in INLINE.findall(inline)}
+    def _output(self, node: Node) -> dict[str, Any]:
+        output: dict[str, Any] = {}
+        inlined: dict[str, Ours] = {}
+        for name, child, line in self._pairs(node):
+            value = child.value() if child is not None else None
+            names = OrquestaNames("output", self._variables, dict(inlined), self._shapes())
+            try:
+                output[name] = template(value, names)
+                inlined[name] = as_expression(value, names)
+            except NotMapped as reason:
+                self._gap(
+                    line,
+                    f"the output {name}, {value}: {reason}",
+                    "Write it as an expression; it is null until then.",
+                )
+                output[name] = None
+            self._reads.setdefault("", set()).update(names.read)
+        return output
+
+    # -- tasks ----------------------------------------------------------------------------------------------------
+
+    def _action(self, task: Node, name: str) -> KnownAction:
+        node = task.get("action")
+        words = str(node.peek()).strip() if node is not None and node.peek() is not None else "core.noop"
+        ref = words.partition(" ")[0]
+        line = task.line_of("action")
         if "<%" in ref or "{{" in ref:
             self._gap(
                 line,
                 f"the action of {name} is computed: {words}",
                 "Write a task for each action, with `when`.",
             )
-            return "fail", {"message": f"to do: write a task for each action that {name} may run"}
-        if ref == "core.noop" and not source.keys() & _ONLY_OF_WORKERS:
-            return "noop", inputs
-        return self._action_of(ref, line), inputs
+            return KnownAction("fail", shape=UNKNOWN)
+        if ref == "core.noop" and not any(task.has(key) for key in _ONLY_OF_WORKERS):
+            return KnownAction("noop", shape=UNKNOWN)
+        return self._action_of(ref, line)
 
-    def _items(self, source: Marked, task: dict[str, Any]) -> None:
-        if "with" not in source:
-            return
-        line, spec = source.line("with"), source["with"]
-        spec = spec if isinstance(spec, Marked) else Marked(items=spec)
-        self._name_left(spec, known_keys.ITEMS, "`with`")
-        items = spec.get("items")
-        match = _WITH.fullmatch(items) if isinstance(items, str) else None
-        if isinstance(items, str) and match is None:
-            self._gap(
-                line,
-                f"items of several lists: {items}",
-                "Make one list of mappings before, and use its fields.",
-            )
-            task["with_items"] = []
-        else:
-            task["with_items"] = self._value(match[2] if match else items, line, otherwise=[])
-        if spec.get("concurrency") is not None:
-            task["concurrency"] = self._value(spec["concurrency"], line, otherwise=1)
-
-    def _retry(self, source: Marked, task: dict[str, Any]) -> None:
-        line, spec = source.line("retry"), source["retry"]
-        self._name_left(spec, known_keys.RETRY, "`retry`")
-        count = spec.get("count", 1)
-        if not isinstance(count, int):
-            self._gap(line, f"a number of tries that is computed: {count}", "Write a number into `retry`.")
-            count = 1
-        task["retry"] = {"max_attempts": count + 1}
-        delay = spec.get("delay", 0)
-        if isinstance(delay, int | float):
-            task["retry"] |= {"initial_delay": delay, "backoff": "fixed"} if delay else {}
-        else:
-            self._gap(line, f"a delay that is computed: {delay}", "Write seconds into `retry`.")
-        if "when" in spec and not _FAILED.fullmatch(str(spec["when"])):
-            self._gap(
-                line,
-                f"retry when {spec['when']}",
-                "Have the action raise Retry where it should be tried again.",
-            )
-
-    def _step(self, name: str, step: Marked, successors: dict[str, set[str]]) -> dict[str, Any]:
-        self._name_left(step, known_keys.STEP, f"a step after {name}")
-        mapped: dict[str, Any] = {"when": True}
-        if "when" in step:
-            try:
-                mapped["when"] = condition(step["when"])
-            except NotMapped:
-                self._gap(
-                    step.line("when"),
-                    f"when {step['when']}",
-                    "Write it as an expression; until then it never holds.",
-                )
-                mapped["when"] = 'result == "to do"'
-        published = self._named(step, "publish")
-        if published:
-            mapped["publish"] = published
-        then = [
-            target
-            for target in names_of(step.get("do"))
-            if target == "fail" or (target not in _ENDS and target in successors.get(name, ()))
-        ]
-        if then:
-            mapped["do"] = then
-        elif not published and "failed()" in str(mapped["when"]):
-            mapped["do"] = ["handled"]  # of a failure that is handled so, a task has to follow
-        elif not published:
-            return {}
-        stepped: dict[str, Any] = _renamed(
-            mapped, rf"\btasks\.{name}\.", ""
-        )  # of its own end it speaks without its name
-        return stepped
-
-    def _edges(self, tasks: Marked) -> dict[str, set[str]]:
-        """Return the successors of each task, without those that would close a cycle, or that do not exist."""
-        successors: dict[str, set[str]] = {}
-        for name, task in tasks.items():
-            for step in steps_of(task):
-                for target in names_of(step.get("do")):
-                    if target in _ENDS:
-                        continue
-                    if target not in tasks:
-                        self._gap(
-                            step.line("do"), f"{name} goes to {target}, which is no task", "Correct the name."
-                        )
-                    elif target == name or name in reached(target, successors):
-                        self._gap(
-                            step.line("do"),
-                            f"{name} goes back to {target}",
-                            "A task cannot come after itself: use `retry`, `with_items`, or a workflow that calls itself.",
-                        )
-                    else:
-                        successors.setdefault(name, set()).add(target)
-        return successors
-
-    def _named(self, source: Marked, key: str) -> dict[str, Any]:
-        """Return the variables with names that an expression can use."""
-        variables = {}
-        for name, value, line in pairs(source, key):
-            if key != "output" and not str(name).isidentifier():
-                self._gap(
-                    line, f"the name {name}", "A name has letters, digits and _ only: choose another one."
-                )
+    def _task(self, name: str, source: Node, graph: Graph) -> dict[str, Any]:
+        target_action = self._known[name]
+        mapped: dict[str, Any] = {"workflow" if target_action.is_workflow else "action": target_action.ref}
+        names = OrquestaNames("task", self._variables, shapes=self._earlier_shapes(name, graph), task=name)
+        item_names = self._items(source, mapped, names)
+        inputs = self._inputs_of(source, name, names, item_names)
+        if target_action.ref == "fail":
+            inputs = {"message": f"to do: write a task for each action that {name} may run"}
+            for key in _ONLY_OF_WORKERS:
+                if (child := source.get(key)) is not None:
+                    child.drop()
+            for key in ("with_items", "concurrency", "item_failures"):
+                mapped.pop(key, None)
+        elif isinstance(inputs, dict) and "timeout" in inputs and target_action.runner in _TIMED:
+            timeout = inputs.pop("timeout")
+            if isinstance(timeout, int | float) and not isinstance(timeout, bool) and timeout > 0:
+                mapped["timeout"] = timeout
             else:
-                variables[name] = self._value(value, line)
-        return variables
+                self._gap(
+                    source.line_of("input"),
+                    f"the timeout of {name} is computed",
+                    "Write `timeout` of the task.",
+                )
+        if inputs:
+            mapped["input"] = inputs
+        if (join := source.get("join")) is not None:
+            self._join(name, join, mapped, graph)
+        if (delay := source.get("delay")) is not None and target_action.ref != "fail":
+            mapped["delay"] = self._value(delay.value(), delay.line, names, 0)
+        if (retry := source.get("retry")) is not None and target_action.ref != "fail":
+            self._retry(name, retry, mapped, names)
+        self._reads[name] = set(names.read)
+        steps = self._steps(name, source, graph, "with_items" in mapped)
+        if steps:
+            mapped["next"] = steps
+        return mapped
 
-    def _at_the_start(self, variables: dict[str, Any], names: set[str], line: int) -> dict[str, Any]:
-        """Variables of the workflow see its parameters here, and not each other."""
-        renamed: dict[str, Any] = _renamed(variables, r"\bcontext\.", "parameters.")
-        for name, value in renamed.items():
-            if value != variables[name] and not set(re.findall(r"\bparameters\.(\w+)", str(value))) <= names:
+    def _inputs_of(
+        self, source: Node, name: str, names: OrquestaNames, item_names: list[str] | None
+    ) -> dict[str, Any] | str:
+        own = names if item_names is None else _ItemNames(names, item_names)
+        action, node = source.get("action"), source.get("input")
+        words = str(action.value()).strip() if action is not None and action.peek() is not None else ""
+        inline = inline_parameters(words)
+        if inline:
+            if node is not None:
+                self._gap(
+                    node.line,
+                    f"the input of {name}, which StackStorm ignores beside parameters behind the action",
+                    "Take it out, or move the parameters into it.",
+                )
+                node.drop()
+            line = source.line_of("action")
+            return {key: self._value(value, line, own, _TO_DO) for key, value in inline.items()}
+        if " " in words and "<%" not in words.partition(" ")[0] and "{{" not in words.partition(" ")[0]:
+            self._gap(
+                source.line_of("action"),
+                f"`{words.partition(' ')[2]}` behind the action of {name}, which StackStorm does not read as parameters",
+                "Write it as `input`.",
+            )
+        if node is None:
+            return {}
+        if node.is_mapping:
+            return {key: self._value(child.value(), child.line, own, _TO_DO) for key, child in node.items()}
+        text = node.value()
+        mapped = self._value(text, node.line, own, _TO_DO)
+        return mapped if isinstance(mapped, str) and "{{" in mapped else _TO_DO
+
+    def _items(self, source: Node, mapped: dict[str, Any], names: OrquestaNames) -> list[str] | None:
+        """Map `with`. Return the names of an item's parts; none for a bare item."""
+        node = source.get("with")
+        if node is None:
+            return []
+        items, concurrency = (node.get("items"), node.get("concurrency")) if node.is_mapping else (node, None)
+        text = items.value() if items is not None else None
+        match = _WITH.fullmatch(text) if isinstance(text, str) else None
+        parts: list[str] = []
+        if match is None:
+            self._gap(node.line, f"items that are no expression: {text}", "Give a list as an expression.")
+            mapped["with_items"] = _TO_DO
+        else:
+            parts = [part.strip() for part in match[1].split(",")] if match[1] else []
+            mapped["with_items"] = self._value(match[2], node.line, names, _TO_DO)
+        if concurrency is not None:
+            count = self._value(concurrency.value(), concurrency.line, names, 1)
+            mapped["concurrency"] = max(count, 1) if isinstance(count, int) else count
+            mapped["item_failures"] = {"then": "stop"}
+        return parts
+
+    def _join(self, name: str, node: Node, mapped: dict[str, Any], graph: Graph) -> None:
+        join = node.value()
+        sources = {edge.source for edge in graph.into(name)}
+        if join == "all" or join == len(sources):
+            if sources:
+                mapped["join"] = "all"
+        elif isinstance(join, int) and not isinstance(join, bool) and 0 < join < len(sources):
+            mapped["join"] = join
+            self._gap(node.line, f"join: {join} of {name}, which has {len(sources)} tasks before it",
+                      "Here it runs once, as soon as so many came; see what should happen when more come.")  # fmt: skip
+        else:
+            self._gap(node.line, f"join: {join} of {name}", "Write `join: all`, or a number of tasks.")
+
+    def _retry(self, name: str, node: Node, mapped: dict[str, Any], names: OrquestaNames) -> None:
+        count, delay, when = (node.get(key) for key in ("count", "delay", "when"))
+        number = count.value() if count is not None else None
+        if isinstance(number, bool) or not isinstance(number, int):
+            if count is not None:
+                self._gap(
+                    count.line,
+                    f"the number of tries of {name} is computed: {number}",
+                    "Write a number into `retry`.",
+                )
+            number = 0
+        pause = delay.value() if delay is not None else 0
+        if isinstance(pause, bool) or not isinstance(pause, int | float):
+            self._gap(delay.line if delay else node.line, f"the delay between tries of {name} is computed: {pause}",
+                      "Write seconds into `retry`.")  # fmt: skip
+            pause = 0
+        if "workflow" in mapped:
+            self._gap(node.line, f"retry of the workflow {name}", "Have the tasks in it tried again.")
+        elif "with_items" in mapped:
+            self._gap(node.line, f"retry of {name}, which runs all of its items again there",
+                      "`retry` here runs the failed item again: write it if that is meant.")  # fmt: skip
+        else:
+            mapped["retry"] = {
+                "max_attempts": number + 1,
+                "backoff": "fixed",
+                "initial_delay": pause,
+                "max_delay": max(pause, 60),
+                "jitter": 0,
+            }
+        if when is not None:
+            text = when.value()
+            guard = guard_of(text)
+            if guard.outcome != FAILURE or guard.atoms:
+                self._gap(
+                    when.line,
+                    f"retry of {name} when {text}",
+                    "Have the action raise Retry where it should be tried again.",
+                )
+
+    # -- transitions ----------------------------------------------------------------------------------------------
+
+    def _steps(self, name: str, source: Node, graph: Graph, has_items: bool) -> list[dict[str, Any]]:
+        steps: list[dict[str, Any]] = []
+        node = source.get("next")
+        for number, step in enumerate(node.parts() if node is not None else []):
+            steps += self._step(name, number, step, graph, has_items)
+        return steps
+
+    def _step(
+        self, name: str, number: int, step: Node, graph: Graph, has_items: bool
+    ) -> Iterator[dict[str, Any]]:
+        when = step.get("when")
+        text = when.peek() if when is not None else None
+        guard = guard_of(text)
+        do = step.get("do")
+        targets = _names_of(do.value()) if do is not None else []
+        goes_to = [edge.target for edge in graph.out_of(name) if edge.step == number]
+        then = [target for target in dict.fromkeys(targets) if target in goes_to or target == "fail"]
+        outcomes = (SUCCESS, FAILURE) if guard.outcome == ANY else (guard.outcome,)
+        told_reasons: set[str] = set()
+        for outcome in outcomes:
+            failed = outcome == FAILURE
+            names = OrquestaNames(
+                "end", self._variables, {}, self._earlier_shapes(name, graph), name, failed, has_items
+            )
+            mapped: dict[str, Any] = {"when": True}
+            if when is not None:
+                when.drop()
+            mapped["when"] = self._when(
+                text, when.line if when else step.line, guard.outcome == ANY, failed, names, told_reasons
+            )
+            published = self._publish(step.get("publish"), names, told_reasons)
+            self._reads.setdefault(name, set()).update(names.read)
+            if published:
+                mapped["publish"] = published
+            if then:
+                mapped["do"] = then
+            elif failed and "noop" in targets:
+                mapped["do"] = ["handled"]  # `noop` handles a failure, `continue` and nothing do not
+            elif failed:
+                if published and any(edge.guard.outcome != SUCCESS for edge in graph.out_of(name)):
+                    self._gap(step.line, f"{name} publishes after a failure without going on, beside a transition that does",
+                              "Publish in that transition.")  # fmt: skip
+                continue
+            if then or published or "do" in mapped:
+                yield mapped
+
+    def _when(
+        self, text: object, line: int, split: bool, failed: bool, names: OrquestaNames, told_reasons: set[str]
+    ) -> str | bool:
+        outcome_text = ("not succeeded()" if failed else "succeeded()") if split else ""
+        if text is None:
+            return outcome_text or True
+        try:
+            ours = _FailedNames.condition(text, names)
+        except NotMapped as reason:
+            if str(reason) not in told_reasons:
+                self._gap(
+                    line, f"when {text}: {reason}", "Write it as an expression; until then it never holds."
+                )
+            told_reasons.add(str(reason))
+            return "false"
+        if outcome_text and ours == "true":
+            return outcome_text
+        return f"{outcome_text} and ({ours})" if outcome_text else ours
+
+    def _publish(self, node: Node | None, names: OrquestaNames, told_reasons: set[str]) -> dict[str, Any]:
+        published: dict[str, Any] = {}
+        pairs = list(self._pairs(node))
+        for name, child, line in pairs:
+            value = child.value() if child is not None else None
+            try:
+                published[name] = template(value, names)
+                names.inlined = {**names.inlined, name: as_expression(value, names)}
+            except NotMapped as reason:
+                if f"{name}: {reason}" not in told_reasons:
+                    self._gap(
+                        line,
+                        f"publish {name}, {value}: {reason}",
+                        "Write it as an expression; it is null until then.",
+                    )
+                told_reasons.add(f"{name}: {reason}")
+                published[name] = None
+        return self._named(published, pairs)
+
+    def _add_fail(self, tasks: dict[str, Any]) -> None:
+        targets = {
+            target
+            for task in tasks.values()
+            for step in task.get("next", ())
+            for target in step.get("do", ())
+        }
+        if "handled" in targets and "handled" not in tasks:
+            tasks["handled"] = {"action": "noop"}
+        if "fail" in targets and "fail" not in tasks:
+            tasks["fail"] = {"action": "fail", "input": {"message": "the workflow says fail"}}
+
+    # -- order ----------------------------------------------------------------------------------------------------
+
+    def _graph(self) -> Graph:
+        """Return the transitions without those that close a circle, or lead nowhere."""
+        successors: dict[str, list[str]] = {}
+        hits: list[tuple[Edge, int]] = []
+        for name, task in self._tasks.items():
+            node = task.get("next")
+            for number, step in enumerate(node.parts() if node is not None else []):
+                do, when = step.get("do"), step.get("when")
+                for target in dict.fromkeys(_names_of(do.peek()) if do is not None else []):
+                    line = do.line if do is not None else step.line
+                    if target in _ENGINE:
+                        if target == "retry":
+                            self._gap(line, f"{name} goes to retry", "Write `retry` of the task.")
+                    elif target not in self._tasks:
+                        self._gap(line, f"{name} goes to {target}, which is no task", "Correct the name.")
+                    else:
+                        successors.setdefault(name, []).append(target)
+                        hits.append(
+                            (Edge(name, number, target, guard_of(when.peek() if when else None)), line)
+                        )
+        closing = cycle_edges({name: successors.get(name, []) for name in self._tasks})
+        for edge, line in hits:
+            if (edge.source, edge.target) in closing:
                 self._gap(
                     line,
-                    f"the variable {name} made of another one",
-                    "Write out what the other one is made of.",
+                    f"{edge.source} goes back to {edge.target}",
+                    "A task cannot come after itself: use `retry`, `with_items`, or a workflow that calls itself.",
                 )
-                renamed[name] = None
-        return renamed
+        remaining = tuple(edge for edge, _ in hits if (edge.source, edge.target) not in closing)
+        joins = frozenset(name for name, task in self._tasks.items() if task.has("join"))
+        return Graph(tuple(self._tasks), remaining, joins)
 
-    def _value(self, value: Any, line: int, otherwise: Any = None) -> Any:
+    def _tell_differences(self, graph: Graph) -> None:
+        """Name what Orquesta does otherwise where tasks run side by side."""
+        for name, task in self._tasks.items():
+            into = graph.into(name)
+            if name not in graph.joins and not all(
+                graph.is_exclusive(entry, two) for entry, two in combinations(into, 2)
+            ):
+                self._gap(
+                    task.line,
+                    f"{name} may be reached several times and has no join: StackStorm runs it each time",
+                    "Here it runs once, after the first. Write a task for each, or `join: all`.",
+                )
+            if name in graph.joins and not graph.is_certain(name):
+                self._gap(
+                    task.line,
+                    f"{name} joins branches that may not come: StackStorm fails the workflow then",
+                    "Here it is skipped, and the workflow completes. Say with `when` what should happen.",
+                )
+        self._tell_side_by_side(graph)
+        self._tell_published(graph)
+
+    def _tell_side_by_side(self, graph: Graph) -> None:
+        for first, second in combinations(graph.tasks, 2):
+            if not graph.are_concurrent(first, second):
+                continue
+            for failing, other in ((first, second), (second, first)):
+                goes_on = [
+                    task
+                    for task in graph.after(other)
+                    if task != failing and task not in graph.after(failing)
+                ]
+                limited = self._tasks[other].get("with")
+                limited_items = limited is not None and limited.is_mapping and limited.has("concurrency")
+                fails = graph.may_fail_unhandled(failing) or self._says_fail(failing)
+                if fails and (goes_on or limited_items):
+                    self._gap(
+                        self._tasks[failing].line,
+                        f"when {failing} fails, StackStorm starts nothing more, as after {other}",
+                        "Here a failure does not stop what does not depend on it.",
+                    )
+                    return
+        for name, task in self._tasks.items():
+            for step in (task.get("next") or Node(1)).parts():
+                do = step.get("do")
+                targets = _names_of(do.peek()) if do is not None else []
+                if "fail" in targets and any(
+                    graph.after(target) for target in targets if target in self._tasks
+                ):
+                    self._gap(step.line, f"{name} goes to fail and to other tasks: StackStorm runs only the first of those",
+                              "Here what comes after them runs, too.")  # fmt: skip
+
+    def _says_fail(self, name: str) -> bool:
+        return any(
+            "fail" in _names_of(do.peek())
+            for step in (self._tasks[name].get("next") or Node(1)).parts()
+            if (do := step.get("do")) is not None
+        )
+
+    def _tell_published(self, graph: Graph) -> None:
+        writers: dict[str, list[tuple[str, int, int]]] = {}
+        for name, task in self._tasks.items():
+            for number, step in enumerate((task.get("next") or Node(1)).parts()):
+                for variable, _, line in self._pairs(step.get("publish"), take=False):
+                    writers.setdefault(variable, []).append((name, number, line))
+        guards = {
+            (name, number): guard_of(when.peek() if (when := step.get("when")) is not None else None)
+            for name, task in self._tasks.items()
+            for number, step in enumerate((task.get("next") or Node(1)).parts())
+        }
+        is_concurrent = any(graph.are_concurrent(entry, two) for entry, two in combinations(graph.tasks, 2))
+        for variable, places in writers.items():
+            for (entry, place, line), (two, other, _) in combinations(places, 2):
+                if (
+                    entry == two
+                    and place != other
+                    and not guards[entry, place].contradicts(guards[two, other])
+                ):
+                    self._gap(line, f"{entry} publishes {variable} in two transitions that may both be taken",
+                              "Here the later one counts for all that comes after.")  # fmt: skip
+                elif (
+                    entry != two
+                    and is_concurrent
+                    and not _exclude(graph, guards, (entry, place), (two, other))
+                ):
+                    self._gap(line, f"{variable} is published by {entry} and by {two} in a workflow with branches side by side",
+                              "Which value wins differs: publish under two names.")  # fmt: skip
+            for name, number, line in places:
+                self._tell_seen_by_others(graph, guards, variable, (name, number, line))
+
+    def _tell_seen_by_others(
+        self, graph: Graph, guards: Mapping[tuple[str, int], Any], variable: str, place: tuple[str, int, int]
+    ) -> None:
+        name, number, line = place
+        own = {edge.target for edge in graph.out_of(name) if edge.step == number}
+        for edge in graph.out_of(name):
+            if edge.step == number or edge.target in own or guards[name, number].contradicts(edge.guard):
+                continue
+            readers = {edge.target, *graph.after(edge.target)}
+            if any(variable in self._reads.get(reader, ()) for reader in readers):
+                self._gap(line, f"{name} publishes {variable} for some of the tasks after it, and {edge.target} reads it too",
+                          "Here all tasks after it see the value.")  # fmt: skip
+                return
+
+    # -- small things ---------------------------------------------------------------------------------------------
+
+    def _shapes(self) -> dict[str, str]:
+        return {name: target_action.shape for name, target_action in self._known.items()}
+
+    def _earlier_shapes(self, name: str, graph: Graph) -> dict[str, str]:
+        return {
+            task: target_action.shape
+            for task, target_action in self._known.items()
+            if task == name or name in graph.after(task)
+        }
+
+    def _published_names(self) -> set[str]:
+        return {
+            variable
+            for task in self._tasks.values()
+            for step in (task.get("next") or Node(1)).parts()
+            for variable, _, _ in self._pairs(step.get("publish"), take=False)
+        }
+
+    def _pairs(self, node: Node | None, take: bool = True) -> Iterator[tuple[str, Node | None, int]]:
+        """Yield name, value and line of what is written as a list of names and small mappings, as a mapping, or as
+        `a=1 b=2`."""
+        if node is None:
+            return
+        if node.is_mapping:
+            yield from ((name, child, child.line) for name, child in node.items())
+        elif node.is_list:
+            for part in node.parts():
+                if part.is_mapping:
+                    yield from ((name, child, child.line) for name, child in part.items())
+                elif isinstance(part.peek(), str):
+                    if take:
+                        part.drop()
+                    yield part.peek(), None, part.line
+        elif isinstance(node.peek(), str):
+            if take:
+                node.drop()
+            for name, value in inline_parameters(node.peek()).items():
+                yield name, Node(node.line, None, value), node.line
+
+    def _value(self, value: Any, line: int, names: Any, otherwise: Any) -> Any:
         try:
-            mapped = template(value)
-            if not set(re.findall(r"\btasks\.(\w+)", str(mapped))) <= self._tasks:
-                raise NotMapped(value)
-            return mapped
-        except NotMapped:
+            return template(value, names)
+        except NotMapped as reason:
             self._gap(
-                line, f"the expression {value}", f"Write it as an expression; it is `{otherwise}` until then."
+                line,
+                f"the expression {value}: {reason}",
+                f"Write it as an expression; it is `{otherwise}` until then.",
             )
             return otherwise
 
-    def _name_left(self, source: Marked, keys: known_keys.Keys, subject: str) -> None:
-        known_keys.name_left(self._report, self._file, source, keys, subject)
-
     def _gap(self, line: int, subject: str, by_hand: str) -> None:
-        self._report.gap(self._file, line, " ".join(subject.split()), by_hand)
+        self._tell(line, " ".join(subject.split()), by_hand)
 
 
-def _renamed(value: Any, pattern: str, by: str) -> Any:
-    """With this changed within expressions, or in a `when`, which is one."""
-    if isinstance(value, dict):
-        return {
-            key: re.sub(pattern, by, item)
-            if key == "when" and isinstance(item, str)
-            else _renamed(item, pattern, by)
-            for key, item in value.items()
-        }
-    if isinstance(value, list):
-        return [_renamed(item, pattern, by) for item in value]
-    if isinstance(value, str):
-        return re.sub(r"\{\{.*?\}\}", lambda match: re.sub(pattern, by, match[0]), value)
-    return value
+def _exclude(
+    graph: Graph, guards: Mapping[tuple[str, int], Any], entry: tuple[str, int], two: tuple[str, int]
+) -> bool:
+    first = Edge(entry[0], entry[1], "", guards[entry])
+    second = Edge(two[0], two[1], "", guards[two])
+    return graph.is_exclusive(first, second)
+
+
+class _ItemNames:
+    """The names of a task with items, in which `item(x)` is a part of the item."""
+
+    def __init__(self, names: OrquestaNames, parts: list[str]) -> None:
+        self._names, self._parts = names, parts
+
+    def root(self, function: str, argument: str | None, steps: Any) -> tuple[Ours, int]:
+        if function != "item" or not self._parts:
+            return self._names.root(function, argument, steps)
+        if argument is None and steps and steps[0] in self._parts:
+            return self._part(steps[0]), 1
+        if argument in self._parts:
+            return self._part(str(argument)), 0
+        raise NotMapped("an item as a whole whose parts have names")
+
+    def _part(self, name: str) -> Ours:
+        """A list is taken apart, by StackStorm too where the item has one name only."""
+        if len(self._parts) > 1:
+            return Ours(f"item[{self._parts.index(name)}]")
+        return Ours("(item[0] if item is sequence and item is not string and item is not mapping else item)")
+
+
+class _FailedNames:
+    """The names of a condition, in which `failed()` is not what it is here."""
+
+    def __init__(self, names: OrquestaNames) -> None:
+        self._names = names
+
+    def root(self, function: str, argument: str | None, steps: Any) -> tuple[Ours, int]:
+        if function == "failed" and argument is None:
+            return Ours(f"({_FAILED})", "bool"), 0
+        return self._names.root(function, argument, steps)
+
+    @classmethod
+    def condition(cls, text: object, names: OrquestaNames) -> str:
+        return condition(text, cls(names))
+
+
+def _names_of(do: Any) -> list[str]:
+    if isinstance(do, str):
+        return [name.strip() for name in do.split(",") if name.strip()]
+    return [str(name) for name in do] if isinstance(do, list) else []

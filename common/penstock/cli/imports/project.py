@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -12,13 +13,10 @@ import yaml
 
 from penstock.cli.imports.report import Report
 
-_MODULE = '''"""The actions of this pack."""
-
-import os
-import subprocess
-
-from penstock import NonRetryable
-'''
+_MODULE = '"""The actions of this pack."""\n'
+_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_MODULES = ("json", "os", "pathlib", "shlex", "subprocess")
+"""Modules of Python that the functions of a pack may use."""
 
 
 @dataclass(slots=True)
@@ -32,15 +30,21 @@ class Project:
     rules: dict[str, Any] = field(default_factory=dict)
     schedules: dict[str, Any] = field(default_factory=dict)
     functions: dict[str, str] = field(default_factory=dict)
+    helpers: dict[str, str] = field(default_factory=dict)
+    """Functions that those of actions call."""
+    files: dict[str, Path] = field(default_factory=dict)
+    """Files that the functions need, by their path in the project."""
+    about: dict[str, Any] = field(default_factory=dict)
+    """What the source says of itself, for the README."""
 
     @property
     def module(self) -> str:
         return f"{self.name}_actions"
 
     def function(self, name: str, source: str) -> dict[str, Any]:
-        """Return the keys of an action that runs this function."""
+        """Return the keys of an action that runs the first function of this source."""
         self.functions[name] = source
-        return {"function": f"{self.module}:{_python_name(name, source)}"}
+        return {"function": f"{self.module}:{_python_name(source)}"}
 
     def write(self, folder: Path, source: str, report: Report) -> None:
         """Into a folder that is empty, or not there."""
@@ -54,18 +58,31 @@ class Project:
             if getattr(self, section):
                 _write(folder / f"{section}.yaml", getattr(self, section))
         if self.functions:
-            text = "\n\n".join(
-                [_MODULE.rstrip(), *(function.strip() for function in self.functions.values())]
-            )
-            (folder / f"{self.module}.py").write_text(text + "\n")
+            (folder / f"{self.module}.py").write_text(self.python())
+        for name, file in self.files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, folder / name)
         (folder / "IMPORT.md").write_text(report.page(source))
+        about = yaml.safe_dump(_plain(self.about), allow_unicode=True, sort_keys=False) if self.about else ""
         (folder / "README.md").write_text(
             f"# {self.name}\n\nImported from {source}; [IMPORT.md](IMPORT.md) says what is left to do by hand.\n\n"
-            "    penstock lint .           # all that is wrong with it, at once\n"
+            + (f"```yaml\n{about}```\n\n" if about else "")
+            + "    penstock lint .           # all that is wrong with it, at once\n"
             "    penstock dev --module .   # run it: everything in this terminal, PostgreSQL included\n"
         )
         ignored = (files("penstock.cli") / "project_template" / "gitignore.template").read_text()
         (folder / ".gitignore").write_text(Template(ignored).safe_substitute(name=self.name))
+
+    def python(self) -> str:
+        """Return the module of the functions."""
+        parts = [function.strip() for function in (*self.helpers.values(), *self.functions.values())]
+        whole = "\n\n\n".join(parts)
+        needed = [f"import {module}" for module in _MODULES if f"{module}." in whole]
+        if "jinja2." in whole:
+            needed += ["", "import jinja2"]
+        if "NonRetryable" in whole:
+            needed += ["", "from penstock import NonRetryable"]
+        return "\n".join([_MODULE, *needed]).rstrip() + "\n\n\n" + whole + "\n"
 
 
 def stub(name: str, was: str) -> str:
@@ -74,12 +91,13 @@ def stub(name: str, was: str) -> str:
     return f"def {name}_(**parameters):\n    raise NonRetryable({message!r})\n"
 
 
-def _python_name(name: str, source: str) -> str:
-    return source.strip().removeprefix("def ").partition("(")[0]
+def _python_name(source: str) -> str:
+    return source.strip().removeprefix("async ").removeprefix("def ").partition("(")[0]
 
 
 def _write(file: Path, content: Any) -> None:
-    file.write_text(yaml.safe_dump(_plain(content), sort_keys=False, allow_unicode=True, width=110))
+    text = yaml.dump(_plain(content), Dumper=_DUMPER, sort_keys=False, allow_unicode=True, width=110)
+    file.write_text(text)
 
 
 def _plain(value: Any) -> Any:

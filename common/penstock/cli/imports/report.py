@@ -1,4 +1,4 @@
-"""The outcome of an import: how much of each kind was there and was mapped, and each gap with what to do by hand."""
+"""The outcome of an import: how much of each kind was there, was mapped and applies, and each gap with what to do by hand."""
 
 from __future__ import annotations
 
@@ -18,23 +18,52 @@ class Gap:
 
 @dataclass(slots=True)
 class Report:
-    """`found` and `mapped` count by kind: actions, rules, workflows."""
+    """`found`, `mapped` and `applied` count by kind: actions, rules, workflows. Mapped is what needs nothing by hand; what
+    applies may have gaps, and does nothing else meanwhile than fail or wait."""
 
     found: Counter[str] = field(default_factory=Counter)
     mapped: Counter[str] = field(default_factory=Counter)
     gaps: list[Gap] = field(default_factory=list)
+    applied: Counter[str] = field(default_factory=Counter)
+    is_checked: bool = False
+    """Whether `applied` was counted."""
+    names: dict[str, set[str]] = field(default_factory=dict)
+    """Names of what is mapped, by kind."""
 
     def gap(self, file: str, line: int, subject: str, by_hand: str) -> None:
-        self.gaps.append(Gap(file, line, subject, by_hand))
+        """Add a gap, once."""
+        entry = Gap(file, line, subject, by_hand)
+        if entry not in self.gaps:
+            self.gaps.append(entry)
+
+    def map(self, kind: str, name: str) -> None:
+        """Count one of a kind as mapped."""
+        self.mapped[kind] += 1
+        self.names.setdefault(kind, set()).add(name)
+
+    def unmap(self, kind: str, name: str) -> None:
+        """Count one of a kind as not mapped, if it was."""
+        if name in self.names.get(kind, ()):
+            self.names[kind].remove(name)
+            self.mapped[kind] -= 1
 
     def page(self, source: str) -> str:
         """Return the report as Markdown."""
-        lines = [f"# What was imported from {source}", "", "| | found | mapped |", "|---|---|---|"]
-        lines += [f"| {kind} | {number} | {self.mapped[kind]} |" for kind, number in self.found.items()]
+        head, line = ("| | found | mapped | applies |", "|---|---|---|---|")
+        if not self.is_checked:
+            head, line = ("| | found | mapped |", "|---|---|---|")
+        lines = [f"# What was imported from {source}", "", head, line]
+        for kind, number in self.found.items():
+            applied = f" {self.applied[kind]} |" if self.is_checked else ""
+            lines.append(f"| {kind} | {number} | {self.mapped[kind]} |{applied}")
         lines += ["", f"{len(self.gaps)} gaps are left to close by hand.", ""]
         if self.gaps:
             lines += ["| where | what | by hand |", "|---|---|---|"]
         for entry in sorted(self.gaps, key=lambda gap: (gap.file, gap.line)):
             cells = (f"{entry.file}:{entry.line}", entry.what, entry.by_hand)
-            lines.append(f"| {' | '.join(text.replace('|', chr(92) + '|') for text in cells)} |")
+            lines.append(f"| {' | '.join(_cell(text) for text in cells)} |")
         return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")

@@ -1,306 +1,604 @@
-"""A pack of StackStorm as a pack of ours: actions, triggers, rules and Orquesta workflows."""
+"""A pack of StackStorm as a pack of ours. Each file is a tree that is consumed: what nothing took is a gap by itself."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from penstock.cli.imports import known_keys, stackstorm_rules
-from penstock.cli.imports.known_keys import name_left
-from penstock.cli.imports.marked_yaml import Marked, read
-from penstock.cli.imports.orquesta import Orquesta
-from penstock.cli.imports.orquesta_expressions import NotMapped
+from penstock.cli.imports import apscheduler_times, stackstorm_rules
+from penstock.cli.imports.action_chain import ActionChain
+from penstock.cli.imports.consumed import Node, read_tree
+from penstock.cli.imports.known_keys import IDENTITY, by_hand
+from penstock.cli.imports.orquesta import KnownAction, Orquesta
+from penstock.cli.imports.orquesta_expressions import OF_WORKFLOW, PLAIN, UNKNOWN
+from penstock.cli.imports.parameters import Tell, parameter
 from penstock.cli.imports.project import Project, stub
 from penstock.cli.imports.report import Report
-from penstock.cli.imports.stackstorm_runners import BUILT_IN, runner_parameters
+from penstock.cli.imports.shell_actions import FUNCTIONS, RUNNER_PARAMETERS, command_function, script_function
+from penstock.cli.imports.stackstorm_runners import BUILT_IN, RUNNER_TIMEOUTS, runner_parameters
+from penstock.cli.imports.wanted_text import NotMapped
 from penstock.errors import NotFound
 
-_KEPT = known_keys.PARAMETER.mapped
-_ELSEWHERE = {
-    "aliases": ("a chat command", "There is no ChatOps: have the bot call `penstock run`, or a webhook."),
-    "policies": ("a policy", "Write it as `limits` or `retry` of the action."),
-    "sensors": (
-        "a sensor",
-        "Write it as a poll trigger (docs/poll-triggers.md), or have its source publish events.",
-    ),
-}
+_WORKFLOWS = frozenset({"orquesta", "action-chain"})
+_SHELLS = frozenset({"local-shell-cmd", "local-shell-script", "run-local", "run-local-script"})
+_READ = frozenset({"actions", "rules", "triggers", "sensors", "policies", "aliases", "pack.yaml"})
+_NOTHING_TO_RUN = re.compile(
+    r"(?i)\..*|README.*|CHANGE.*|CHANGELOG.*|LICENSE.*|CONTRIBUTORS.*|AUTHORS.*|icon\.png|images|docs?|tests?"
+)
 
 
 class StackStormPack:
     """Maps one pack into a project."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, timezone: str = "UTC") -> None:
+        """`timezone` is that of the machine, in which StackStorm reads timers without one."""
         head = folder / "pack.yaml"
         if not head.is_file():
             raise NotFound(f"{folder} has no pack.yaml", hint="Name the folder of one pack of StackStorm.")
-        about = read(head)
-        self._folder = folder
+        self._folder, self._timezone = folder, timezone
         self.report = Report()
-        self.project = Project(_name(about.get("ref") or about.get("name") or folder.name))
-        self._theirs = str(about.get("ref") or about.get("name") or folder.name)
-        self._orquesta: list[tuple[str, Marked]] = []
-        self._of_runners: dict[str, frozenset[str]] = {}
+        self._head = read_tree(head)
+        self._theirs = self._head.text("ref") or self._head.text("name") or folder.name
+        self.project = Project(_name(self._theirs))
+        self._sources: dict[str, tuple[str, Node, str]] = {}
+        """By the name of an action there: its file, its tree and the kind of its runner."""
+        self._schemas: dict[str, dict[str, Any]] = {}
+        """By the ref of an action here: its parameters."""
+        self._apart: set[int] = set()
+        """Places in the list of gaps of what is counted by itself: actions and triggers of other packs."""
+        self._given: list[tuple[str, Any]] = []
+        """What workflows and rules give to actions."""
 
     def mapped(self) -> Project:
-        for file, source in self._files("triggers"):
-            name_left(self.report, file, source, known_keys.TRIGGER, f"trigger {source.get('name')}")
-            self._trigger(source)
-        for kind, (label, by_hand) in _ELSEWHERE.items():
-            for file, source in self._files(kind):
-                self.report.found[kind] += 1
-                self.report.gap(
-                    file, 1, f"{label}: {source.get('class_name') or source.get('name')}", by_hand
-                )
-                for trigger in source.get("trigger_types") or []:
-                    self._trigger(trigger)
-        for file, source in self._files("actions"):
-            self._action(file, source)
-        for file, source in self._orquesta:
-            self._workflow(file, source)
-        for file, source in self._files("rules"):
-            self._rule(file, source)
-        for definition in (*self.project.rules.values(), *self.project.schedules.values()):
-            self._take(definition["action"], definition.get("params") or {})
-        for task in (
-            task for definition in self.project.workflows.values() for task in definition["tasks"].values()
-        ):
-            if isinstance(inputs := task.get("input"), dict) and "action" in task:
-                self._take(task["action"], inputs)
+        """Return the project. `report` then has the gaps."""
+        self._pack_file()
+        for file, node in self._files("triggers"):
+            with self._entity("triggers", file, node, "trigger", self._own_name(node)):
+                self._trigger(file, node)
+        for file, node in self._files("sensors"):
+            self._sensor(file, node)
+        actions = list(self._files("actions"))
+        for file, node in actions:
+            self._know_action(file, node)
+        for file, node in actions:
+            self._action(file, node)
+        for file, node in self._files("rules"):
+            kind = "schedules" if self._is_timer(node) else "rules"
+            with self._entity(kind, file, node, "rule", self._own_name(node)):
+                self._rule(file, node)
+        for file, node in self._files("policies"):
+            with self._entity("policies", file, node, "policy", self._own_name(node)):
+                self._policy(file, node)
+        for file, node in self._files("aliases"):
+            self.report.found["aliases"] += 1
+            node.drop()
+            named = str(_peek(node, "name"))
+            self.report.gap(
+                file,
+                1,
+                f"a chat command: {named}",
+                "There is no ChatOps: have the bot call `penstock run`, or a webhook.",
+            )
+        self._tell_other_files()
+        for ref, supplied in self._given:
+            self._take_runner_parameters(ref, supplied)
         return self.project
 
-    def _take(self, ref: str, params: dict[str, Any]) -> None:
-        """Take over the parameters of the runner beside those that the action declares."""
-        for name in self._of_runners.get(ref, frozenset()) & params.keys():
-            self.project.actions[ref.rpartition(".")[2]]["parameters"].setdefault(name, {})
+    # -- files ----------------------------------------------------------------------------------------------------
 
-    def _files(self, kind: str) -> Iterator[tuple[str, Marked]]:
+    def _files(self, kind: str) -> Iterator[tuple[str, Node]]:
         for file in sorted([*self._folder.glob(f"{kind}/*.yaml"), *self._folder.glob(f"{kind}/*.yml")]):
-            yield str(file.relative_to(self._folder)), read(file)
+            node = read_tree(file)
+            if node.is_mapping and node.children:
+                yield str(file.relative_to(self._folder)), node
 
-    def _trigger(self, source: Marked) -> None:
-        self.report.found["triggers"] += 1
-        self.report.mapped["triggers"] += 1
-        schema = source.get("payload_schema")
-        trigger = {"schema": _whole(schema)} if _is_schema(schema) else {}
-        self.project.triggers[_name(str(source.get("name")))] = _described(source) | trigger
+    @contextmanager
+    def _entity(self, kind: str, file: str, node: Node, subject: str, name: str) -> Iterator[None]:
+        """Count something of a kind, which is mapped where nothing of it became a gap."""
+        self.report.found[kind] += 1
+        previous = self._count()
+        for key in IDENTITY:
+            if (child := node.get(key)) is not None:
+                child.drop()
+        yield
+        self._leftovers(file, node, subject, name)
+        if self._count() == previous:
+            self.report.map(kind, name)
 
-    def _action(self, file: str, source: Marked) -> None:
-        runner, name = source.get("runner_type"), _name(str(source.get("name")))
-        name_left(self.report, file, source, known_keys.ACTION, f"action {name}")
-        if runner == "orquesta":
-            self.report.found["workflows"] += 1
-            self._orquesta.append((file, source))
-            return
-        self.report.found["actions"] += 1
-        self.project.actions[name] = self._run(file, source, name) | {
-            "description": source.get("description") or "",
-            "parameters": self._parameters(file, source),
+    def _count(self) -> int:
+        return len(self.report.gaps) - len(self._apart)
+
+    def _tell_apart(self, kind: str, file: str, line: int, subject: str, advice: str) -> None:
+        """Name something that is counted by itself."""
+        self.report.found[kind] += 1
+        self._apart.add(len(self.report.gaps))
+        self.report.gap(file, line, subject, advice)
+
+    def _leftovers(self, file: str, node: Node, subject: str, name: str) -> None:
+        for path, leftover in node.left():
+            if leftover.peek() in (None, "", [], {}):
+                continue
+            self.report.gap(file, leftover.line, f"{path} of {subject} {name}", by_hand(subject, path))
+        for key, line in node.repetitions():
+            self.report.gap(
+                file, line, f"{key} stands twice: StackStorm reads the last one", "Take the first one out."
+            )
+
+    def _own_name(self, node: Node) -> str:
+        return _name(str(_peek(node, "name") or ""))
+
+    def _tell(self, file: str) -> Tell:
+        return partial(self.report.gap, file)
+
+    def _pack_file(self) -> None:
+        for key in ("name", "ref"):
+            if (child := self._head.get(key)) is not None:
+                child.drop()
+        if (dependencies := self._head.get("dependencies")) is not None and dependencies.value():
+            self.report.gap(
+                "pack.yaml",
+                dependencies.line,
+                f"the pack needs {dependencies.peek()}",
+                "Import those packs too.",
+            )
+        about = {
+            key: child.value()
+            for key, child in self._head.items()
+            if key not in ("name", "ref", "dependencies")
         }
-        self._of_runners[f"{self.project.name}.{name}"] = runner_parameters(str(runner))
+        self.project.about = {key: value for key, value in about.items() if value not in (None, "", [], {})}
 
-    def _run(self, file: str, source: Marked, name: str) -> dict[str, Any]:
-        """Return the keys that say what the action runs."""
-        runner, entry = source.get("runner_type"), source.get("entry_point") or ""
-        fixed = (source.get("parameters") or {}).get("cmd")
-        fixed = fixed.get("default") if isinstance(fixed, dict) else None
-        if (
-            runner in ("local-shell-cmd", "shell")
-            and isinstance(fixed, str)
-            and not re.search("{{|{%", fixed)
-        ):
-            self.report.mapped["actions"] += 1
-            return {"command": ["sh", "-c", fixed]}
-        by_hand = {
-            "python-script": f"Move what `run` of {entry} does into the function {name} of {self.project.module}.py.",
-            "local-shell-script": f"Put {entry} beside pack.yaml, and read parameters as JSON from its standard input.",
-            "http-request": "Write it as an action with `url`, or with httpx in the function.",
-        }
-        self.report.gap(
-            file,
-            source.line("runner_type"),
-            f"action {name} of the runner {runner}",
-            by_hand.get(
-                str(runner), f"Write what it did into the function {name} of {self.project.module}.py."
-            ),
+    def _tell_other_files(self) -> None:
+        scripts = {Path(name).parts[0] for name in self.project.files}
+        for path in sorted(self._folder.iterdir()):
+            if path.name in _READ or path.name in scripts or _NOTHING_TO_RUN.fullmatch(path.name):
+                continue
+            advice = {
+                "config.schema.yaml": "Give these values as secrets or settings of the functions that read them.",
+                "requirements.txt": "Install these where the workers run.",
+            }.get(path.name, "See whether a function needs it, and move it.")
+            self.report.gap(path.name, 1, f"{path.name} is not read", advice)
+
+    # -- triggers and sensors -------------------------------------------------------------------------------------
+
+    def _trigger(self, file: str, node: Node) -> None:
+        name = _name(node.text("name"))
+        trigger: dict[str, Any] = {}
+        if description := node.text("description"):
+            trigger["description"] = description
+        schema = node.get("payload_schema")
+        if schema is not None:
+            value = schema.peek()
+            if isinstance(value, dict) and "type" in value:
+                trigger["schema"] = (parameter("payload", schema, self._tell(file)) or {}) | {
+                    "type": value["type"]
+                }
+        if name in self.project.triggers:
+            self.report.gap(file, node.line, f"two triggers become {name}", "Rename one of them.")
+        self.project.triggers[name] = trigger
+
+    def _sensor(self, file: str, node: Node) -> None:
+        """A sensor becomes a poll trigger for each of its kinds of events; its code is moved by hand."""
+        named = node.text("class_name") or Path(file).stem
+        self.report.found["sensors"] += 1
+        entry, interval = node.text("entry_point"), node.get("poll_interval")
+        every = interval.value() if interval is not None else None
+        for key in ("name", "description", "enabled", *IDENTITY):
+            if (child := node.get(key)) is not None and child.peek() is not False:
+                child.drop()
+        for child in (node.get("trigger_types") or Node(1)).parts():
+            with self._entity("triggers", file, child, "trigger", self._own_name(child)):
+                self._trigger(file, child)
+                if isinstance(every, int | float) and not isinstance(every, bool) and every > 0:
+                    name = self._own_name(child)
+                    function = self.project.function(
+                        f"poll_{name}", _poll_stub(f"poll_{name}", f"{named} of {entry}")
+                    )
+                    self.project.triggers[name]["poll"] = {"every": every, **function}
+        self._leftovers(file, node, "sensor", named)
+        advice = (
+            f"Write the function poll_..._ of {self.project.module}.py: return the payloads of new events."
+            if every
+            else "Have its source publish events, or write a poll trigger (docs/poll-triggers.md)."
         )
-        return self.project.function(name, stub(name, f"{runner} {entry}".strip()))
+        self.report.gap(file, 1, f"the code of the sensor {named}", advice)
 
-    def _parameters(self, file: str, source: Marked) -> dict[str, Any]:
-        parameters = {}
-        for name, spec in (source.get("parameters") or {}).items():
-            spec = spec if isinstance(spec, Marked) else Marked()
-            mapped = {key: _whole(spec[key]) for key in spec if key in _KEPT and spec[key] is not None}
-            if name != "cmd":  # which is part of the command
-                name_left(self.report, file, spec, known_keys.PARAMETER, f"parameter {name}")
-            if "default" in mapped and "{{" in str(mapped["default"]):
-                line = getattr(spec, "lines", {}).get("default", 1)
+    # -- actions --------------------------------------------------------------------------------------------------
+
+    def _know_action(self, file: str, node: Node) -> None:
+        theirs = str(_peek(node, "name") or "")
+        runner = str(_peek(node, "runner_type") or "")
+        if _name(theirs) in {_name(name) for name in self._sources}:
+            self.report.gap(file, node.line, f"two actions become {_name(theirs)}", "Rename one of them.")
+        self._sources[theirs] = (file, node, runner)
+        tell = self._tell(file)
+        schema: dict[str, Any] = {}
+        for name, child in (node.get("parameters") or Node(1)).items():
+            if child.is_mapping or child.peek() is None:
+                if not child.is_mapping:
+                    child.drop()
+                about = parameter(name, child, tell, runner_parameters(runner))
+                if about is not None:
+                    schema[name] = about
+            else:
+                tell(child.line, f"the parameter {name} is no mapping", "Write its type.")
+                child.drop()
+        self._schemas[f"{self.project.name}.{_name(theirs)}"] = schema
+
+    def _action(self, file: str, node: Node) -> None:
+        runner = str(_peek(node, "runner_type") or "")
+        kind = "workflows" if runner in _WORKFLOWS else "actions"
+        name = self._own_name(node)
+        with self._entity(kind, file, node, "action", name):
+            for key in ("name", "runner_type", "entry_point", "description"):
+                if (child := node.get(key)) is not None:
+                    child.drop()
+            enabled = node.get("enabled")
+            if enabled is not None and enabled.value() is False:
                 self.report.gap(
                     file,
-                    line,
-                    f"the default {mapped.pop('default')} of {name}",
-                    "Read it in the action: a setting, or a secret.",
+                    enabled.line,
+                    f"action {name} is disabled",
+                    "It fails until its function is written.",
                 )
-            if "enum" in mapped and "default" in mapped and mapped["default"] not in mapped["enum"]:
-                mapped.pop("default")
-            parameters[name] = mapped
-        return parameters
+                self.project.actions[name] = self.project.function(
+                    name, stub(name, f"{name}, which is disabled")
+                )
+            elif kind == "workflows":
+                self._workflow(file, node, name, runner)
+            else:
+                body = self._run(file, node, name, runner)
+                parameters = body.pop("parameters")
+                self.project.actions[name] = body | {
+                    "description": str(_peek(node, "description") or ""),
+                    "parameters": parameters,
+                }
 
-    def _workflow(self, file: str, source: Marked) -> None:
-        name = _name(str(source.get("name")))
-        entry = f"actions/{source.get('entry_point')}"
-        if not (self._folder / entry).is_file():
-            self.report.gap(
-                file, source.line("entry_point"), f"{entry} is not there", "Find the workflow's file."
+    def _run(self, file: str, node: Node, name: str, runner: str) -> dict[str, Any]:
+        """Return the keys that say what the action runs, and its parameters."""
+        schema = {key: dict(about) for key, about in self._schemas[f"{self.project.name}.{name}"].items()}
+        entry = str(_peek(node, "entry_point") or "")
+        timeout = RUNNER_TIMEOUTS.get(runner)
+        if "timeout" in schema and timeout is not None:
+            timeout = schema.pop("timeout").get("default") or timeout
+        line = node.line_of("runner_type")
+        if runner in _SHELLS:
+            try:
+                body = self._shell(node, name, entry, schema)
+                return body | {"parameters": schema, "timeout": timeout, "on_worker_loss": "fail"}
+            except NotMapped as reason:
+                self.report.gap(file, line, f"the command of action {name}: {reason}",
+                                f"Write the function {name}_ of {self.project.module}.py.")  # fmt: skip
+        else:
+            advice = {
+                "http-request": "Write the function {0}_ with httpx: it returns status_code, body, parsed and headers.",
+                "python-script": "Move what `run` of {1} does into the function {0}_run of {2}.",
+            }.get(
+                runner,
+                "Write what it did into the function {0}_ of {2}; it returns what `result()` was there.",
             )
-            return
-        gap_count = len(self.report.gaps)
-        workflows = {
-            f"{self.project.name}.{_name(str(workflow.get('name')))}" for _, workflow in self._orquesta
-        }
-        orquesta = Orquesta(entry, self.report, lambda ref, line: self._ref(ref, entry, line), workflows)
-        body = orquesta.workflow(read(self._folder / entry))
-        described = self._parameters(file, source)
-        for parameter, about in (body.get("parameters") or {}).items():
-            about |= described.get(parameter, {}) | about
-            if about.get("required") and (
-                "default" in about or not described.get(parameter, {}).get("required")
-            ):
-                about.pop("required")  # the caller may omit it: the action has a default, or it is optional
-                about.setdefault("default", None)
-                about.pop("type", None) if about["default"] is None else None
-        self.project.workflows[name] = _described(source) | body
-        if len(self.report.gaps) == gap_count:
-            self.report.mapped["workflows"] += 1
+            self.report.gap(file, line, f"action {name} of the runner {runner}",
+                            advice.format(name, entry, f"{self.project.module}.py"))  # fmt: skip
+        for key in runner_parameters(runner) & schema.keys():
+            if schema[key].get("required") is None and "default" not in schema[key]:
+                schema.pop(key)
+        source = (
+            _python_stub(name, entry)
+            if runner == "python-script"
+            else stub(name, f"{runner} {entry}".strip())
+        )
+        body = self.project.function(name, source) | {"parameters": schema, "on_worker_loss": "fail"}
+        return body | ({"timeout": timeout} if timeout is not None else {})
 
-    def _ref(self, ref: str, file: str, line: int) -> str:
-        """The ref here of one of theirs; where it is in no file of the pack, a function to be written."""
-        pack, _, name = ref.rpartition(".")
-        name = _name(name)
-        own = {*self.project.actions, *(_name(str(source.get("name"))) for _, source in self._orquesta)}
-        if pack == self._theirs and name in own:
-            return f"{self.project.name}.{name}"
+    def _shell(self, node: Node, name: str, entry: str, schema: dict[str, Any]) -> dict[str, Any]:
+        declared = node.get("parameters")
+        if "sudo_password" in schema and schema["sudo_password"].get("default") is not None:
+            raise NotMapped("a password for sudo")
+        schema.pop("sudo_password", None)
+        if entry:
+            script = self._folder / "actions" / entry
+            if not script.is_file():
+                raise NotMapped(f"actions/{entry} is not there")
+            self.project.files[f"actions/{entry}"] = script
+            operator = schema.pop("kwarg_op", {}).get("default") or "--"
+            source, needed = script_function(name, f"actions/{entry}", node, str(operator))
+        else:
+            schema.pop("kwarg_op", None)
+            about = schema.setdefault("cmd", {"type": "string", "required": True})
+            template = about.get("default")
+            fixed = "const" in about
+            names = {key for key, _ in declared.items()} if declared is not None else set()
+            source, needed = command_function(name, template, names - RUNNER_PARAMETERS.keys(), fixed)
+            if fixed:
+                schema.pop("cmd")
+        for function in needed:
+            self.project.helpers[function] = FUNCTIONS[function]
+        return self.project.function(name, source)
+
+    # -- workflows ------------------------------------------------------------------------------------------------
+
+    def _workflow(self, file: str, node: Node, name: str, runner: str) -> None:
+        entry = f"actions/{_peek(node, 'entry_point')}"
+        schema = self._schemas[f"{self.project.name}.{name}"]
+        path = self._folder / entry
+        if not path.is_file():
+            self.report.gap(
+                file, node.line_of("entry_point"), f"{entry} is not there", "Find the workflow's file."
+            )
+            self.project.actions[name] = self.project.function(name, stub(name, entry))
+            return
+        root = read_tree(path)
+        tell = self._tell(entry)
+        action_of = lambda ref, line: self._known(ref, entry, line)  # noqa: E731
+        if runner == "orquesta":
+            body = Orquesta(tell, action_of).workflow(root, schema)
+        else:
+            body = ActionChain(tell, action_of, self._types_of).workflow(root, schema)
+        self._leftovers(entry, root, "workflow", name)
+        description = str(_peek(node, "description") or "")
+        if description:
+            body["description"] = description
+        self.project.workflows[name] = body
+        for task in body["tasks"].values():
+            self._given.append((task.get("action", ""), task.get("input")))
+
+    def _take_runner_parameters(self, ref: str, supplied: Any) -> None:
+        """Take over the parameters of the runner beside those that the action declares."""
+        action = self.project.actions.get(ref.rpartition(".")[2])
+        if action is None or not isinstance(supplied, dict) or "parameters" not in action:
+            return
+        source = next(
+            (entry for theirs, entry in self._sources.items() if _name(theirs) == ref.rpartition(".")[2]),
+            None,
+        )
+        for name in (runner_parameters(source[2]) if source else frozenset()) & supplied.keys():
+            action["parameters"].setdefault(name, {})
+
+    def _types_of(self, ref: str) -> Mapping[str, Any]:
+        return {name: about.get("type") for name, about in self._schemas.get(ref, {}).items()}
+
+    def _known(self, ref: str, file: str, line: int) -> KnownAction:
+        """Return the action here for one of theirs; where it is in no file of the pack, a function to be written."""
+        pack, _, theirs = ref.rpartition(".")
+        if pack == self._theirs:
+            for name, (_, _, runner) in self._sources.items():
+                if name == theirs:
+                    shape = {"orquesta": OF_WORKFLOW, "action-chain": UNKNOWN}.get(runner, PLAIN)
+                    ours = f"{self.project.name}.{_name(name)}"
+                    enabled = _peek(self._sources[name][1], "enabled") is not False
+                    return KnownAction(ours, runner in _WORKFLOWS and enabled, shape, runner)
         name = _name(ref)
         if name not in self.project.actions:
-            if ref not in BUILT_IN:
-                by_hand = f"Import that pack too, or write the function {name} of {self.project.module}.py."
-                self.report.gap(file, line, f"the action {ref} of another pack", by_hand)
-            self.project.actions[name] = self.project.function(name, BUILT_IN.get(ref) or stub(name, ref))
+            if ref in BUILT_IN:
+                source, needed, options = BUILT_IN[ref]
+                for function in needed:
+                    self.project.helpers[function] = FUNCTIONS[function]
+                self.project.actions[name] = self.project.function(name, source) | options
+            else:
+                self.project.actions[name] = self.project.function(name, stub(name, ref))
+                self._tell_apart(
+                    "actions of other packs",
+                    file,
+                    line,
+                    f"the action {ref} of another pack",
+                    f"Import that pack too, or write the function {name}_ of {self.project.module}.py; it returns what "
+                    "`result()` was there.",
+                )
+        runner = "local-shell-cmd" if ref in BUILT_IN else ""
+        return KnownAction(f"{self.project.name}.{name}", runner=runner)
+
+    # -- rules ----------------------------------------------------------------------------------------------------
+
+    def _is_timer(self, node: Node) -> bool:
+        trigger = node.get("trigger")
+        return trigger is not None and str(_peek(trigger, "type")).endswith("Timer")
+
+    def _rule(self, file: str, node: Node) -> None:
+        name = _name(node.text("name"))
+        rule: dict[str, Any] = {}
+        if description := node.text("description"):
+            rule["description"] = description
+        kind = node.get("type")
+        if kind is not None and kind.peek() == {"ref": "standard"}:
+            kind.drop()
+        trigger, action = node.get("trigger") or Node(node.line), node.get("action") or Node(node.line)
+        enabled = node.get("enabled")
+        is_enabled = enabled is not None and enabled.value() is True  # StackStorm's default is false
+        theirs = trigger.text("type")
+        for key in ("ref", "pack"):
+            if (own := trigger.get(key)) is not None:
+                own.drop()
+        target_action = self._known(action.text("ref"), file, action.line_of("ref"))
+        previous = self._count()
+        timer = theirs.endswith("Timer")
+        root = "" if timer else "trigger.body" if theirs == "core.st2.webhook" else "trigger"
+        rule["action"] = target_action.ref
+        if timer:
+            times = self._times(file, theirs, trigger)
+            if times is None:
+                return
+            rule |= times
+            if (criteria := node.get("criteria")) is not None and criteria.value():
+                self.report.gap(
+                    file,
+                    criteria.line,
+                    f"criteria of rule {name}, which has a timer",
+                    "Compare in the action.",
+                )
+        else:
+            rule["trigger"] = self._event(theirs, file, trigger)
+            rule |= self._when(file, node, root)
+        rule |= self._params(file, action, target_action, root)
+        if (parameters := trigger.get("parameters")) is not None and not timer and parameters.peek():
+            parameters.drop()
+        if parameters is not None and not timer and parameters.peek() and theirs != "core.st2.webhook":
+            self.report.gap(
+                file,
+                parameters.line,
+                f"parameters of the trigger of rule {name}",
+                "Compare with them in `when`.",
+            )
+        if not is_enabled or self._count() > previous:
+            rule["enabled"] = False
+        section = self.project.schedules if timer else self.project.rules
+        if name in section:
+            self.report.gap(file, node.line, f"two rules become {name}", "Rename one of them.")
+        section[name] = rule
+        self._given.append((target_action.ref, rule.get("params")))
+
+    def _times(self, file: str, kind: str, trigger: Node) -> dict[str, Any] | None:
+        parameters = trigger.get("parameters")
+        supplied = parameters.value() if parameters is not None else {}
+        try:
+            times = apscheduler_times.timer(kind, supplied if isinstance(supplied, dict) else {})
+        except NotMapped as reason:
+            self.report.gap(file, trigger.line, f"a timer, {kind}: {reason}", "Write it as a schedule.")
+            return None
+        if "every" not in times and "timezone" not in times and self._timezone != "UTC":
+            times["timezone"] = self._timezone
+        return times
+
+    def _event(self, kind: str, file: str, trigger: Node) -> str:
+        pack, _, theirs = kind.rpartition(".")
+        name = _name(theirs) if pack == self._theirs else _name(kind)
+        advice = f"Have its source publish {self.project.name}.{name}."
+        if kind == "core.st2.webhook":
+            url = (_peek(trigger, "parameters") or {}).get("url")
+            name = _name(f"webhook_{url}")
+            advice = f"Make it with `penstock webhooks set` for {self.project.name}.{name}; the body is the payload."
+            kind = f"{kind} of {url}"
+        if name not in self.project.triggers:
+            self._tell_apart(
+                "triggers of other packs",
+                file,
+                trigger.line,
+                f"the trigger {kind} is in no file of the pack",
+                advice,
+            )
+            self.project.triggers[name] = {}
         return f"{self.project.name}.{name}"
 
-    def _rule(self, file: str, source: Marked) -> None:
-        self.report.found["rules"] += 1
-        gap_count = len(self.report.gaps)
-        name, trigger, act = (
-            _name(str(source.get("name"))),
-            source.get("trigger") or {},
-            source.get("action") or Marked(),
-        )
-        known_keys.name_left_of_rule(self.report, file, source)
-        kind, ref = str(trigger.get("type")), str(act.get("ref"))
-        action = self._ref(ref, file, source.line("action"))
-        if kind.endswith("Timer"):
-            self._schedule(file, source, name, kind, action)
-        else:
-            self.project.rules[name] = {
-                **_described(source),
-                "trigger": self._event(kind, file, source),
-                **self._criteria(file, source),
-                "action": action,
-                **self._given(file, act),
-            }
-            if source.get("enabled") is False:
-                self.project.rules[name]["enabled"] = False
-        if len(self.report.gaps) == gap_count:
-            self.report.mapped["rules"] += 1
-
-    def _schedule(self, file: str, source: Marked, name: str, kind: str, action: str) -> None:
-        gap_count = len(self.report.gaps)
-        try:
-            when = stackstorm_rules.timer(kind, source["trigger"].get("parameters") or Marked())
-        except NotMapped:
-            self.report.gap(file, source.line("trigger"), f"a timer, {kind}", "Write it as a schedule.")
-            return
-        self.project.schedules[name] = {
-            **_described(source),
-            "action": action,
-            **when,
-            **self._given(file, source.get("action") or Marked(), sees=False),
-        }
-        if source.get("enabled") is False or len(self.report.gaps) > gap_count:
-            self.project.schedules[name]["enabled"] = False
-
-    def _event(self, kind: str, file: str, source: Marked) -> str:
-        pack, _, name = kind.rpartition(".")
-        trigger_name = _name(name) if pack == self._theirs else _name(kind)
-        if trigger_name not in self.project.triggers:
-            by_hand = (
-                "Make it with `penstock webhooks set`; the body is the payload itself, not `payload.body`."
-                if kind == "core.st2.webhook"
-                else f"Have whoever knows of it publish {self.project.name}.{trigger_name}."
-            )
-            self.report.gap(
-                file, source.line("trigger"), f"the trigger {kind} is in no file of the pack", by_hand
-            )
-            self.project.triggers[trigger_name] = {}
-        return f"{self.project.name}.{trigger_name}"
-
-    def _criteria(self, file: str, source: Marked) -> dict[str, Any]:
-        conditions, fields = [], {}
-        criteria = source.get("criteria") or Marked()
-        for path, criterion in criteria.items():
+    def _when(self, file: str, node: Node, root: str) -> dict[str, Any]:
+        criteria = node.get("criteria")
+        if criteria is None:
+            return {}
+        mapped: list[tuple[str, Any]] = []
+        for path, child in criteria.items():
+            spec = child.value()
             try:
-                conditions.append(stackstorm_rules.criterion(path, criterion))
-            except NotMapped:
-                text = (
-                    f"the criterion {path}: {dict(criterion) if isinstance(criterion, dict) else criterion}"
-                )
-                self.report.gap(
-                    file, criteria.line(path), text, "Add it to `when`; the rule is disabled until then."
-                )
-                fields["enabled"] = False
-        return (
-            {"when": " and ".join(f"({condition})" for condition in conditions)} if conditions else {}
-        ) | fields
+                stackstorm_rules.criterion(path, spec, root)
+                mapped.append((path, spec))
+            except NotMapped as reason:
+                self.report.gap(file, child.line, f"the criterion {path}, {spec}: {reason}",
+                                "Add it to `when`; the rule is disabled until then.")  # fmt: skip
+        criteria.drop()
+        return {"when": stackstorm_rules.condition_of(mapped, root)} if mapped else {}
 
-    def _given(self, file: str, act: Marked, sees: bool = True) -> dict[str, Any]:
-        params = {}
-        parameters = act.get("parameters") or Marked()
-        for name, value in parameters.items():
+    def _params(self, file: str, action: Node, target_action: KnownAction, root: str) -> dict[str, Any]:
+        params: dict[str, Any] = {}
+        types = self._types_of(target_action.ref)
+        for name, child in (action.get("parameters") or Node(1)).items():
+            value = child.value()
             try:
-                if not sees and "{{" in str(value):
-                    raise NotMapped(value)
-                params[name] = stackstorm_rules.parameters(value)
-            except NotMapped:
-                params[name] = "{{ payload.to_do }}" if sees else "to do"  # the rule fails, and says so
+                if name == "timeout" and target_action.runner in RUNNER_TIMEOUTS:
+                    self.report.gap(
+                        file,
+                        child.line,
+                        f"the timeout {value} of the action of a rule",
+                        "Write `timeout` of the action.",
+                    )
+                    continue
+                if not root and any(mark in str(value) for mark in ("{{", "{%")):
+                    raise NotMapped("a timer has no payload")
+                params[name] = stackstorm_rules.parameters(value, types.get(name), root)
+            except NotMapped as reason:
+                params[name] = "{{ none.to_do }}"
                 self.report.gap(
-                    file, parameters.line(name), f"the parameter {name}: {value}", "Write it as a template."
+                    file, child.line, f"the parameter {name}, {value}: {reason}", "Write it as a template."
                 )
         return {"params": params} if params else {}
 
+    # -- policies -------------------------------------------------------------------------------------------------
+
+    def _policy(self, file: str, node: Node) -> None:
+        """Concurrency becomes a limit, retry a policy for retries; both of an action of the pack."""
+        name, kind, ref = node.text("name"), node.text("policy_type"), node.text("resource_ref")
+        if (description := node.get("description")) is not None:
+            description.drop()
+        enabled = node.get("enabled")
+        if enabled is not None and enabled.value() is False:
+            return  # it does nothing there
+        parameters = node.get("parameters") or Node(node.line)
+        supplied = parameters.value() if parameters.is_mapping else {}
+        pack, _, theirs = ref.rpartition(".")
+        target = self.project.actions.get(_name(theirs)) if pack == self._theirs else None
+        is_workflow = target is None and pack == self._theirs and _name(theirs) in self.project.workflows
+        body = self.project.workflows[_name(theirs)] if is_workflow else target
+        limit = _limit(kind, supplied)
+        if body is not None and limit is not None:
+            body.setdefault("limits", []).append(limit)
+        elif target is not None and kind == "action.retry" and supplied.get("retry_on") == "failure":
+            target["retry"] = {
+                "max_attempts": int(supplied.get("max_retry_count", 2)) + 1,
+                "backoff": "fixed",
+                "initial_delay": float(supplied.get("delay", 0)),
+                "max_delay": max(float(supplied.get("delay", 0)), 60),
+                "jitter": 0,
+            }
+        else:
+            self.report.gap(
+                file,
+                node.line,
+                f"a policy: {name}, {kind} of {ref}",
+                "Write it as `limits` or `retry` of the action.",
+            )
+
+
+def _limit(kind: str, supplied: Mapping[str, Any]) -> dict[str, Any] | None:
+    threshold = supplied.get("threshold")
+    if isinstance(threshold, bool) or not isinstance(threshold, int) or threshold < 1:
+        return None
+    action = supplied.get("action", "delay")
+    if kind not in ("action.concurrency", "action.concurrency.attr") or action not in ("delay", "cancel"):
+        return None
+    if supplied.keys() - {"threshold", "action", "attributes"}:
+        return None
+    limit: dict[str, Any] = {"max": threshold}
+    attributes = supplied.get("attributes")
+    if kind == "action.concurrency.attr":
+        if not isinstance(attributes, list) or not attributes:
+            return None
+        limit["by"] = attributes
+    elif attributes:
+        return None
+    return limit | ({"when_full": "cancel_new"} if action == "cancel" else {})
+
+
+def _python_stub(name: str, entry: str) -> str:
+    """Return a function that gives what StackStorm's runner gives, around one that is to be written."""
+    message = f"to do: what `run` of {entry} did"
+    return (
+        f"def {name}_(**parameters):\n"
+        f'    return {{"result": {name}_run(**parameters), "exit_code": 0, "stdout": "", "stderr": ""}}\n\n\n'
+        f"def {name}_run(**parameters):\n    raise NonRetryable({message!r})\n"
+    )
+
+
+def _poll_stub(name: str, was: str) -> str:
+    message = f"to do: what {was} did"
+    return f"def {name}_(state):\n    raise NonRetryable({message!r})\n"
+
+
+def _peek(node: Node, key: str) -> Any:
+    child = node.get(key)
+    return None if child is None else child.peek()
+
 
 def _name(theirs: str) -> str:
-    """A name as it can be here."""
-    name = re.sub(r"\W+", "_", theirs.strip()).strip("_").lower()
+    """Return a name as it can be here."""
+    name = re.sub(r"\W+", "_", theirs.strip(), flags=re.ASCII).strip("_").lower()
     return name if name[:1].isalpha() else f"x_{name}"
-
-
-def _described(source: Marked) -> dict[str, str]:
-    description = source.get("description")
-    return {"description": str(description)} if description else {}
-
-
-def _is_schema(schema: Any) -> bool:
-    return isinstance(schema, dict) and bool(schema) and "type" in schema
-
-
-def _whole(schema: Any) -> Any:
-    """A part of a schema without the `required: true` of its fields, which theirs may have and JSON Schema has not."""
-    if isinstance(schema, dict):
-        return {
-            name: _whole(part)
-            for name, part in schema.items()
-            if name != "required" or not isinstance(part, bool)
-        }
-    return schema

@@ -1,103 +1,196 @@
-"""Rules of StackStorm as rules and schedules of ours."""
+"""Criteria and parameters of StackStorm's rules as conditions and templates of ours."""
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from penstock.cli.imports.marked_yaml import Marked
-from penstock.cli.imports.orquesta_expressions import NotMapped
+from penstock.cli.imports import jinja_expressions
+from penstock.cli.imports.action_chain import cast
+from penstock.cli.imports.orquesta_expressions import as_expression, template
+from penstock.cli.imports.wanted_text import NotMapped, Ours, literal, member
 from penstock.errors import DefinitionError
 from penstock.language import expressions
 
-_COMPARING = {
-    **dict.fromkeys(("eq", "equals"), "{0} == {1}"),
-    **dict.fromkeys(("neq", "nequals"), "{0} != {1}"),
-    **dict.fromkeys(("gt", "greaterthan"), "{0} > {1}"),
-    **dict.fromkeys(("lt", "lessthan"), "{0} < {1}"),
-    "ieq": "{0} | lower == {1} | lower",
-    "ineq": "{0} | lower != {1} | lower",
-    "iequals": "{0} | lower == {1} | lower",
-    "contains": "{1} in {0}",
-    "icontains": "{1} | lower in ({0} | lower)",
-    "ncontains": "{1} not in {0}",
-    "incontains": "{1} | lower not in ({0} | lower)",
-    "inside": "{0} in {1}",
-    "in": "{0} in {1}",
-    "ninside": "{0} not in {1}",
-    "nin": "{0} not in {1}",
-    "startswith": "{0}.startswith({1})",
-    "istartswith": "({0} | lower).startswith({1} | lower)",
-    "endswith": "{0}.endswith({1})",
-    "iendswith": "({0} | lower).endswith({1} | lower)",
-    "exists": "{0} is defined",
-    "nexists": "{0} is not defined",
+_PATH = re.compile(r"trigger((?:\.[A-Za-z_@][A-Za-z0-9_@-]*|\[\d+\])+)")
+_LITERAL = re.compile(r"(?:[^.^$*+?{}\[\]\\|()\n]|\\[^A-Za-z0-9\n])*")
+"""A regular expression of plain characters; escaped ones among them."""
+_STEP = re.compile(r"\.([A-Za-z_@][A-Za-z0-9_@-]*)|\[(\d+)\]")
+_ALIASES = {
+    "equals": "eq",
+    "nequals": "neq",
+    "iequals": "ieq",
+    "lessthan": "lt",
+    "greaterthan": "gt",
+    "inside": "in",
+    "ninside": "nin",
 }
-_TRIGGER = re.compile(r"\btrigger\b")
-_UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400, "weeks": 604800}
-_CRON = ("minute", "hour", "day", "month", "day_of_week")
+_FORMS: dict[str, str] = {
+    "eq": "{0} == {1}",
+    "neq": "{0} != {1}",
+    "ieq": "{0} is string and {0}.lower() == {1}.lower()",
+    "lt": "{0} < {1}",
+    "gt": "{0} > {1}",
+    "contains": "{1} in {0}",
+    "ncontains": "{1} not in {0}",
+    "icontains": "{0} is string and {1}.lower() in {0}.lower()",
+    "incontains": "{0} is string and {1}.lower() not in {0}.lower()",
+    "startswith": "{0} is string and {0}.startswith({1})",
+    "istartswith": "{0} is string and {0}.lower().startswith({1}.lower())",
+    "endswith": "{0} is string and {0}.endswith({1})",
+    "iendswith": "{0} is string and {0}.lower().endswith({1}.lower())",
+    "in": "{0} in {1}",
+    "nin": "{0} not in {1}",
+}
+_OF_TEXT = frozenset({"ieq", "icontains", "incontains", "startswith", "istartswith", "endswith", "iendswith"})
+_OF_EMPTY = frozenset({"neq", "nin", "nexists"})
+"""Operators that hold for a value that is not there; of an empty payload StackStorm asks none."""
 
 
-def criterion(path: str, spec: Any) -> str:
-    """One of `criteria`, as a condition. Raises NotMapped."""
-    form = _COMPARING.get(str(spec.get("type"))) if isinstance(spec, dict) else None
-    pattern = spec.get("pattern") if isinstance(spec, dict) else None
-    if form is None or (isinstance(pattern, str) and "{{" in pattern):
-        raise NotMapped(path)
+def condition_of(criteria: Sequence[tuple[str, Any]], root: str = "trigger") -> str:
+    """Return all criteria of a rule as one condition. Raises NotMapped, with the path of the criterion in front."""
+    conditions = []
+    kinds = []
+    for path, spec in criteria:
+        try:
+            conditions.append(criterion(path, spec, root))
+        except NotMapped as reason:
+            raise NotMapped(f"{path}: {reason}") from None
+        kind = str(spec.get("type")).lower()
+        kinds.append(_ALIASES.get(kind, kind))
+    if conditions and set(kinds) <= _OF_EMPTY:
+        conditions.insert(0, "payload | length > 0")
+    return " and ".join(f"({condition})" for condition in conditions)
+
+
+def criterion(path: str, spec: Any, root: str = "trigger") -> str:
+    """Return one of `criteria` as a condition. `root` is the path there that is the payload here.
+
+    In StackStorm a value that is not there is null, and an operator that fails does not hold. Raises NotMapped."""
+    if not isinstance(spec, dict):
+        raise NotMapped("a criterion is a mapping")
+    unknown = spec.keys() - {"type", "pattern"}
+    if unknown:
+        raise NotMapped(f"{', '.join(sorted(map(str, unknown)))} of a criterion")
+    if "type" not in spec:
+        return "false"
+    value, pattern = _value(path, root), spec.get("pattern")
+    kind = str(spec["type"]).lower()
+    kind = _ALIASES.get(kind, kind)
+    if isinstance(pattern, str) and any(mark in pattern for mark in ("{{", "{%", "{#")):
+        raise NotMapped("a pattern with an expression in it")
+    if kind == "exists":
+        return _checked(f"{value} is not none")
+    if kind == "nexists":
+        return _checked(f"{value} is none")
+    if pattern is None and kind in (*_FORMS, *_PATTERNS):
+        return _checked(f"{value} is not none") if kind == "neq" else "false"
+    if kind in _PATTERNS:
+        return _checked(_PATTERNS[kind](value, pattern))
+    if kind not in _FORMS:
+        raise NotMapped(f"the operator {spec['type']}")
+    if kind in _OF_TEXT and not isinstance(pattern, str):
+        return "false"  # it fails there
+    return _checked(_FORMS[kind].format(value, literal(pattern).text))
+
+
+def _value(path: str, root: str) -> str:
+    path = path.split("#", 1)[0]
+    if root != "trigger":
+        if not path.startswith(f"{root}."):
+            raise NotMapped(f"a part of the event beside its {root.rpartition('.')[2]}")
+        path = "trigger" + path.removeprefix(root)
+    match = _PATH.fullmatch(path)
+    if match is None:
+        raise NotMapped("a path with more than names and numbers")
+    text = "payload"
+    for name, number in _STEP.findall(match[1]):
+        text = f"{text}[{number}]" if number else member(text, name)
+    return f"({text} | default(none))"
+
+
+def _wildcard(value: str, pattern: Any) -> str:
+    if not isinstance(pattern, str) or any(mark in pattern for mark in "?["):
+        raise NotMapped("a wildcard of more than stars")
+    inner = pattern.strip("*")
+    if "*" in inner:
+        raise NotMapped("a wildcard with a star in its middle")
+    text = literal(inner).text
+    if pattern.startswith("*") and pattern.endswith("*"):
+        return f"{value} is string and {text} in {value}"
+    if pattern.startswith("*"):
+        return f"{value} is string and {value}.endswith({text})"
+    if pattern.endswith("*"):
+        return f"{value} is string and {value}.startswith({text})"
+    return f"{value} is string and {value} == {text}"
+
+
+def _regex(value: str, pattern: Any, at_start: bool = False) -> str:
+    """Return a condition for a pattern of plain characters, perhaps several of them, perhaps at the start."""
+    if not isinstance(pattern, str):
+        return "false"  # it fails there
     try:
-        ours = form.format(_path(path), json.dumps(pattern).replace("null", "none"))
-        expressions.condition(ours)
-    except (DefinitionError, TypeError):
-        raise NotMapped(path) from None
-    return ours
+        re.compile(pattern)
+    except (re.error, RecursionError) as error:
+        raise NotMapped(f"a regular expression with a fault: {error}") from None
+    written = []
+    for branch in re.split(r"(?<!\\)\|", pattern):
+        begins = branch.startswith("^")
+        text = _LITERAL.fullmatch(branch.removeprefix("^"))
+        if text is None:
+            raise NotMapped("a regular expression of more than plain characters")
+        plain = literal(re.sub(r"\\(.)", r"\1", text[0])).text
+        written.append(f"{value}.startswith({plain})" if at_start or begins else f"{plain} in {value}")
+    return f"{value} is string and ({' or '.join(written)})"
 
 
-def _path(path: str) -> str:
-    first, *parts = path.split(".")
-    if first != "trigger":
-        raise NotMapped(path)
-    return "payload" + "".join(
-        f".{part}" if part.isidentifier() else f"[{json.dumps(part)}]" for part in parts
-    )
+_PATTERNS: dict[str, Callable[[str, Any], str]] = {
+    "matchwildcard": _wildcard,
+    "regex": _regex,
+    "matchregex": lambda value, pattern: _regex(value, pattern, at_start=True),
+}
 
 
-def parameters(value: Any) -> Any:
-    """Parameters of a rule's action. Raises NotMapped."""
-    if isinstance(value, dict):
-        return {name: parameters(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [parameters(item) for item in value]
-    if not isinstance(value, str) or "{{" not in value:
-        return value
-    ours = re.sub(r"\{\{.*?\}\}", lambda match: _TRIGGER.sub("payload", match[0]), value)
-    if "st2kv" in ours or "config_context" in ours or "{%" in ours:
-        raise NotMapped(value)
+class _RuleNames:
+    """The names of a rule: the payload of its trigger."""
+
+    def __init__(self, root: str) -> None:
+        self._below = root.split(".")[1:]
+
+    def root(self, function: str, argument: str | None, steps: Sequence[str]) -> tuple[Ours, int]:
+        """Return what a name is here. Raises NotMapped."""
+        depth = len(self._below)
+        if function == "trigger" and argument is None and list(steps[:depth]) == self._below:
+            return Ours("payload", "" if len(steps) > depth else "dict"), depth
+        raise NotMapped(f"`{function}` has no equal here")
+
+
+def parameters(value: Any, kind: Any = None, root: str = "trigger") -> Any:
+    """Return a parameter of a rule's action, in the type that the action declares. Raises NotMapped."""
+    if isinstance(value, str) and "<%" in value:
+        raise NotMapped("YAQL, which a rule leaves as text")
+    if isinstance(value, str) and "{%" in value:
+        if "string" not in (kind if isinstance(kind, list) else [kind]) and kind is not None:
+            raise NotMapped("a block of Jinja for what is no text")
+        return _checked_template(jinja_expressions.translate_text(value, _RuleNames(root)))
+    mapped = template(value, _RuleNames(root))
+    if isinstance(value, str) and isinstance(mapped, str) and "{{" in value:
+        return cast(mapped, as_expression(value, _RuleNames(root)), kind)
+    return mapped
+
+
+def _checked_template(text: str) -> str:
     try:
-        expressions.compile_template(ours)
-    except DefinitionError:
-        raise NotMapped(value) from None
-    return ours
+        expressions.compile_template(text)
+    except DefinitionError as error:
+        raise NotMapped(f"it is refused here: {error}") from None
+    return text
 
 
-def timer(kind: str, spec: Marked) -> dict[str, Any]:
-    """Return the times of a schedule, for a trigger of StackStorm's timers. Raises NotMapped."""
-    if kind == "core.st2.IntervalTimer" and spec.get("unit") in _UNITS:
-        return {"every": spec["delta"] * _UNITS[spec["unit"]]}
-    if kind == "core.st2.DateTimer" and isinstance(spec.get("date"), str):
-        return {"at": spec["date"]} | ({"timezone": spec["timezone"]} if "timezone" in spec else {})
-    if kind == "core.st2.CronTimer" and not spec.keys() & {"year", "week"}:
-        # A field that is not given is any where a larger one is given, and the least where only smaller ones could be.
-        named = [field for field in _CRON if field in spec]
-        least = _CRON.index(named[0]) if named else 0
-        fields = [spec.get(field, "*" if place >= least else "0") for place, field in enumerate(_CRON)]
-        if str(spec.get("second", 0)) not in ("0", "*/60"):
-            fields.insert(0, spec["second"])
-        weekday = fields[-1]
-        if isinstance(weekday, int):  # theirs begin with Monday
-            fields[-1] = (weekday + 1) % 7
-        elif any(mark.isdigit() for mark in str(weekday)):
-            raise NotMapped(kind)
-        schedule: dict[str, Any] = {"cron": " ".join(map(str, fields))}
-        return schedule | ({"timezone": spec["timezone"]} if "timezone" in spec else {})
-    raise NotMapped(kind)
+def _checked(condition: str) -> str:
+    try:
+        expressions.condition(condition)
+    except DefinitionError as error:
+        raise NotMapped(f"it is refused here: {error}") from None
+    return condition

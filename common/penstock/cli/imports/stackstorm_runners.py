@@ -3,27 +3,58 @@ of an action."""
 
 from __future__ import annotations
 
-BUILT_IN = {
-    "core.local": """
-def core_local(cmd: str, **more) -> dict:
-    \"\"\"A command of the shell, on the worker.\"\"\"
-    ran = subprocess.run(cmd, shell=True, capture_output=True, text=True, env={**os.environ, **(more.get("env") or {})})
-    if ran.returncode:
-        raise RuntimeError(f"exit code {ran.returncode}: {ran.stderr}")
-    return {"stdout": ran.stdout.rstrip("\\n"), "stderr": ran.stderr, "return_code": 0, "succeeded": True, "failed": False}
-""",
-    "core.echo": """
-def core_echo(message: str = "", **more) -> dict:
-    return {"stdout": message, "stderr": "", "return_code": 0, "succeeded": True, "failed": False}
-""",
-    "core.noop": """
-def core_noop(**more) -> dict:
-    return {}
-""",
-}
-"""Actions that every installation of StackStorm has, as functions."""
+from typing import Any
 
-_SHELL = frozenset({"cmd", "cwd", "env", "kwarg_op", "sudo", "sudo_password", "timeout"})
+_TEXT = {"type": "string", "required": True}
+_SHELL_PARAMETERS: dict[str, Any] = {
+    "cwd": {"type": ["string", "null"]},
+    "env": {"type": ["object", "null"]},
+}
+_SHELL_NEEDS = ("run_shell", "_options")
+
+BUILT_IN: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
+    "core.local": (
+        'def core_local_(**parameters):\n    return run_shell(parameters.pop("cmd"), **_options(parameters))\n',
+        _SHELL_NEEDS,
+        {"parameters": {"cmd": _TEXT, **_SHELL_PARAMETERS}, "timeout": 60, "on_worker_loss": "fail"},
+    ),
+    "core.local_sudo": (
+        "def core_local_sudo_(**parameters):\n"
+        '    return run_shell(parameters.pop("cmd"), **_options(parameters) | {"sudo": True})\n',
+        _SHELL_NEEDS,
+        {"parameters": {"cmd": _TEXT, **_SHELL_PARAMETERS}, "timeout": 60, "on_worker_loss": "fail"},
+    ),
+    "core.echo": (
+        "def core_echo_(**parameters):\n"
+        '    command = rendered(\'echo "{{message}}"\', parameters, ["message"])\n'
+        "    return run_shell(command, **_options(parameters))\n",
+        ("run_shell", "rendered", "_options"),
+        {"parameters": {"message": _TEXT, **_SHELL_PARAMETERS}, "timeout": 60, "on_worker_loss": "fail"},
+    ),
+    "core.noop": (
+        'def core_noop_(**parameters):\n    return {"failed": False, "succeeded": True, "return_code": 0}\n',
+        (),
+        {},
+    ),
+}
+"""Actions that every installation of StackStorm has: the source of a function, the functions it calls, and the options of
+the action."""
+RUNNER_TIMEOUTS = {
+    "local-shell-cmd": 60,
+    "local-shell-script": 60,
+    "run-local": 60,
+    "run-local-script": 60,
+    "remote-shell-cmd": 60,
+    "remote-shell-script": 60,
+    "python-script": 600,
+    "http-request": 60,
+    "winrm-cmd": 60,
+    "winrm-ps-cmd": 60,
+    "winrm-ps-script": 60,
+}
+"""Seconds after which a runner ends an action that names no other time."""
+
+_SHELL = frozenset({"cmd", "cwd", "env", "kwarg_op", "sudo", "sudo_password"})
 _REMOTE = _SHELL | {
     "hosts",
     "dir",
@@ -36,9 +67,9 @@ _REMOTE = _SHELL | {
     "bastion_host",
 }
 _RUNNERS = {
-    **dict.fromkeys(("local-shell-cmd", "local-shell-script", "shell"), _SHELL),
-    **dict.fromkeys(("remote-shell-cmd", "remote-shell-script"), _REMOTE),
-    "python-script": frozenset({"env", "timeout", "log_level", "content_version"}),
+    **dict.fromkeys(("local-shell-cmd", "local-shell-script", "run-local", "run-local-script"), _SHELL),
+    **dict.fromkeys(("remote-shell-cmd", "remote-shell-script"), _REMOTE | {"timeout"}),
+    "python-script": frozenset({"env", "timeout", "log_level", "content_version", "debug"}),
     "http-request": frozenset(
         {
             "url",
@@ -49,11 +80,15 @@ _RUNNERS = {
             "allow_redirects",
             "timeout",
             "verify_ssl_cert",
+            "username",
+            "password",
+            "url_hosts_blacklist",
+            "url_hosts_whitelist",
         }
     ),
 }
 
 
 def runner_parameters(runner: str) -> frozenset[str]:
-    """Names of what may be given to any action that it runs."""
+    """Return the names of what may be given to any action that a runner runs."""
     return _RUNNERS.get(runner, frozenset())

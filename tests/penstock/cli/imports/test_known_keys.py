@@ -18,7 +18,6 @@ ACTION_KEYS = {
     "tags": [{"name": "team", "value": "a"}],
 }
 """Of `ActionAPI` in StackStorm, those without an equal."""
-PARAMETER_KEYS = {"position": 1, "immutable": True}
 RULE_KEYS = {
     "type": {"ref": "backstop"},
     "tags": [{"name": "team", "value": "a"}],
@@ -41,27 +40,26 @@ def imported(tmp_path: Path, kind: str, files: dict[str, str]) -> tuple[str, Pat
     return (into / "IMPORT.md").read_text(), into
 
 
-def pack(tmp_path: Path, **more: str) -> tuple[str, Path]:
-    return imported(tmp_path, "stackstorm", {"pack.yaml": "ref: depot\n", **more})
+def pack(tmp_path: Path, **extra: str) -> tuple[str, Path]:
+    return imported(tmp_path, "stackstorm", {"pack.yaml": "ref: depot\n", **extra})
 
 
 @pytest.mark.parametrize("runner", ["local-shell-cmd", "orquesta"])
 def test_keys_of_an_action(tmp_path: Path, runner: str) -> None:
-    parameters = {"crate": {"type": "string", "minLength": 2, "sorted": True, **PARAMETER_KEYS}}
-    action = {"name": "weigh", "runner_type": runner, "entry_point": "w.yaml", "weight": 3} | ACTION_KEYS
+    parameters = {
+        "crate": {"type": "string", "minLength": 2, "sorted": True, "immutable": True, "position": 1}
+    }
+    action = {"name": "weigh", "runner_type": runner, "weight": 3} | ACTION_KEYS
+    action |= {"entry_point": "w.yaml"} if runner == "orquesta" else {}
     files = {
         "actions/weigh.yaml": yaml.safe_dump(action | {"parameters": parameters}),
         "actions/w.yaml": "input: [crate]\ntasks: {only: {action: core.noop}}\n",
     }
-    page, into = pack(tmp_path, **files)
-    for key in (*ACTION_KEYS, "weight"):
-        assert f"| {key} of action weigh |" in page, key
-    for key in (*PARAMETER_KEYS, "sorted"):
-        assert f"| {key} of parameter crate |" in page, key
-    kept = yaml.safe_load(
-        (into / "actions.yaml" if runner != "orquesta" else into / "workflows.yaml").read_text()
-    )
-    assert kept["weigh"]["parameters"]["crate"]["minLength"] == 2
+    page, _ = pack(tmp_path, **files)
+    for key in ("notify", "output_schema", "output_key", "tags", "weight", "parameters.crate.sorted"):
+        assert f"| {key} of action weigh |" in page, page
+    assert "| action weigh is disabled |" in page
+    assert "| parameter crate is immutable and has no default |" in page
 
 
 def test_a_key_that_holds_anyway_is_not_a_gap(tmp_path: Path) -> None:
@@ -73,48 +71,37 @@ def test_a_key_that_holds_anyway_is_not_a_gap(tmp_path: Path) -> None:
 
 def test_keys_of_a_rule(tmp_path: Path) -> None:
     trigger = {"type": "depot.arrived", "parameters": {"port": "Bath"}, "description": "ships"}
-    rule = {"name": "on_ship", "trigger": trigger, "action": {"ref": "core.echo", "description": "says"}}
+    rule = {
+        "name": "on_ship",
+        "enabled": True,
+        "trigger": trigger,
+        "action": {"ref": "core.noop", "description": "says"},
+    }
     timer = {
         "name": "nightly",
         "trigger": {"type": "core.st2.IntervalTimer", "parameters": {"unit": "hours", "delta": 1}},
     }
-    timer |= {"action": {"ref": "core.echo"}, "criteria": {"trigger.x": {"type": "eq", "pattern": 1}}}
+    timer |= {"action": {"ref": "core.noop"}, "criteria": {"trigger.x": {"type": "eq", "pattern": 1}}}
     files = {
         "triggers/arrived.yaml": "name: arrived\nparameters_schema: {type: object}\ndescription: x\n",
         "rules/one.yaml": yaml.safe_dump(rule | RULE_KEYS | {"description": "ships on time"}),
         "rules/two.yaml": yaml.safe_dump(timer | {"type": {"ref": "standard"}}),
     }
     page, into = pack(tmp_path, **files)
-    for said in (
+    for phrase in (
         *(f"{key} of rule on_ship" for key in RULE_KEYS),
         "parameters of the trigger of rule on_ship",
-        "description of the trigger of rule on_ship",
-        "description of the action of rule on_ship",
+        "trigger.description of rule on_ship",
+        "action.description of rule on_ship",
         "parameters_schema of trigger arrived",
         "criteria of rule nightly, which has a timer",
     ):
-        assert f"| {said} |" in page, page
+        assert f"| {phrase} |" in page, page
     assert "type of rule nightly" not in page
     assert yaml.safe_load((into / "triggers.yaml").read_text())["arrived"]["description"] == "x"
-    assert yaml.safe_load((into / "rules.yaml").read_text())["on_ship"]["description"] == "ships on time"
-
-
-def test_parameters_of_runners_may_be_given(tmp_path: Path) -> None:
-    """`timeout` is the runner's, and no parameter that the action names; that of no runner is left as it is: a fault
-    that lint names."""
-    workflow = """
-version: 1.0
-tasks:
-  weigh: {action: depot.weigh, input: {crate: 1, timeout: 5, sudo: true}}
-"""
-    files = {
-        "actions/weigh.yaml": "name: weigh\npack: depot\nrunner_type: remote-shell-cmd\nparameters: {crate: {type: integer}}\n",
-        "actions/a.yaml": "name: unload\nrunner_type: orquesta\nentry_point: unload.yaml\n",
-        "actions/unload.yaml": workflow,
-    }
-    _, into = pack(tmp_path, **files)
-    kept = yaml.safe_load((into / "actions.yaml").read_text())["weigh"]["parameters"]
-    assert kept.keys() == {"crate", "timeout", "sudo"}
+    rules = yaml.safe_load((into / "rules.yaml").read_text())
+    assert rules["on_ship"]["description"] == "ships on time"
+    assert rules["on_ship"]["enabled"] is False  # its trigger has parameters, which nothing compares yet
 
 
 def test_keys_of_a_workflow_and_its_parts(tmp_path: Path) -> None:
@@ -127,56 +114,34 @@ tasks:
     action: core.echo
     delay: 3
     with: {items: <% ctx().crates %>, concurrency: 2, batch: 3}
-    retry: {count: 2, delay: 1, when: <% failed() and result().code > 3 %>, until: never}
     timeout: 5
     next: [{when: <% succeeded() %>, publish: [{a: 1}], do: tell, note: x}]
   tell:
-    action: core.echo
+    action: core.echo message=hi
     join: all
-    retry: {count: 1, when: <% failed() %>}
+    retry: {count: 1, when: <% failed() and ctx().crates %>, until: never}
 """
-    action = "name: unload\nrunner_type: orquesta\nentry_point: unload.yaml\n"
-    page, into = pack(tmp_path, **{"actions/a.yaml": action, "actions/unload.yaml": workflow})
-    for said in (
-        "batch of `with`",
-        "retry when <% failed() and result().code > 3 %>",
-        "until of `retry`",
-        "timeout of the task weigh",
-        "note of a step after weigh",
+    action = (
+        "name: unload\nrunner_type: orquesta\nentry_point: unload.yaml\nparameters: {crates: {type: array}}\n"
+    )
+    page, _ = pack(tmp_path, **{"actions/a.yaml": action, "actions/unload.yaml": workflow})
+    for phrase in (
+        "tasks.weigh.with.batch of workflow unload",
+        "retry of tell when <% failed() and ctx().crates %>",
+        "tasks.tell.retry.until of workflow unload",
+        "tasks.weigh.timeout of workflow unload",
+        "tasks.weigh.next[0].note of workflow unload",
+        "`message=hi` behind the action of tell, which StackStorm does not read as parameters",
     ):
-        assert f"| {said} |" in page, page
-    assert "retry when <% failed() %>" not in page
-    whole = yaml.safe_load((into / "workflows.yaml").read_text())["unload"]
-    assert whole["description"] == "unloads"
-    made = whole["tasks"]
-    assert made["tell"]["join"] == "all"
-    assert made["weigh"]["delay"] == 3
+        assert f"| {phrase} |" in page, page
 
 
 TASK_OPTIONS = (
-    *(
-        "base",
-        "abstract",
-        "serializer",
-        "compression",
-        "backend",
-        "throws",
-        "rate_limit",
-        "soft_time_limit",
-        "expires",
-    ),
-    *(
-        "priority",
-        "autoretry_for",
-        "dont_autoretry_for",
-        "retry_kwargs",
-        "on_success",
-        "on_failure",
-        "on_retry",
-    ),
+    *("base", "abstract", "serializer", "compression", "backend", "throws", "soft_time_limit", "expires"),
+    *("priority", "on_success", "on_failure", "on_retry"),
     *("routing_key", "exchange", "pydantic", "resultrepr_maxsize"),
 )
-"""Of `celery.app.task.Task`, those without an equal. Named as well: one that nobody knows."""
+"""Of `celery.app.task.Task`, those without an equal. An unknown one is named as well."""
 
 
 def test_options_of_a_task(tmp_path: Path) -> None:
@@ -188,52 +153,47 @@ def weigh(self): ...
 
 @app.task(acks_late=False, max_retries=None, **MORE)
 def tell(): ...
-
-@app.task(retry_backoff=5, retry_backoff_max=700, retry_jitter=False, max_retries=7)
-def often(): ...
-
-@app.task(default_retry_delay=180)
-def slowly(): ...
 """
     page, into = imported(tmp_path, "celery", {"tasks.py": code})
     for name in (*TASK_OPTIONS, "colour"):
         assert f"| {name} of weigh |" in page, name
-    for said in ("acks_late of tell", "max_retries of tell is computed: None", "**options of tell"):
-        assert f"| {said} |" in page, page
-    for name in ("bind", "ignore_result", "track_started", "reject_on_worker_lost"):
+    assert "| **options of tell |" in page
+    for name in ("bind", "ignore_result", "track_started", "reject_on_worker_lost", "acks_late"):
         assert f"| {name} of" not in page
     actions = yaml.safe_load((into / "actions.yaml").read_text())
-    assert actions["often"]["retry"] == {
-        "max_attempts": 8, "backoff": "exponential", "initial_delay": 5.0, "max_delay": 700, "jitter": 0.0
-    }  # fmt: skip
-    assert actions["slowly"]["retry"]["max_delay"] == 180
+    assert [actions[name]["on_worker_loss"] for name in ("weigh", "tell")] == ["rerun", "fail"]
 
 
 def test_keys_of_the_beat_schedule_and_of_routes(tmp_path: Path) -> None:
     code = """
-app = Celery("t", task_routes={"t": {"queue": "q", "priority": 3, "routing_key": "k"}}, timezone="Europe/Paris")
+app = Celery("t", task_routes={"t": {"queue": "q", "priority": 3, "routing_key": "k"}}, timezone=ZONE)
 @app.task(name="t")
-def weigh(): ...
+def weigh(crate): ...
 app.conf.beat_schedule = {
-    "one": {"task": "t", "schedule": 9.0, "options": {"expires": 3}, "relative": True, "args": [], "colour": 1},
-    "two": {"task": "t", "schedule": 9.0, "args": [1]},
+    "one": {"task": "t", "schedule": 9.0, "options": {"expires": 3}, "relative": True, "args": [3], "colour": 1},
+    "two": {"task": "t", "schedule": 9.0, "args": [1, 2]},
+    "three": {"task": "t", "schedule": crontab(hour=3), "args": [3]},
     NAME: {"task": "t", "schedule": 9.0},
 }
-app.conf.beat_schedule["three"] = {"task": "t", "schedule": 1}
+app.conf.beat_schedule["four"] = {"task": "t", "schedule": 1}
 sender.add_periodic_task(10.0, weigh.s())
 """
     page, into = imported(tmp_path, "celery", {"tasks.py": code})
-    for said in (
+    for phrase in (
         "priority of the route of t",
         "routing_key of the route of t",
-        "the timezone of schedules: 'Europe/Paris'",
+        "the zone of the schedule three is computed",
         "options of the schedule one",
         "relative of the schedule one",
         "colour of the schedule one",
         "the schedule two: arguments by position",
         "an entry of beat_schedule is computed: {'task': 't', 'schedule': 9.0}",
         "beat_schedule is computed: {'task': 't', 'schedule': 1}",
-        "a schedule that code adds: sender.add_periodic_task(10.0, weigh.s())",
+        "the call sender.add_periodic_task(10.0, weigh.s())",
+        "the setting timezone",
     ):
-        assert f"| {said} |" in page, page
-    assert list(yaml.safe_load((into / "schedules.yaml").read_text())) == ["one"]
+        assert f"| {phrase} |" in page, page
+    schedules = yaml.safe_load((into / "schedules.yaml").read_text())
+    assert list(schedules) == ["one", "three"]
+    assert schedules["one"]["params"] == {"crate": 3}
+    assert schedules["three"]["enabled"] is False

@@ -9,8 +9,14 @@ import yaml
 from typer.testing import CliRunner
 
 from penstock.cli import build
-from penstock.cli.imports.orquesta_expressions import NotMapped, condition, template
+from penstock.cli.imports.consumed import read_tree
+from penstock.cli.imports.orquesta import KnownAction, Orquesta
+from penstock.cli.imports.orquesta_expressions import NotMapped, OrquestaNames, condition, template
 from penstock.cli.imports.stackstorm_rules import criterion
+from penstock.testing import Simulation
+
+NAMES = OrquestaNames("task", {"a", "b", "name", "a" * 200}, shapes={"build": "plain"})
+AT_END = OrquestaNames("end", {"a"}, shapes={"here": "plain"}, task="here")
 
 PACK = {
     "pack.yaml": "ref: depot\nname: depot\nversion: 1.0.0\n",
@@ -96,12 +102,13 @@ name: odd
 pack: depot
 trigger: {type: depot.arrived}
 criteria:
-  trigger.port: {type: regex, pattern: "^B"}
+  trigger.port: {type: regex, pattern: "^B+"}
 action: {ref: depot.date}
 """,
     "rules/nightly.yaml": """
 name: nightly
 pack: depot
+enabled: true
 trigger: {type: core.st2.CronTimer, parameters: {hour: 2, minute: 0, timezone: Europe/Paris}}
 action: {ref: depot.date}
 """,
@@ -117,7 +124,7 @@ tasks:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Path:
+def project_folder(tmp_path: Path) -> Path:
     for name, text in PACK.items():
         file = tmp_path / "theirs" / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -129,95 +136,145 @@ def made(tmp_path: Path) -> Path:
     return tmp_path / "ours"
 
 
-def test_an_imported_pack_has_no_fault(made: Path) -> None:
-    ran = CliRunner().invoke(build(), ["lint", str(made)])
+def test_an_imported_pack_has_no_fault(project_folder: Path) -> None:
+    ran = CliRunner().invoke(build(), ["lint", str(project_folder)])
     assert (ran.exit_code, "no fault" in ran.output) == (0, True), ran.output
 
 
-def test_a_feature_with_an_equal_is_mapped(made: Path) -> None:
-    workflow = yaml.safe_load((made / "workflows.yaml").read_text())["unload"]
+def test_a_feature_with_an_equal_is_mapped(project_folder: Path) -> None:
+    workflow = yaml.safe_load((project_folder / "workflows.yaml").read_text())["unload"]
     weigh = workflow["tasks"]["weigh"]
     assert weigh["action"] == "depot.weigh"
     assert weigh["input"] == {"crate": "{{ item }}"}
     assert (weigh["with_items"], weigh["concurrency"]) == ("{{ context.crates }}", 2)
-    assert weigh["retry"] == {"max_attempts": 3, "initial_delay": 5, "backoff": "fixed"}
+    assert "retry" not in weigh  # of a task with items StackStorm runs all of them again
+    assert weigh["item_failures"] == {"then": "stop"}
     assert weigh["next"][0] == {
-        "when": "succeeded() and context.limit > 3",
-        "publish": {"heavy": "{{ (result | length) }}"},
+        "when": "succeeded() and (context.limit is not none and context.limit > 3)",
+        "publish": {"heavy": "{{ result | length }}"},
         "do": ["tell"],
     }
-    night = yaml.safe_load((made / "workflows.yaml").read_text())["night"]
+    assert weigh["next"][1] == {"when": 'status == "failed"', "do": ["fail"]}
+    night = yaml.safe_load((project_folder / "workflows.yaml").read_text())["night"]
     assert night["tasks"]["all"] == {"workflow": "depot.unload", "input": {"crates": "{{ [] }}"}}
-    rules = yaml.safe_load((made / "rules.yaml").read_text())
-    assert rules["arrivals"]["when"] == '(payload.port == "Bath") and (payload.weight > 100)'
+    rules = yaml.safe_load((project_folder / "rules.yaml").read_text())
+    when = '((payload.port | default(none)) == "Bath") and ((payload.weight | default(none)) > 100)'
+    assert rules["arrivals"]["when"] == when
+    assert "enabled" not in rules["arrivals"]
     assert rules["arrivals"]["params"] == {"crates": "{{ payload.crates }}"}
-    assert yaml.safe_load((made / "schedules.yaml").read_text())["nightly"]["cron"] == "0 2 * * *"
-    assert yaml.safe_load((made / "actions.yaml").read_text())["date"]["command"] == ["sh", "-c", "date -u"]
+    assert yaml.safe_load((project_folder / "schedules.yaml").read_text())["nightly"]["cron"] == "0 2 * * *"
+    assert yaml.safe_load((project_folder / "actions.yaml").read_text())["date"]["timeout"] == 60
+    assert "run_shell(command" in (project_folder / "depot_actions.py").read_text()
 
 
-def test_each_gap_is_listed_with_file_and_line(made: Path) -> None:
-    page = (made / "IMPORT.md").read_text()
-    for said in (
+def test_each_gap_is_listed_with_file_and_line(project_folder: Path) -> None:
+    page = (project_folder / "IMPORT.md").read_text()
+    for phrase in (
         "actions/weigh.yaml:3 | action weigh of the runner python-script",
-        "actions/weigh.yaml:7 | the default {{ config_context.key }} of key",
+        "actions/weigh.yaml:7 | the default {{ config_context.key }} of parameter key",
         "actions/workflows/unload.yaml:23 | when <% result().values().where($.x > 1) %>",
         "actions/workflows/unload.yaml:25 | tell goes back to weigh",
         "actions/workflows/unload.yaml:27 | the action other.thing of another pack",
         "actions/workflows/unload.yaml:34 | the action of computed is computed: <% ctx(limit) %>",
         "rules/odd.yaml:6 | the criterion trigger.port",
-        "actions/workflows/night.yaml:5 | retry of a workflow",
+        "actions/workflows/unload.yaml:12 | retry of weigh, which runs all of its items again",
+        "actions/workflows/night.yaml:5 | retry of the workflow all",
         "policies/one.yaml:1 | a policy: one",
-        "| rules | 3 | 2 |",
+        "| rules | 2 | 1 | 2 |",
     ):
-        assert said in page, page
+        assert phrase in page, page
 
 
-def test_nothing_to_do_is_a_function_where_it_is_repeated_or_late(made: Path) -> None:
-    tasks = yaml.safe_load((made / "workflows.yaml").read_text())["unload"]["tasks"]
+def test_nothing_to_do_is_a_function_where_it_is_repeated_or_late(project_folder: Path) -> None:
+    tasks = yaml.safe_load((project_folder / "workflows.yaml").read_text())["unload"]["tasks"]
     assert tasks["quiet"] == {"action": "noop"}
     assert tasks["often"]["action"] == tasks["late"]["action"] == "depot.core_noop"
     assert (tasks["often"]["with_items"], tasks["late"]["delay"]) == ("{{ context.crates }}", 3)
 
 
-def test_a_task_whose_action_is_computed_fails_until_it_is_written(made: Path) -> None:
-    tasks = yaml.safe_load((made / "workflows.yaml").read_text())["unload"]["tasks"]
+def test_a_task_whose_action_is_computed_fails_until_it_is_written(project_folder: Path) -> None:
+    tasks = yaml.safe_load((project_folder / "workflows.yaml").read_text())["unload"]["tasks"]
     assert tasks["computed"] == {
         "action": "fail",
         "input": {"message": "to do: write a task for each action that computed may run"},
     }
 
 
-def test_a_rule_whose_criterion_is_not_mapped_matches_nothing_meanwhile(made: Path) -> None:
-    assert yaml.safe_load((made / "rules.yaml").read_text())["odd"]["enabled"] is False
+def test_a_rule_whose_criterion_is_not_mapped_matches_nothing_meanwhile(project_folder: Path) -> None:
+    assert yaml.safe_load((project_folder / "rules.yaml").read_text())["odd"]["enabled"] is False
 
 
 @pytest.mark.parametrize(
     ("theirs", "ours"),
     [
         ("<% ctx().a.b %>", "{{ context.a.b }}"),
-        ("{{ ctx('a') }} and <% ctx(b) %>", "{{ context.a }} and {{ context.b }}"),
+        ("<% ctx('a') %> and <% ctx(b) %>", "{{ context.a }} and {{ context.b }}"),
         ("<% task(build).result.stdout %>", "{{ tasks.build.result.stdout }}"),
-        ("<% ctx().name = 'ctx().x' %>", "{{ context.name == 'ctx().x' }}"),
+        ("<% ctx().name = 'ctx().x' %>", '{{ context.name == "ctx().x" }}'),
         ("plain", "plain"),
     ],
 )
 def test_expressions_with_an_equal(theirs: str, ours: str) -> None:
-    assert template(theirs) == ours
+    assert template(theirs, NAMES) == ours
 
 
 @pytest.mark.parametrize(
-    "theirs", ["<% $.x %>", "<% ctx().a.select($) %>", "{{ st2kv.system.a }}", "<% st2kv(a) %>"]
+    "theirs",
+    [
+        "<% $.x %>",
+        "<% ctx().unknown %>",
+        "{{ ctx('a') }} and <% ctx(b) %>",
+        "{{ st2kv.system.a }}",
+        "<% st2kv(a) %>",
+    ],
 )
 def test_expressions_without_one(theirs: str) -> None:
     with pytest.raises(NotMapped):
-        template(theirs)
+        template(theirs, NAMES)
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        ({"when": "<% failed() %>", "do": "noop"}, "completed"),
+        ({"when": "<% failed() %>", "do": "continue"}, "failed"),
+        ({"when": "<% completed() %>", "publish": [{"x": 2}]}, "failed"),
+        ({"when": "<% failed() %>", "do": ["after"]}, "completed"),
+        ({"do": ["after"]}, "completed"),
+        ({"when": "<% succeeded() %>", "do": ["after"]}, "failed"),
+        ({"when": "<% failed() %>", "do": ["after", "fail"]}, "failed"),
+    ],
+)
+def test_failure_is_handled_as_by_orquesta(tmp_path: Path, step: dict[str, object], expected: str) -> None:
+    """The expectations are what Orquesta's own conductor did with these workflows."""
+    tasks = {"first": {"action": "p.breaks", "next": [step]}}
+    if "after" in str(step):
+        tasks["after"] = {"action": "p.works"}
+    text = yaml.safe_dump({"vars": [{"x": 1}], "tasks": tasks, "output": [{"x": "<% ctx().x %>"}]})
+    (tmp_path / "flow.yaml").write_text(text)
+    gaps: list[str] = []
+    orquesta = Orquesta(lambda _, subject, __: gaps.append(subject), lambda ref, _: KnownAction(ref))
+    body = orquesta.workflow(read_tree(tmp_path / "flow.yaml"), {})
+    actions = {name: {"command": ["true"]} for name in ("breaks", "works")}
+    pack = {"name": "p", "actions": actions, "workflows": {"flow": body}}
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "pack.yaml").write_text(yaml.safe_dump(pack))
+    simulation = Simulation(str(tmp_path / "p"))
+    simulation.fake("p.breaks", raises=RuntimeError("no")).fake("p.works", returns={})
+    assert gaps == []
+    assert simulation.run("p.flow").status == expected
 
 
 def test_many_names_in_a_row_take_no_time() -> None:
     """A pattern that can be read in many ways would take for ever."""
-    assert template("<% ctx()." + "a" * 200 + " %>") == "{{ context." + "a" * 200 + " }}"
+    assert template("<% ctx()." + "a" * 200 + " %>", NAMES) == "{{ context." + "a" * 200 + " }}"
 
 
 def test_conditions() -> None:
-    assert condition("<% succeeded() and result().code = 0 %>") == "succeeded() and result.code == 0"
-    assert criterion("trigger.body.x-y", {"type": "exists"}) == 'payload.body["x-y"] is defined'
+    assert (
+        condition("<% succeeded() and result().code = 0 %>", AT_END) == "succeeded() and (result.code == 0)"
+    )
+    assert (
+        criterion("trigger.body.x-y", {"type": "exists"})
+        == '(payload.body["x-y"] | default(none)) is not none'
+    )

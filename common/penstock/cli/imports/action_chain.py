@@ -1,0 +1,228 @@
+"""An action chain of StackStorm as a workflow: one task after another, by how each ended."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from penstock.cli.imports.consumed import Node
+from penstock.cli.imports.orquesta import KnownAction
+from penstock.cli.imports.orquesta_expressions import PLAIN, NotMapped, as_expression, template
+from penstock.cli.imports.orquesta_graph import cycle_edges
+from penstock.cli.imports.parameters import Tell
+from penstock.cli.imports.wanted_text import Ours, member
+
+_TO_DO = "{{ none.to_do }}"
+
+
+class ActionChain:
+    """Maps one chain. `types_of` gives the types of the parameters of an action, into which StackStorm turns what Jinja
+    gives."""
+
+    def __init__(
+        self,
+        tell: Tell,
+        action_of: Callable[[str, int], KnownAction],
+        types_of: Callable[[str], Mapping[str, Any]],
+    ) -> None:
+        self._tell, self._action_of, self._types_of = tell, action_of, types_of
+
+    def workflow(self, root: Node, parameters: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+        """Return the body below the workflow's name."""
+        chain = {self._text(node, "name"): node for node in (root.get("chain") or Node(1)).parts()}
+        body: dict[str, Any] = {"parameters": {name: dict(about) for name, about in parameters.items()}}
+        for about in body["parameters"].values():
+            if not about.get("required") and "default" not in about:
+                about["default"] = None
+        variables = root.get("vars")
+        own: dict[str, Any] = {}
+        for name, child in variables.items() if variables is not None else []:
+            own[name] = self._value(child.value(), child.line, _Names("start", parameters, (), {}), None)
+        successors = {
+            name: [self._text(node, key) for key in ("on-success", "on-failure") if node.has(key)]
+            for name, node in chain.items()
+        }
+        start = self._start(root, chain, successors)
+        closing = cycle_edges(
+            {name: [target for target in targets if target in chain] for name, targets in successors.items()}
+        )
+        published = {name for node in chain.values() for name, _ in (node.get("publish") or Node(1)).items()}
+        previous = _before(successors, chain)
+        reached = {start} | {name for name in chain if start in previous[name]}
+        shapes: dict[str, str] = {}
+        target_action: dict[str, KnownAction] = {}
+        for name, node in chain.items():
+            target_action[name] = self._action_of(self._text(node, "ref"), node.line_of("ref"))
+            shapes[name] = target_action[name].shape
+        tasks: dict[str, Any] = {}
+        for name, node in chain.items():
+            if name in reached and _task_name(name) in tasks:
+                self._tell(node.line, f"two tasks become {_task_name(name)}", "Rename one of them.")
+            if name not in reached:
+                self._tell(
+                    node.line, f"{name}, to which nothing of the chain leads", "Take it out, or lead to it."
+                )
+            else:
+                visible = {task: shapes[task] for task in previous[name]}
+                names = _Names("task", parameters, {*own, *published}, visible)
+                tasks[_task_name(name)] = self._task(name, node, target_action[name], names, chain, closing)
+        body |= {"vars": own, "tasks": tasks}
+        return {name: part for name, part in body.items() if part or name == "tasks"}
+
+    def _start(self, root: Node, chain: Mapping[str, Node], successors: Mapping[str, list[str]]) -> str:
+        """Return the task that a chain begins with: its `default`, else the first one to which no success leads."""
+        default = root.get("default")
+        if default is not None and default.peek():
+            return str(default.value())
+        led_to = {self._text(node, "on-success") for node in chain.values()} | {
+            self._text(node, "on-failure") for node in chain.values()
+        }
+        return next((name for name in chain if name not in led_to), next(iter(chain), ""))
+
+    def _task(
+        self,
+        name: str,
+        node: Node,
+        target_action: KnownAction,
+        names: _Names,
+        chain: Mapping[str, Node],
+        closing: set[tuple[str, str]],
+    ) -> dict[str, Any]:
+        for key in ("name", "ref"):
+            if (child := node.get(key)) is not None:
+                child.drop()
+        task: dict[str, Any] = {"workflow" if target_action.is_workflow else "action": target_action.ref}
+        supplied = node.get("parameters") or node.get("params")
+        inputs = {}
+        types = self._types_of(target_action.ref)
+        for key, child in supplied.items() if supplied is not None else []:
+            value = child.value()
+            inputs[key] = self._value(value, child.line, names, _TO_DO, types.get(key))
+        if "timeout" in inputs and "timeout" not in types and isinstance(inputs["timeout"], int):
+            task["timeout"] = inputs.pop("timeout")
+        if inputs:
+            task["input"] = inputs
+        steps: list[dict[str, Any]] = []
+        names_at_end = _Names(
+            "end", names.parameters, names.variables, {**names.shapes, name: target_action.shape}, name
+        )
+        published = {}
+        publish = node.get("publish")
+        for key, child in publish.items() if publish is not None else []:
+            published[key] = self._value(child.value(), child.line, names_at_end, None, "string")
+        success = self._target(node, "on-success", name, chain, closing)
+        if success or published:
+            step: dict[str, Any] = {"when": "succeeded()"}
+            if published:
+                step["publish"] = published
+            if success:
+                step["do"] = [_task_name(success)]
+            steps.append(step)
+        if failure := self._target(node, "on-failure", name, chain, closing):
+            steps.append({"when": "failed() and not cancelled()", "do": [_task_name(failure)]})
+        if steps:
+            task["next"] = steps
+        return task
+
+    def _target(
+        self, node: Node, key: str, name: str, chain: Mapping[str, Node], closing: set[tuple[str, str]]
+    ) -> str | None:
+        child = node.get(key)
+        target = str(child.value() or "") if child is not None else ""
+        if not target:
+            return None
+        assert child is not None
+        if target not in chain:
+            self._tell(child.line, f"{name} goes to {target}, which is no task", "Correct the name.")
+        elif (name, target) in closing:
+            self._tell(
+                child.line, f"{name} goes back to {target}", "A task cannot come after itself: use `retry`."
+            )
+        else:
+            return target
+        return None
+
+    def _value(self, value: Any, line: int, names: _Names, otherwise: Any, kind: Any = None) -> Any:
+        try:
+            mapped = template(value, names)
+            if isinstance(mapped, str) and isinstance(value, str) and "{{" in value:
+                return cast(mapped, as_expression(value, names), kind)
+            return mapped
+        except NotMapped as reason:
+            subject = " ".join(f"the expression {value}: {reason}".split())
+            self._tell(line, subject, f"Write it as an expression; it is `{otherwise}` until then.")
+            return otherwise
+
+    def _text(self, node: Node, key: str) -> str:
+        child = node.get(key)
+        return str(child.peek()) if child is not None and child.peek() is not None else ""
+
+
+def _task_name(theirs: str) -> str:
+    """Return a name of a task as it can be here; StackStorm's may have spaces."""
+    return re.sub(r"\W", "_", theirs, flags=re.ASCII)
+
+
+def cast(mapped: str, value: Ours, kind: Any) -> str:
+    """Return a template with a value of the type of its parameter. StackStorm renders texts, and turns
+    them into that type."""
+    kinds = kind if isinstance(kind, list) else [kind]
+    if "string" in kinds and value.kind != "str":
+        return f"{{{{ {value.text} | string }}}}"
+    if "integer" in kinds and value.kind != "int":
+        return f"{{{{ {value.text} | int }}}}"
+    if "number" in kinds and value.kind not in ("int", "number"):
+        return f"{{{{ {value.text} | float }}}}"
+    if "boolean" in kinds and value.kind != "bool":
+        return f"{{{{ {value.text} | bool }}}}"
+    return mapped
+
+
+class _Names:
+    """The names of a chain: parameters, variables and the tasks before, each by its bare name."""
+
+    def __init__(
+        self,
+        place: str,
+        parameters: Mapping[str, Any],
+        variables: Any,
+        shapes: Mapping[str, str],
+        task: str | None = None,
+    ) -> None:
+        self.place, self.parameters, self.variables, self.shapes, self.task = (
+            place,
+            parameters,
+            variables,
+            shapes,
+            task,
+        )
+
+    def root(self, function: str, argument: str | None, steps: Sequence[str]) -> tuple[Ours, int]:
+        """Return what a bare name is here. Raises NotMapped."""
+        if function in self.variables:
+            return Ours(member("context", function)), 0
+        if function in self.shapes and self.place != "start":
+            value = Ours("result" if function == self.task else member("tasks", function) + ".result")
+            if self.shapes[function] == PLAIN:
+                return value, 0
+            raise NotMapped(f"the result of the workflow {function}")
+        if function in self.parameters:
+            return Ours(member("parameters" if self.place == "start" else "context", function)), 0
+        raise NotMapped(f"`{function}` has no equal here")
+
+
+def _before(successors: Mapping[str, list[str]], chain: Mapping[str, Node]) -> dict[str, set[str]]:
+    """Return the tasks from which each one can be reached."""
+    previous: dict[str, set[str]] = {name: set() for name in chain}
+    for name in chain:
+        waiting = [name]
+        reached: set[str] = set()
+        while waiting:
+            for target in successors.get(waiting.pop(), ()):
+                if target in chain and target not in reached:
+                    reached.add(target)
+                    waiting.append(target)
+        for target in reached - {name}:
+            previous[target].add(name)
+    return previous

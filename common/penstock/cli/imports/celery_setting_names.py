@@ -1,0 +1,81 @@
+"""The settings of Celery, by their names of today; those of old are in capitals, with a prefix."""
+
+from __future__ import annotations
+
+_TASKS = (
+    "acks_late acks_on_failure_or_timeout allow_error_cb_on_chord_header always_eager annotations compression "
+    "create_missing_queues default_delivery_mode default_exchange default_exchange_type default_priority default_queue "
+    "default_queue_type default_rate_limit default_routing_key eager_propagates ignore_result inherit_parent_priority "
+    "protocol publish_retry publish_retry_policy queue_ha_policy queue_max_priority queues reject_on_worker_lost "
+    "remote_tracebacks routes send_sent_event serializer soft_time_limit store_eager_result "
+    "store_errors_even_if_ignored time_limit track_started"
+)
+_PREFIXES = (
+    "beat_", "broker_", "cache_", "control_", "couchbase_", "database_", "elasticsearch_", "event_", "mongodb_", "redis_",
+    "result_", "s3_", "security_", "task_", "worker_", "arangodb_", "azureblockblob_", "cassandra_", "cosmosdbsql_",
+    "couchdb_", "dynamodb_", "filesystem_", "riak_", "sqlalchemy_",
+)  # fmt: skip
+_PLAIN = frozenset(
+    {
+        "accept_content",
+        "enable_utc",
+        "imports",
+        "include",
+        "timezone",
+        "deprecated_settings",
+        "events_logfile",
+    }
+)
+TASK_SETTINGS = frozenset(f"task_{name}" for name in _TASKS.split())
+_OLD = ("CELERY_", "CELERYD_", "CELERYBEAT_", "BROKER_")
+_OLD_NAMES = {
+    "CELERYD_TASK_TIME_LIMIT": "task_time_limit",
+    "CELERYD_TASK_SOFT_TIME_LIMIT": "task_soft_time_limit",
+    "CELERY_TASK_TIME_LIMIT": "task_time_limit",
+    "CELERY_TASK_SOFT_TIME_LIMIT": "task_soft_time_limit",
+    "CELERY_ACKS_LATE": "task_acks_late",
+    "CELERY_ANNOTATIONS": "task_annotations",
+    "CELERY_DEFAULT_QUEUE": "task_default_queue",
+    "CELERY_DEFAULT_RATE_LIMIT": "task_default_rate_limit",
+    "CELERY_QUEUES": "task_queues",
+    "CELERY_ROUTES": "task_routes",
+    "CELERYBEAT_SCHEDULE": "beat_schedule",
+}
+_ADVICE = {
+    "beat_": "Write it of the schedules.",
+    "broker_": "Give PENSTOCK_BROKER_URL, or let PostgreSQL be the transport.",
+    "result_": "Results are kept in PostgreSQL.",
+    "worker_": "See the settings of the worker in docs/configuration.md.",
+    "task_": "Write it of the actions that are meant.",
+    "event_": "Events are kept in PostgreSQL.",
+    "accept_content": "Parameters and results are JSON.",
+    "enable_utc": "Schedules are read in their own zone, UTC where none is named.",
+    "imports": "Name the modules with `--module`.",
+    "include": "Name the modules with `--module`.",
+}
+
+
+def is_setting(name: str, plain: bool = False) -> bool:
+    """Return whether a name is a setting of Celery: in capitals with a prefix, or, where `plain`, as it is written today."""
+    if name.isupper():
+        return name.startswith(_OLD)
+    return plain and (name in _PLAIN or name.startswith(_PREFIXES))
+
+
+def today(name: str) -> str:
+    """Return the name of today of a setting: `task_routes` for `CELERY_TASK_ROUTES` and `CELERY_ROUTES`."""
+    if name in _OLD_NAMES:
+        return _OLD_NAMES[name]
+    if name.startswith("CELERY_"):
+        return name.removeprefix("CELERY_").lower()
+    return name.lower()
+
+
+def advice_of(name: str) -> str:
+    """Return what to do by hand about a setting."""
+    named = today(name)
+    if named in _ADVICE:
+        return _ADVICE[named]
+    return next(
+        (text for prefix, text in _ADVICE.items() if named.startswith(prefix)), "See docs/configuration.md."
+    )

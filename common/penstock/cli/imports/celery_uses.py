@@ -1,0 +1,134 @@
+"""The places of a module that have to do with Celery: one that no mapping took becomes a gap by itself."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from penstock.cli.imports.celery_calls import imported_names, root_name, walk
+from penstock.cli.imports.celery_setting_names import advice_of, is_setting
+
+_PACKAGES = (
+    "celery",
+    "kombu",
+    "billiard",
+    "django_celery_beat",
+    "django_celery_results",
+    "flower",
+    "celery_once",
+)
+_CALLS: Mapping[str, str] = {
+    "delay": "Write `client.start(...)`.",
+    "apply_async": "Write `client.start(...)`: `countdown` and `eta` are `delay`, `expires` is `expires_at`.",
+    "apply": "Call the function itself.",
+    "s": "Write it as a workflow, or as `client.start(...)`.",
+    "si": "Write it as a workflow, or as `client.start(...)`.",
+    "signature": "Write it as a workflow, or as `client.start(...)`.",
+    "subtask": "Write it as a workflow, or as `client.start(...)`.",
+    "retry": "Write `raise Retry(after=...)`.",
+    "chunks": "Write a workflow with `each`.",
+    "starmap": "Write a workflow with `each`.",
+    "send_task": "Write `client.start(...)` with the ref of the action.",
+    "add_periodic_task": "Write it as a schedule.",
+    "update_state": "Write `current().progress(...)`, or a log line.",
+    "replace": "Write it as a workflow.",
+    "add_to_chord": "Write it as a workflow.",
+}
+_ALWAYS = frozenset({"delay", "apply_async", "send_task", "add_periodic_task", "subtask", "si"})
+_TASK_ONLY = frozenset(_CALLS) - _ALWAYS
+_ADVICE: Mapping[str, str] = {
+    "celery.signals": "Do it in the function, in `on_success`, `on_failure`, or where the worker starts.",
+    "celery.Task": "Move what the class does into the functions.",
+    "celery.chain": "Write it as a workflow.",
+    "celery.group": "Write it as a workflow with `each`, or with several tasks.",
+    "celery.chord": "Write it as a workflow: a task with `needs` of several.",
+    "celery.Celery": "The pack is in its place; its settings are named one by one.",
+    "celery.result": "Write `client.result(id)`.",
+    "celery.schedules": "Write it as a schedule.",
+    "celery.exceptions": "Raise Retry or NonRetryable of Penstock.",
+    "celery.utils.log": "Use Python's logging.",
+    "kombu": "Routes are names: write `route` of the actions.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A place that has to do with Celery."""
+
+    node: ast.AST
+    subject: str
+    by_hand: str
+
+
+def uses(tree: ast.Module, tasks: Collection[str], apps: Collection[str], is_config: bool) -> Iterator[Use]:
+    """Yield all places of a module that have to do with Celery. `tasks` are names of tasks, `apps` names of applications;
+    `is_config` says that its plain names are settings."""
+    names = {name: path for name, path in imported_names(tree) if path.partition(".")[0] in _PACKAGES}
+    tasks_here = set(tasks) | {"self"}
+    for node, parent in _outermost(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            attribute, root = node.func.attr, root_name(node.func.value)
+            last = node.func.value.attr if isinstance(node.func.value, ast.Attribute) else root
+            if attribute in _ALWAYS or (attribute in _TASK_ONLY and (last in tasks_here or root in names)):
+                yield Use(node, f"the call {ast.unparse(node)}", _CALLS[attribute])
+                continue
+        if isinstance(node, ast.Name | ast.Attribute):
+            root = root_name(node)
+            if root in names and isinstance(node, ast.Name | ast.Attribute):
+                path = names[root]
+                yield Use(node, f"{ast.unparse(node)} of {path}", _advice(path))
+            elif root in apps and isinstance(node, ast.Attribute) and node.attr not in ("task", "conf"):
+                yield Use(node, f"{ast.unparse(node)} of the application", "See what it should do.")
+        elif isinstance(node, ast.Constant) and isinstance(parent, ast.Dict):
+            continue
+    yield from _settings(tree, apps, is_config)
+
+
+def _advice(path: str) -> str:
+    best = max(
+        (package for package in _ADVICE if path == package or path.startswith(f"{package}.")),
+        key=len,
+        default="",
+    )
+    return _ADVICE.get(best, "See what it should do.")
+
+
+def _outermost(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """Yield calls, names and members, each whole: of `a.b.c` not `a.b`, and not the name in a decorator of a task."""
+    waiting: list[tuple[ast.AST, ast.AST]] = [(tree, tree)]
+    while waiting:
+        node, parent = waiting.pop()
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            yield node, parent
+        inner: list[ast.AST] = list(ast.iter_child_nodes(node))
+        if isinstance(node, ast.Attribute):
+            base: ast.AST = node
+            while isinstance(base, ast.Attribute):
+                base = base.value
+            inner = [] if isinstance(base, ast.Name) else [base]
+        waiting.extend((child, node) for child in inner)
+
+
+def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Iterator[Use]:
+    """Yield every setting that a module gives: by a name of Celery, of an application's `conf`, or of a module of
+    settings."""
+    for node in walk(tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                base = target.value if isinstance(target, ast.Subscript) else target
+                if isinstance(base, ast.Name) and is_setting(base.id, plain=is_config):
+                    yield Use(node, f"the setting {ast.unparse(target)}", advice_of(base.id))
+                elif isinstance(base, ast.Attribute) and ast.unparse(base.value).endswith("conf"):
+                    yield Use(node, f"the setting {ast.unparse(target)}", advice_of(base.attr))
+        elif isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            if name.endswith("conf.update") or name.rpartition(".")[2] == "Celery":
+                for keyword in node.keywords:
+                    yield Use(keyword.value, f"the setting {keyword.arg}", advice_of(keyword.arg or "**"))
+                for argument in node.args:
+                    if isinstance(argument, ast.Dict):
+                        for key, value in zip(argument.keys, argument.values, strict=True):
+                            text = str(key.value) if isinstance(key, ast.Constant) else "**"
+                            yield Use(value, f"the setting {text}", advice_of(text))

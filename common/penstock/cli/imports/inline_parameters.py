@@ -1,0 +1,40 @@
+"""Parameters in one text, `a=1 b=<% ctx(x) %>`, as Orquesta reads them: with its own patterns, and with values of JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from typing import Any
+
+_VALUES = (
+    r"\[.*\]\s*",
+    r"\"[^\"]*\"\s*",
+    r"'[^']*'\s*",
+    r"[-]?\d*\.\d+",
+    r"[-]?\d+",
+    r"(?i:true)",
+    r"(?i:false)",
+    r"null",
+    r"{{.*?}}",
+    r"<%.*?%>",
+)
+_PAIR = re.compile(rf"([\w]+)=({'|'.join(_VALUES)})")
+_QUOTED = re.compile(r"\"[^\"]*\"\s*|'[^']*'\s*")
+
+
+def inline_parameters(text: str) -> dict[str, Any]:
+    """Return the parameters in a text, in their order. What is no pair of a name and a value is passed over, as Orquesta
+    does."""
+    parameters: dict[str, Any] = {}
+    for name, written in _PAIR.findall(text):
+        value = written.strip()
+        is_quoted = _QUOTED.search(value) is not None
+        for quote in "\"'":
+            value = value.removeprefix(quote).removesuffix(quote)
+        parameters[name] = value
+        if value and is_quoted and not (value[0] == "{" and value[-1] == "}"):
+            continue
+        with suppress(ValueError):
+            parameters[name] = json.loads(value.lower() if value.lower() in ("true", "false") else value)
+    return parameters

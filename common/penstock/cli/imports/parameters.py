@@ -1,0 +1,167 @@
+"""Parameters of StackStorm's actions as parameters of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.cli.imports.consumed import Node
+
+Tell = Callable[[int, str, str], None]
+"""(line, what, what to do by hand)."""
+
+_SCHEMA_WORDS = frozenset(
+    {
+        "type",
+        "title",
+        "description",
+        "default",
+        "enum",
+        "format",
+        "items",
+        "properties",
+        "anyOf",
+        "oneOf",
+        "allOf",
+    }
+    | {
+        "additionalProperties",
+        "patternProperties",
+        "minimum",
+        "maximum",
+        "multipleOf",
+        "minLength",
+        "maxLength",
+        "pattern",
+    }
+    | {"not", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "const"}
+)
+_TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
+
+
+def parameter(
+    name: str, source: Node, tell: Tell, of_runner: frozenset[str] = frozenset()
+) -> dict[str, Any] | None:
+    """Return the schema of one parameter; None for one of the runner that no caller may give, so that the runner's own default
+    holds.
+
+    In StackStorm one that is required and has a default may be left out, and one that is not required may be null. A
+    parameter that is immutable always has its default."""
+    schema: dict[str, Any] = {}
+    for key, child in source.items():
+        value = child.peek()
+        if key in _SCHEMA_WORDS:
+            child.drop()
+            if value is not None:
+                schema[key] = _without_required_flags(value)
+        elif key in ("required", "secret", "immutable") and isinstance(value, bool):
+            child.drop()
+        elif key == "position":
+            child.drop()  # scripts read it from the source
+    required = source.get("required")
+    is_required = required is not None and required.peek() is True
+    secret = source.get("secret")
+    if secret is not None and secret.peek() is True:
+        schema["secret"] = True
+    _settle_type(name, source, schema, tell)
+    if name != "cmd" or name not in of_runner:  # a command line is a template, which the function renders
+        _settle_default(name, source, schema, tell)
+    if is_required and "default" not in schema:
+        schema["required"] = True
+    elif not is_required:
+        _allow_null(schema)
+    immutable = source.get("immutable")
+    if immutable is not None and immutable.peek() is True:
+        if "default" in schema:
+            schema["const"] = schema["default"]
+        elif name in of_runner:
+            return None
+        else:
+            tell(
+                immutable.line,
+                f"parameter {name} is immutable and has no default",
+                "Take it out, or give it a value.",
+            )
+    return schema
+
+
+def _settle_type(name: str, source: Node, schema: dict[str, Any], tell: Tell) -> None:
+    kind = schema.get("type")
+    kinds = kind if isinstance(kind, list) else [kind]
+    if kind is not None and not all(isinstance(entry, str) and entry in _TYPES for entry in kinds):
+        schema.pop("type")
+        tell(source.line_of("type"), f"the type {kind} of parameter {name}", "Write a type of JSON Schema.")
+
+
+def _settle_default(name: str, source: Node, schema: dict[str, Any], tell: Tell) -> None:
+    default = schema.get("default")
+    if default is None:
+        return
+    if any(mark in str(default) for mark in ("{{", "{%", "<%")):
+        schema.pop("default")
+        tell(
+            source.line_of("default"),
+            f"the default {default} of parameter {name}",
+            "Read it in the action: a setting, or a secret.",
+        )
+    elif not fits(default, schema):
+        schema.pop("default")
+        tell(
+            source.line_of("default"),
+            f"the default {default!r} of parameter {name} does not fit its own schema",
+            "Correct one of them.",
+        )
+
+
+def fits(value: Any, schema: dict[str, Any]) -> bool:
+    """Return whether a value fits the type and the choices of a parameter."""
+    kind = schema.get("type")
+    kinds = kind if isinstance(kind, list) else [kind]
+    if kind is not None and not any(_is_of(value, str(entry)) for entry in kinds):
+        return False
+    return "enum" not in schema or value in schema["enum"]
+
+
+def _is_of(value: Any, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    types: dict[str, Any] = {
+        "string": str,
+        "integer": int,
+        "number": int | float,
+        "array": list,
+        "object": dict,
+        "null": type(None),
+    }
+    return kind in types and isinstance(value, types[kind])
+
+
+def _allow_null(schema: dict[str, Any]) -> None:
+    kind = schema.get("type")
+    if isinstance(kind, str) and kind != "null":
+        schema["type"] = [kind, "null"]
+    elif isinstance(kind, list) and "null" not in kind:
+        schema["type"] = [*kind, "null"]
+    if isinstance(schema.get("enum"), list) and None not in schema["enum"]:
+        schema["enum"] = [*schema["enum"], None]
+
+
+def _without_required_flags(schema: Any) -> Any:
+    """Return a part of a schema with the `required: true` of its fields as the list of JSON Schema."""
+    if isinstance(schema, list):
+        return [_without_required_flags(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    whole = {
+        key: _without_required_flags(part)
+        for key, part in schema.items()
+        if not (key in ("required", "immutable", "secret", "position") and isinstance(part, bool | int))
+    }
+    fields = schema.get("properties")
+    if isinstance(fields, dict):
+        needed = [
+            name for name, part in fields.items() if isinstance(part, dict) and part.get("required") is True
+        ]
+        if needed and not isinstance(schema.get("required"), list):
+            whole["required"] = needed
+    return whole
