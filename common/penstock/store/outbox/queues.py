@@ -33,6 +33,9 @@ ANNOUNCEMENTS = (STATUS_MOVED, INQUIRY_CREATED, INQUIRY_RESPONDED)
 
 AWAITED = "awaited."
 """No queue: what is staged for a name that begins so tells a watcher, whose id comes after it, what he waits for has ended."""
+ASSIGNED = "assigned."
+"""No queue: what is staged for a name that begins so tells a worker, by the id that comes after it, to look for claims that
+submits made for it."""
 TIMERS_SET = "timers.set"
 """No queue: what is staged for it says that timers were set, of which one may be due sooner than executors know."""
 PARKED = "parked."

@@ -118,6 +118,7 @@ async def set_state(session: Session, id: UUID, state: str) -> None:
     await session.fetch(SET_STATE, id, state)
 
 
+WITHDRAW = "delete from permit where worker = $1"
 LEAVE = """
 with gone as (
     delete from process where id = $1 and not exists (select from claim where worker = $1)
@@ -127,5 +128,7 @@ update process set beat_at = '-infinity' where id = $1 and exists (select from c
 
 
 async def leave(session: Session, id: UUID) -> None:
-    """It is no more. One that still holds attempts is swept at the next opportunity."""
+    """It is no more. One that still holds attempts is swept at the next opportunity. Its permits go first: that waits for submits
+    that have taken one, and their claims are seen then."""
+    await session.fetch(WITHDRAW, id)
     await session.fetch(LEAVE, id)
