@@ -25,6 +25,7 @@ from penstock.messaging.supervision import Supervisor
 from penstock.settings import Settings
 from penstock.store.processes import heartbeats
 from penstock.store.processes.heartbeats import Identity, Pulse
+from penstock.store.session import notifications
 from penstock.store.session.database import Database, Row, Session, is_transient
 
 log = structlog.get_logger()
@@ -40,6 +41,10 @@ class Heartbeat:
     `silent` is called there too, once, with the seconds for which no beat got through, when others will soon take over;
     `share` with each answer: how many connections to PostgreSQL this process may have.
 
+    `hears` are channels, each with a function that is called on the event loop with every text that is sent there. `listens` is
+    called there each time that the session has begun to listen. It listens before it holds its lock. So a process hears what is
+    sent to it while its lock is held. Behind a pooler it has no lock, and does not listen.
+
     Its commits are relaxed: a beat that is lost in a crash of the server was one of many. While commits wait for a standby
     that is away, a live process can still beat."""
 
@@ -53,6 +58,8 @@ class Heartbeat:
         answer: Callable[[Pulse], None] = lambda _: None,
         silent: Callable[[float], None] = lambda _: None,
         share: Callable[[int], None] = lambda _: None,
+        hears: Mapping[str, Callable[[str], None]] | None = None,
+        listens: Callable[[], None] = lambda: None,
     ) -> None:
         self._settings = settings
         self._identity = identity
@@ -61,6 +68,8 @@ class Heartbeat:
         self._answer = answer
         self._silent = silent
         self._share = share
+        self._hears = hears or {}
+        self._listens = listens
         self._loop = asyncio.get_running_loop()
         self._beating: asyncio.AbstractEventLoop | None = None
         self._woken = asyncio.Event()
@@ -180,7 +189,10 @@ class Heartbeat:
         """A connection that is lost takes its lock along: the next one is made at once, before others think that the process
         has ended."""
         connection.add_termination_listener(lambda _: self._woken.set())
+        for channel, heard in self._hears.items():
+            await notifications.listen(connection, channel, partial(self._call, heard))
         self._lock = await heartbeats.hold_lock(connection, self._identity.id)
+        self._call(self._listens)
 
     def _set_ready(self) -> None:
         if not self._ready.done():

@@ -123,7 +123,8 @@ class NextWork:
         """Publish what so many endings brought about. Work on a queue of ours is claimed here, as far as there are free slots:
         it need not go round by the broker. Not where all slots were taken before these ended: other work may wait on the
         route then, and comes first. `went_on`: some of it was claimed with them."""
-        room = self._slots.free if self._slots.free > ends and not self._stopping.is_set() else 0
+        free = self._slots.unpromised
+        room = free if free > ends and not self._stopping.is_set() else 0
         local: dict[str, list[StagedMessage]] = {}
         remote = []
         for message in staged:
