@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 
 from penstock import action
+from penstock.store.processes import permits as stored_permits
 from penstock.store.processes import processes
 from penstock_worker.claiming import permits
 from penstock_worker.claiming.assignments import Assignments
@@ -199,7 +200,7 @@ async def test_worker_behind_a_pooler_has_no_permits(
     house: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     renewals: list[Any] = []
-    monkeypatch.setattr(permits.permits, "renew", lambda *args, **more: renewals.append(args))
+    monkeypatch.setattr(stored_permits, "renew", lambda *args, **more: renewals.append(args))
     await house.apply(*ALL)
     await house.executor(**AS_USED)
     await house.worker(*ALL, database_pooler=True, **AS_USED)

@@ -44,7 +44,7 @@ async def permitting(scene: Scene, most: int = 1) -> UUID:
         CHANNEL,
         scene.known_definitions,
         expected=0,
-        most=most,
+        limit=most,
         behind=False,
     )
     assert placed == (0, most)

@@ -32,6 +32,8 @@ QUIET_S = 0.002
 that."""
 HURRIED = 4
 """Messages in a row for which a consumer did not wait, after which more may be left on its route."""
+PAUSE_S = 0.05
+"""Seconds without new permits after messages needed the slots of some. Each of both is a statement."""
 FEWEST, MOST = 2, 32
 """Permits of one worker on one route, where it has the slots."""
 WITHDRAWAL_S = 5.0
@@ -46,7 +48,7 @@ class RoutePermits:
     `waits_since` is when its consumer began to wait for a message, None while it has some. `behind`: messages may be left on the
     route. `hurried`: so many messages in a row came without a wait. `used` counts the executions that a permit was used or lacked
     for since `counted_at`, and `rate` is their smoothed number a second. `late`: permits that were in the hands of submits at the
-    last renewal. `definitions` may be assigned."""
+    last renewal. None are placed before `paused_until`. `definitions` may be assigned."""
 
     out: int = 0
     waits_since: float | None = None
@@ -56,6 +58,7 @@ class RoutePermits:
     counted_at: float = 0.0
     rate: float = 0.0
     late: int = 0
+    paused_until: float = 0.0
     definitions: Sequence[int] = ()
 
     def is_behind(self, now: float) -> bool:
@@ -101,6 +104,7 @@ class Permits:
         self._listens = False
         self._stopping = False
         self._woken = asyncio.Event()
+        slots.freed = self._slot_freed
         self.turn = asyncio.Lock()
         """Held by what gives slots away: claims, and renewals of permits."""
 
@@ -157,6 +161,8 @@ class Permits:
             if lacking <= 0:
                 return
             if route.out:
+                route.paused_until = time.monotonic() + PAUSE_S
+                asyncio.get_running_loop().call_later(PAUSE_S, self._woken.set)
                 withdrawn = await self._withdraw(queue, lacking)
                 route.out = max(0, route.out - withdrawn)
                 self._promise()
@@ -242,7 +248,8 @@ class Permits:
     def _wanted(self, queue: str) -> int:
         """Return how many permits this queue is to have: half of the free slots, and no more than are used in a second."""
         route = self._routes[queue]
-        if not route.definitions or route.is_behind(time.monotonic()):
+        now = time.monotonic()
+        if not route.definitions or now < route.paused_until or route.is_behind(now):
             return 0
         reserved = self._slots.promised - route.out
         half = max(1, self._slots.free // 2) if self._slots.free else 0
@@ -252,6 +259,11 @@ class Permits:
         """Return whether less than a quarter of the wanted permits are left."""
         target = self._wanted(queue)
         return target > 0 and self._routes[queue].out <= target // 4
+
+    def _slot_freed(self) -> None:
+        """Note that an attempt has ended. Its slot may be the first one that is free."""
+        if any(self._lacks(queue) for queue in self._routes):
+            self._woken.set()
 
     def _promise(self) -> None:
         self._slots.promised = sum(route.out for route in self._routes.values())

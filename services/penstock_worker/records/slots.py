@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from uuid import UUID
 
 
@@ -17,6 +17,8 @@ class Slots:
         self._cordoned = False
         self.promised = 0
         """Slots that are kept for work that submits may assign to this worker, or have assigned and that has not arrived."""
+        self.freed: Callable[[], None] = lambda: None
+        """Called after an attempt gave its slot back."""
         self._free = asyncio.Event()
         self._free.set()
         self._empty = asyncio.Event()
@@ -55,6 +57,7 @@ class Slots:
         if not self._held:
             self._empty.set()
         self._tell()
+        self.freed()
 
     def cordon(self, cordoned: bool) -> None:
         """Have no free slot, or have them again."""

@@ -79,7 +79,7 @@ async def stands(scene: Scene, id: UUID) -> tuple[str, int, UUID | None]:
 
 
 async def count(scene: Scene) -> int:
-    return (await scene.watcher.fetch("select count(*) from permit"))[0][0]
+    return int((await scene.watcher.fetch("select count(*) from permit"))[0][0])
 
 
 async def test_permit_gives_execution_to_its_worker(scene: Scene, alive: Any) -> None:
