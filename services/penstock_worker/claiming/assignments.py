@@ -99,7 +99,10 @@ class Assignments:
             self._accept(queue, self._claiming.claims.claimed(claim, queue, ClaimAnswer(rows)))
 
     def look_soon(self, older: float = UNDER_WAY_S) -> None:
-        """Start a look for claims that were made more than `older` seconds ago and have not arrived."""
+        """Start a look for claims that were made more than `older` seconds ago and have not arrived. One that is under way will
+        do, where it is no hurry."""
+        if older and self._turn.locked():
+            return
         task = asyncio.create_task(self._try_to_look(older), name="look for assigned work")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -110,6 +113,8 @@ class Assignments:
             async with asyncio.timeout(WITHDRAWAL_S):
                 await self._try_to_look(0.0)
         self._closed = True
+        for task in self._tasks:
+            task.cancel()
 
     async def _try_to_look(self, older: float) -> None:
         try:
