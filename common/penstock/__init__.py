@@ -146,7 +146,8 @@ _HOMES = {
     "schedule": "language.definitions",
     "trigger": "language.definitions",
 }
-"""Where each public name lives. Loaded when it is first asked for: the child process that runs one action needs few."""
+"""The module of each public name. It is imported at first use, since the child process that runs one action needs only
+few."""
 
 __all__ = [
     "Action",
@@ -216,7 +217,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # a type checker would take every misspelt name for an Any
+if not TYPE_CHECKING:  # with `__getattr__` in view, a type checker would accept every misspelt name
 
     def __getattr__(name: str) -> Any:
         home = _HOMES.get(name)

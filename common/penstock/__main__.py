@@ -1,4 +1,4 @@
-"""`python -m penstock` is the command `penstock`."""
+"""The command `penstock`, run as `python -m penstock`."""
 
 from penstock.cli import main
 

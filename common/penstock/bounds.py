@@ -1,6 +1,7 @@
-"""The bounds of all that comes in or is stored: one table, from which checks take their numbers and the docs are written.
+"""The bounds of all values that come in or are stored. The checks and the documentation use this one table.
 
-What exceeds a bound is refused once, or fails the task that made it; it is never tried again."""
+A value over a bound is refused once, or fails the task that made it. It is never tried again.
+"""
 
 from __future__ import annotations
 
@@ -8,30 +9,32 @@ from dataclasses import dataclass
 from typing import Literal
 
 PAYLOAD_CAP = 256 * 1024
-"""Bytes of JSON, where PENSTOCK_PAYLOAD_CAP says nothing else."""
+"""The default maximum size of a payload, in bytes of JSON. PENSTOCK_PAYLOAD_CAP sets another one."""
 DEPTH_CAP = 100
-"""The depth to which objects and arrays may nest."""
+"""The maximum depth of nested objects and arrays."""
 CHECK_STEPS = 600_000
-"""Steps of one check against a schema. A step is one keyword at one value: some 0.3 microseconds at most. Beside them
-the first check of a process compiles the schema."""
+"""The maximum number of steps of one check against a schema. A step is one keyword for one value, and takes at most some 0.3
+microseconds. The first check of a process also compiles the schema."""
 SCHEMA_CAP = 128 * 1024
-"""Bytes of a schema."""
+"""The maximum size of a schema, in bytes."""
 SCHEMA_PARTS_CAP = 10_000
-"""Schemas inside a schema, however deep."""
+"""The maximum number of schemas inside a schema, at any depth."""
 PATTERNS_CAP = 16 * 1024
-"""Characters that all patterns of one schema may have; each counts 64 more, as compiling takes time for each."""
+"""The maximum total length of the patterns of one schema, in characters. Each pattern counts 64 more, for the time to compile
+it."""
 GROUPS_CAP = 1_000
-"""Opening parentheses of one pattern: the time that compiling takes grows with the square of its groups."""
+"""The maximum number of opening parentheses of one pattern, since the time to compile it grows with the square of its groups."""
 MAX_ITEMS = 100_000
-"""Items of a fan-out."""
+"""The maximum number of items of a fan-out."""
 ITEMS_CAPS = 64
-"""Payload caps that the items of a fan-out may have together, as JSON: they are stored as one list."""
+"""The maximum total size of the items of a fan-out as JSON, in multiples of the payload cap. They are stored as one list."""
 RESULTS_CAPS = 64
-"""Payload caps that the results of the items of a fan-out may have together, where a workflow reads them."""
+"""The maximum total size of a fan-out's results that a workflow reads, in multiples of the payload cap."""
 MESSAGE_CAP = 4 * 1024
-"""Characters of an error's message. What is over is cut out of the middle."""
+"""The maximum length of an error's message, in characters. The middle of a longer one is cut out."""
 TRACEBACK_CAP = 16 * 1024
-"""Characters of a traceback. What is over is cut out of the middle: the first and the last frames tell most."""
+"""The maximum length of a traceback, in characters. The middle of a longer one is cut out, since the first and last frames say
+most."""
 
 Over = Literal[
     "refused",
@@ -46,11 +49,11 @@ Over = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """One way by which a value comes in or is stored, and its bounds. None: that bound does not apply."""
+    """An entry point at which values come in or are stored, with its bounds. None: that bound does not apply."""
 
     name: str
     bytes: int
-    """Bytes of JSON, or characters of a text."""
+    """The maximum size, in bytes of JSON or characters of a text."""
     over: Over
     """The fate of a value over a bound."""
     items: int | None = None

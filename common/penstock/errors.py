@@ -1,4 +1,4 @@
-"""Every error that Penstock raises, as one tree. A docstring says what it means and what to do."""
+"""The errors that Penstock raises, as one tree. Each docstring says what the error means and what to do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 
 class PenstockError(Exception):
-    """Something that Penstock knows how to explain. `hint` says what to do next."""
+    """An error that Penstock can explain. `hint` says what to do next."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -16,7 +16,7 @@ class PenstockError(Exception):
 
 
 class ConfigurationError(PenstockError):
-    """A setting, or the relation between two of them, is wrong. The message names the setting."""
+    """A setting is wrong, or two settings contradict each other. The message names the setting."""
 
 
 class MissingExtra(ConfigurationError):
@@ -50,7 +50,7 @@ class DefinitionError(PenstockError):
 
 
 def as_one(errors: Sequence[DefinitionError]) -> DefinitionError:
-    """Several as one, a line each with its own hint; of a single one itself."""
+    """Return one error for several, with a line and a hint for each. A single error is returned unchanged."""
     if len(errors) == 1:
         return errors[0]
     lines = [
@@ -63,7 +63,7 @@ def as_one(errors: Sequence[DefinitionError]) -> DefinitionError:
 
 @contextmanager
 def all_at_once() -> Iterator[Callable[[], AbstractContextManager[None]]]:
-    """Inside, `with problem(): ...` keeps a DefinitionError and goes on; at the end all are raised as one."""
+    """Collect errors and raise them as one. In the block, `with problem(): ...` keeps a DefinitionError and goes on."""
     errors: list[DefinitionError] = []
 
     @contextmanager
@@ -83,16 +83,16 @@ class ExpressionError(DefinitionError):
 
 
 class InvalidInput(PenstockError):
-    """A payload or parameters do not fit their schema, or are too large; nothing was stored."""
+    """A payload or parameters do not match their schema, or are too large; nothing was stored."""
 
 
 class CheckTooCostly(InvalidInput):
-    """Holding a value against its schema costs more than one check may. It is refused once and not tried again: send a smaller
-    value, or simplify the schema."""
+    """Checking a value against its schema takes more steps than one check may. The value is refused once and not tried
+    again: send a smaller value, or simplify the schema."""
 
 
 class NotFound(PenstockError):
-    """No such action, rule, event, execution, schedule or limit."""
+    """No action, rule, event, execution, schedule or limit has this name or id."""
 
 
 class Conflict(PenstockError):
@@ -100,8 +100,8 @@ class Conflict(PenstockError):
 
 
 class WrongClock(PenstockError):
-    """This machine's clock is more than an hour off the database's: ids made by it would not be in the order of time. They
-    are made anew, by the database's clock; set this machine's right (NTP)."""
+    """This machine's clock differs from the database's by more than an hour, so its ids would be out of order. They
+    are replaced by ids of the database's clock. Set this machine's clock right (NTP)."""
 
 
 class IllegalMove(PenstockError):
@@ -117,7 +117,7 @@ class Undecodable(PenstockError):
 
 
 class ExecutionFailed(PenstockError):
-    """The execution that was waited for ended in another status than `completed`."""
+    """The awaited execution ended with another status than `completed`."""
 
     def __init__(
         self, message: str, *, hint: str | None = None, execution_id: object = None, status: str = "failed"
@@ -132,27 +132,27 @@ class NoExecutor(PenstockError):
 
 
 class NoCapacity(PenstockError):
-    """The task executor runs as much as it may. The work stays ready; nothing was started."""
+    """The task executor runs as many attempts as it may. The work stays ready; nothing was started."""
 
 
 class OutsideRun(PenstockError):
-    """Something that only makes sense inside a running action was asked for outside of one."""
+    """A function that only works inside a running action was called outside of one."""
 
 
 class AddressRefused(PenstockError):
-    """An HTTP action, or a subscription, names an address that is private to this network and not on the allow-list."""
+    """An HTTP action or a subscription names an address that is private to this network and not on the allow-list."""
 
 
 class PartitionDropped(PenstockError):
-    """A partition was dropped while it was read: another replica was quicker. Nothing has to be done."""
+    """A partition was dropped by another replica while it was read. Nothing has to be done."""
 
 
 class NotAuthenticated(PenstockError):
-    """The caller is unknown: there is no token, or it is none of ours, or it has expired. Send one that is."""
+    """The caller is unknown: it sent no token, or one that is invalid or has expired. Send a valid one."""
 
 
 class TooManyAttempts(PenstockError):
-    """A caller tries too often what should succeed at once, such as a log-in. Wait for so many `seconds`."""
+    """A caller repeats too often what should succeed at once, such as a log-in. Wait for `seconds`."""
 
     def __init__(self, message: str, *, hint: str | None = None, seconds: float = 1.0) -> None:
         super().__init__(message, hint=hint)
@@ -160,16 +160,18 @@ class TooManyAttempts(PenstockError):
 
 
 class NotAllowed(PenstockError):
-    """The caller may not do this. A user with the scope `admin` can make a token that may."""
+    """The caller has no right to do this. A user with the scope `admin` can create a token that has it."""
 
 
 class ClaimLost(PenstockError):
-    """An attempt is not this worker's any more: another goes on with it, or it has ended. What it reports is not stored."""
+    """An attempt no longer belongs to this worker: another one continues it, or it has ended. Its report is not
+    stored."""
 
 
 class StepFailed(PenstockError):
-    """A step of a durable function failed, after all its tries; or what it waited for ended in another status than `completed`.
-    `status` says which, `type` is the type of the error. `final`: its function said that another try is of no use."""
+    """A step of a durable function failed after all its attempts, or the execution that it waited for ended with
+    another status than `completed`. `status` is that status, and `type` is the type of the error. `final`: the
+    function ruled out another attempt."""
 
     def __init__(
         self,
@@ -194,10 +196,11 @@ class StepTimedOut(StepFailed):
 
 
 class ReplayMismatch(PenstockError):
-    """A durable function does not ask for what is recorded of its run: its code was changed, or is not deterministic. Bring the
-    code back, or let the change apply to new runs only (`ctx.version`); `penstock replay ID --against FILE.py` tries it."""
+    """A durable function does not request the steps that its run has recorded: its code was changed, or is not
+    deterministic. Restore the code, or let the change apply to new runs only (`ctx.version`). `penstock replay ID
+    --against FILE.py` tries the code."""
 
 
 class NothingAwaited(PenstockError):
-    """A durable function waits, and its attempt knows of nothing that would end the wait. The run fails instead of waiting for
-    ever. This is a defect of Penstock: report it with the code of the function."""
+    """A durable function waits, and its attempt knows of nothing that would end the wait. The run fails instead of
+    waiting for ever. It is a defect of Penstock: report it with the code of the function."""

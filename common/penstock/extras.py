@@ -1,4 +1,5 @@
-"""Parts of Penstock that need more than `pip install penstock` brings, which is the client and the language of definitions."""
+"""The parts of Penstock that need more than `pip install penstock`, which installs the client and the language of
+definitions."""
 
 from __future__ import annotations
 
@@ -28,12 +29,13 @@ EXTRAS = {
     "dask": ("distributed",),
     "ray": ("ray",),
 }
-"""Of each extra of pyproject.toml, the modules that are imported of what it installs. PostgreSQL itself is not among them: the
-programs of this machine do, too; and what the task executor for Kubernetes needs, every worker has."""
+"""For each extra of pyproject.toml, the modules of its libraries that Penstock imports. PostgreSQL's own programs are
+not among them, since this machine's may serve as well. Every worker has the libraries of the task executor for
+Kubernetes."""
 
 
 def require(*extras: str) -> None:
-    """Raises MissingExtra, which names all that are missing."""
+    """Raise MissingExtra for all of these extras that are missing."""
     missing = [extra for extra in extras if any(find_spec(module) is None for module in EXTRAS[extra])]
     if missing:
         raise _missing(missing)
@@ -41,7 +43,7 @@ def require(*extras: str) -> None:
 
 @contextmanager
 def needed() -> Iterator[None]:
-    """Raise MissingExtra where an import inside fails, if it belongs to an extra."""
+    """Raise MissingExtra if an import in the block fails and belongs to an extra."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -51,7 +53,7 @@ def needed() -> Iterator[None]:
 
 
 def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
-    """Return the meaning of a failed import, if it belongs to an extra."""
+    """Return the MissingExtra for a failed import, or None if it belongs to no extra."""
     module = (error.name or "").partition(".")[0]
     extras = [extra for extra, modules in EXTRAS.items() if module in modules]
     return _missing(extras) if extras else None

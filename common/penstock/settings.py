@@ -1,4 +1,5 @@
-"""Every setting, with its default and its unit. Read once, in `main`, from PENSTOCK_* variables, and passed down."""
+"""The settings, each with its default and its unit. `main` reads them once from PENSTOCK_* variables, and passes them
+down."""
 
 from __future__ import annotations
 
@@ -34,185 +35,198 @@ from penstock.language.terms.setting_values import (
 
 
 class Settings(BaseSettings):
-    """Settings of every service. The unit of every duration is the second."""
+    """The settings of all services. The unit of every duration is the second."""
 
     model_config = SettingsConfigDict(
         env_prefix="PENSTOCK_", env_ignore_empty=True, frozen=True, extra="forbid"
     )
 
     database_url: SecretStr | None = None
-    """PostgreSQL 14 to 18: `postgresql://user:password@host:5432/database`. Several hosts: `host1:5432,host2:5432`; the one that
-    takes writes is used. TLS: `?sslmode=verify-full&sslrootcert=...`. Unset: the embedded server of this folder."""
+    """PostgreSQL 14 to 18: `postgresql://user:password@host:5432/database`. Several hosts: `host1:5432,host2:5432`;
+    the primary among them is used. TLS: `?sslmode=verify-full&sslrootcert=...`. Unset: the embedded server of this
+    folder."""
     database_read_url: SecretStr | None = None
-    """A standby, from which the API reads its lists, its overview and its live stream. Unset, or while away: the primary."""
+    """A standby, from which the API reads its lists, its overview and its live stream. Unset or unavailable: the
+    primary."""
     database_schema: Annotated[Identifier, AfterValidator(schema_name)] = "public"
-    """Schema of all tables, spelled as it is here: `Jobs` is not `jobs`. `penstock migrate` creates it, unless it is there."""
+    """The schema of all tables, case-sensitive: `Jobs` is not `jobs`. `penstock migrate` creates it, unless it exists.
+    """
     database_pooler: bool = False
-    """`true` behind a transaction pooler such as PgBouncer: no session state, named statements or LISTEN. Migrate past it."""
+    """Set `true` behind a transaction pooler such as PgBouncer: no session state, named statements or LISTEN are used.
+    Migrate without the pooler."""
     database_connections: int = Field(default=4, ge=2, le=1000)
-    """Connections to PostgreSQL that all parts of a process share, at the most. Beside them it has one for its heartbeat and,
-    where PostgreSQL carries the messages, one that listens. An idle process closes what it does not need: 2 or 3 are left.
-    Executors and workers have no more than their share of what the server has, and 2 at the least; `penstock doctor` says when
-    one more would not fit."""
+    """The maximum number of connections to PostgreSQL that all parts of a process share. It has one more for its
+    heartbeat, and one more to listen if PostgreSQL carries the messages. An idle process closes those that it does not
+    need: 2 or 3 are left. Executors and workers take at most their share of the server's connections, and at least 2.
+    `penstock doctor` reports when one more would not fit."""
     broker_url: SecretStr | None = None
     """RabbitMQ 3.10 or later: `amqp://user:password@host:5672/vhost` or `amqps://`; several separated by commas. Unset:
     PostgreSQL carries the messages too."""
     prefix: Identifier = "penstock"
-    """What every queue and exchange on the broker begins with, so that installations can share one."""
+    """The prefix of every queue and exchange on the broker, so that installations can share one."""
     declare_topology: bool = True
-    """`false` where the user may not configure the broker: queues are checked, not declared."""
+    """Set `false` if the user has no right to configure the broker: queues are checked instead of declared."""
     producers: dict[str, Producer] = Field(default_factory=dict)
-    """Users of the broker that may publish events, as JSON: `{"shop": {"tenants": ["acme"], "triggers": ["shop.*"]}}`. RabbitMQ
-    checks the property `user_id` of their messages. Unset: the header `tenant` of any message is believed. Executors, the API
-    and commands have the same."""
+    """Users of the broker that may publish events, as JSON: `{"shop": {"tenants": ["acme"], "triggers": ["shop.*"]}}`.
+    RabbitMQ verifies the property `user_id` of their messages. Unset: the header `tenant` of any message is trusted.
+    It must be the same for executors, the API and commands."""
 
     name: Identifier = Field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}")
-    """What people call this process, in logs, in the history and in `penstock workers list`. Two may have the same name: what
-    they own goes by a random id."""
+    """The name of this process for people, in logs, in the history and in `penstock workers list`. Two processes may
+    have the same name: their work is identified by a random id."""
     port: int = Field(default=0, ge=0, le=65535)
-    """Port of `/live`, `/ready` and `/metrics`. `0`: any free one, which the log says."""
+    """The port of `/live`, `/ready` and `/metrics`. `0`: any free one, which is logged."""
     host: str = "127.0.0.1"
-    """Address of `PENSTOCK_PORT`."""
+    """The address at which `PENSTOCK_PORT` listens."""
     log_level: Annotated[LogLevel, BeforeValidator(lowered)] = "info"
-    """What is logged: lines of this level and of those above it."""
+    """The lowest level of log lines that are written."""
     log_format: Annotated[Literal["json", "console", "auto"], BeforeValidator(lowered)] = "auto"
-    """`auto`: `console` on a terminal, else `json`."""
+    """The format of log lines. `auto`: `console` on a terminal, else `json`."""
     trace_url: TraceAddress | None = None
-    """Where a trace is shown, for links from pages and `penstock show`: `https://tempo.example/trace/{trace_id}`. Traces are
-    switched on by OpenTelemetry's own variables."""
+    """The address of a trace, for links from pages and `penstock show`: `https://tempo.example/trace/{trace_id}`.
+    OpenTelemetry's own variables switch traces on."""
 
     api_host: str = "127.0.0.1"
-    """Address of the HTTP API."""
+    """The address at which the HTTP API listens."""
     api_port: int = Field(default=8000, ge=0, le=65535)
-    """Port of the HTTP API. `0`: any free one, which the log says. `penstock dev` takes any free one where this is not set and
-    8000 is taken."""
+    """The port of the HTTP API. `0`: any free one, which is logged. If it is not set and 8000 is taken, `penstock dev`
+    takes any free one."""
     api_address: PublicAddress | None = None
-    """How browsers reach the API, such as `https://example.org/penstock`: it is the origin of its pages, and its path stands
-    before their addresses. Sessions go over TLS alone where it begins so; without it, everywhere but on a loopback address."""
+    """The address of the API for browsers, such as `https://example.org/penstock`. It is the origin of its pages, and
+    its path precedes their addresses. With `https` session cookies are sent over TLS only. Unset: the same, except on
+    a loopback address."""
     trusted_proxies: Networks = ""
-    """Addresses and networks of proxies, separated by commas, whose `X-Forwarded-For` names the caller. Unset: none is believed,
-    and failed log-ins of all callers behind one proxy count together."""
+    """Addresses and networks of proxies, separated by commas, whose `X-Forwarded-For` names the caller. Unset: the
+    header is ignored, and failed log-ins of all callers behind one proxy count together."""
     api_access: Literal["token", "open"] = "token"
-    """`token`: nothing without one. `open`: everything for anybody, on a loopback address alone, which is what `penstock dev`
-    does."""
+    """Access to the API. `token`: every request needs one. `open`: every request is permitted, on a loopback address
+    only, as with `penstock dev`."""
 
     oidc_issuer: str | None = None
-    """The OpenID Connect provider that people sign in with, as it calls itself; an `https` address. Needs `PENSTOCK_API_ADDRESS`
-    and the next two."""
+    """The issuer of the OpenID Connect provider with which people sign in, an `https` address. Needs
+    `PENSTOCK_API_ADDRESS` and the next two."""
     oidc_client_id: str | None = None
-    """What the provider knows Penstock by."""
+    """The client id that the provider gave to Penstock."""
     oidc_client_secret: SecretStr | None = None
-    """The secret that goes with it."""
+    """The client secret that belongs to the client id."""
     oidc_scopes: str = "profile email"
-    """What is asked of it beside `openid`, separated by spaces."""
+    """The scopes to request besides `openid`, separated by spaces."""
     oidc_name_claim: str = "email"
-    """The claim that names a user here. An `email` has to be verified (`email_verified`); of others, take none that people choose
-    themselves."""
+    """The claim with the name of a user. An `email` has to be verified (`email_verified`). Do not use a claim that
+    users can set themselves."""
     oidc_roles_claim: str = "groups"
-    """The claim, or the path to it (`realm_access.roles`), whose values are mapped."""
+    """The claim, or the path to it (`realm_access.roles`), whose values are mapped to roles."""
     oidc_roles: dict[str, str] = Field(default_factory=dict)
-    """Roles by value of that claim, as JSON: `{"ops": "operator", "acme-dev": "viewer, developer:acme"}`. What follows the colon
-    is a tenant; without one it is all of them. Who has nothing that is mapped is not let in."""
+    """Roles by value of that claim, as JSON: `{"ops": "operator", "acme-dev": "viewer, developer:acme"}`. After the
+    colon is a tenant; without one the role holds for all tenants. A user without a mapped value is refused."""
 
     secrets_key: SecretStr | None = None
-    """Master keys, separated by commas, the newest first: 32 random bytes each, in base64 (`openssl rand -base64 32`)."""
+    """Master keys of the secret store, separated by commas, newest first: 32 random bytes each, in base64 (`openssl
+    rand -base64 32`)."""
     secrets_key_file: Path | None = None
-    """A file that holds them instead, one a line."""
+    """A file with the master keys instead, one a line."""
     secrets_kms: str | None = None
-    """`module:name` of a key service instead."""
+    """A key service as `module:name` instead of master keys."""
 
     batch: int = Field(default=500, ge=1, le=5000)
-    """Items that a handler takes in one transaction at the most."""
+    """The maximum number of items that a handler takes in one transaction."""
     prefetch_bytes: int = Field(default=16 * 1024 * 1024, ge=1024)
-    """Bytes of messages that a consumer of a queue holds at the most, and one message more. A process has a consumer for each of
-    its queues; only events from outside and dead letters are larger than some kilobytes."""
+    """The maximum size in bytes of the messages that a consumer of a queue holds, plus one message. A process has a
+    consumer for each of its queues. Only events from outside and dead letters are larger than some kilobytes."""
     payload_cap: int = Field(default=256 * 1024, ge=1024)
-    """Bytes of a payload, of parameters and of a result in the database at the most."""
+    """The maximum size in bytes of a payload, of parameters, and of a result in the database."""
     result_store: str | None = None
-    """Where results go that are larger, as a URL that fsspec takes: `s3://bucket/prefix`, `file:///mnt/results`. Workers and
-    clients have the same. Unset: such results are refused. Needs `pip install 'penstock[store]'`."""
+    """The store of larger results, as a URL that fsspec takes: `s3://bucket/prefix`, `file:///mnt/results`. It must be
+    the same for workers and clients. Unset: such results are refused. Needs `pip install 'penstock[store]'`."""
     result_store_cap: int = Field(default=256 * 1024 * 1024, ge=1024)
-    """Bytes of a result there at the most, and of all stored results that one execution is given."""
+    """The maximum size in bytes of a result in the result store, and of all stored results that one execution reads."""
     suspend_after: float = Field(default=1.0, ge=0, le=60)
-    """Seconds that a durable function stays on its worker while it waits for a step that may end soon. After that, or where its
-    slot is needed, it gives its slot back, and goes on later where it was."""
+    """The seconds for which a durable function stays on its worker while it waits for a step that may end soon. After
+    that, or if its slot is needed, it releases the slot, and resumes later where it was."""
     max_workflow_depth: int = Field(default=20, ge=1, le=1000)
-    """How many workflows may run inside one another, the outermost counted. One that would be deeper fails, and says so."""
+    """The maximum nesting depth of workflows, including the outermost. A deeper one fails with an error that says so.
+    """
 
     concurrency: int = Field(default=32, ge=1, le=10_000)
-    """Executions that a worker runs at once. `penstock worker --concurrency`."""
+    """The number of executions that a worker runs at once. `penstock worker --concurrency`."""
     modules: str = ""
-    """What a worker runs: Python modules or files, or folders of YAML packs, separated by commas. `penstock worker --module`."""
+    """The definitions of a worker: Python modules or files, or folders of YAML packs, separated by commas. `penstock
+    worker --module`."""
     executors: dict[str, dict[str, Any] | None] = Field(default_factory=dict)
-    """Options of a worker's task executors by name, as JSON: `{"process": {"memory_limit": 1073741824}, "http": null}`. `null`
-    leaves one out; one of your own has a `class`. `penstock apply` and workers refuse actions that ask for one that is neither
-    built in, nor registered in their modules, nor named here."""
+    """Options of a worker's task executors by name, as JSON: `{"process": {"memory_limit": 1073741824}, "http":
+    null}`. `null` disables one, and one of your own has a `class`. `penstock apply` and workers refuse actions that
+    ask for an executor that is neither built in, nor registered in their modules, nor named here."""
     route_executors: dict[str, str] = Field(default_factory=dict)
-    """Which task executor runs what comes by a route and asks for none, as JSON: `{"heavy": "process"}`."""
+    """The task executor for actions that ask for none, by route, as JSON: `{"heavy": "process"}`."""
     known_routes: str = ""
-    """All routes there are, separated by commas. `penstock apply` refuses definitions that name another. Unset: any will do."""
+    """The routes that exist, separated by commas. `penstock apply` refuses definitions that name another. Unset: every
+    route is accepted."""
     routes: str = "default"
-    """Routes that a worker serves, separated by commas. `penstock worker --routes`."""
+    """The routes that a worker serves, separated by commas. `penstock worker --routes`."""
     labels: str = ""
-    """What a worker has that actions may ask for: `gpu=a100,zone=eu`. `penstock worker --labels`."""
+    """The labels that a worker carries and actions may require: `gpu=a100,zone=eu`. `penstock worker --labels`."""
     grace: Seconds = 30.0
-    """After SIGTERM, how long running work may go on; also how long cancelled work may take to end. A second signal ends at
-    once."""
+    """The seconds that running work may go on after SIGTERM, and that cancelled work may take to end. A second signal
+    ends at once."""
 
     wait: Seconds | None = None
-    """How long an executor or a worker that starts waits for PostgreSQL, its schema and the broker; then it ends with exit code
-    3. `--wait 30s`. Unset: until they are there. It says at once what it waits for, and once a minute."""
+    """The seconds for which a starting executor or worker waits for PostgreSQL, its schema and the broker. After that
+    it ends with exit code 3. `--wait 30s`. Unset: it waits without end. It logs what it waits for at once, and then
+    each minute."""
     heartbeat_interval: Seconds = 10.0
-    """How often a process says that it lives."""
+    """The interval of a process's heartbeats."""
     stale_threshold: Seconds = 60.0
-    """Without the database for this long, counted from the first heartbeat that does not come through, a process ends its own
-    work; two heartbeats after that time its work is given to others. At least 3 x the heartbeat. A process that was killed is
-    noticed in 3 to 5 s, whatever this says; not behind a pooler."""
+    """The time without the database, from the first missed heartbeat, after which a process ends its own work. Two
+    heartbeats later its work is given to others. At least 3 x the heartbeat. A killed process is noticed in 3 to 5 s
+    regardless, but not behind a pooler."""
     sweep_interval: Seconds = 30.0
-    """How often executors look for slots and attempts that nobody looks after any more (for dead processes each second). Below
-    the stale threshold."""
+    """The interval at which executors look for slots and attempts that no process owns any more. For dead processes it
+    is a second. Must be below the stale threshold."""
     relay_interval: Seconds = 5.0
-    """How often executors look for messages that the broker has not confirmed."""
+    """The interval at which executors look for messages that the broker has not confirmed."""
     relay_age: Seconds = 5.0
-    """A staged message that is older was not published by whoever staged it."""
+    """The age after which a staged message counts as not published by the process that staged it."""
     restage_age: Seconds = 60.0
-    """Work that is requested or scheduled for this long without moving is sent again, if no message of it waits."""
+    """The time after which work that is requested or scheduled without moving is sent again, if no message of it
+    waits."""
     schedule_to_start: Seconds | None = None
-    """What no worker has claimed for this long, once it is on its route, ends as `timeout`, unless its action says another time,
+    """The time from reaching its route after which unclaimed work ends as `timeout`. An action can set another time,
     or `null`. Unset: it waits until a worker comes."""
     poll_interval: Seconds = 5.0
-    """PostgreSQL transport: how often to look for messages when no wake-up comes."""
+    """The interval at which the PostgreSQL transport looks for messages without a notification."""
     lease: Seconds = 60.0
-    """PostgreSQL transport: a delivery that is not settled for this long comes again."""
+    """The time after which the PostgreSQL transport delivers a message again that was not settled."""
     queue_type: Literal["quorum", "classic"] = "quorum"
-    """Of RabbitMQ's queues. `classic` ones are quicker, but live on one node of the broker and know no delivery limit. Cannot be
-    changed for queues that exist."""
+    """The type of RabbitMQ's queues. `classic` ones are quicker, but live on one node of the broker and have no
+    delivery limit. It cannot be changed for existing queues."""
     delivery_limit: int = Field(default=20, ge=1)
-    """Deliveries of a message after which it is a dead letter. On RabbitMQ it cannot be changed for queues that exist."""
+    """The number of deliveries after which a message becomes a dead letter. On RabbitMQ it cannot be changed for
+    existing queues."""
 
     archive_after: Seconds = 3600.0
-    """Seconds after their end at which executions move to the archive, whole trees at a time. Commands read both."""
+    """The time after their end at which executions move to the archive, whole trees at a time. Commands read both."""
     archive_retention_days: int = Field(default=90, ge=1)
-    """Days that the archive keeps them."""
+    """The days for which the archive keeps executions."""
     history_retention_days: int = Field(default=30, ge=1)
-    """Days that the history of moves is kept."""
+    """The days for which the history of moves is kept."""
     event_retention_days: int = Field(default=30, ge=1)
-    """Days that events are kept."""
+    """The days for which events are kept."""
     log_retention_days: int = Field(default=30, ge=1)
-    """Days that the output of actions is kept."""
+    """The days for which the output of actions is kept."""
     fire_retention_days: int = Field(default=30, ge=1)
-    """Days that the fires of schedules are kept."""
+    """The days for which the fires of schedules are kept."""
     key_retention_days: int = Field(default=30, ge=1)
-    """Days that idempotency keys and message ids are remembered: the same key later is a new request."""
+    """The days for which idempotency keys and message ids are kept. Later the same key is a new request."""
     dead_letter_retention_days: int = Field(default=90, ge=1)
-    """Days that a dead letter is kept after it came the last time."""
+    """The days for which a dead letter is kept after its last arrival."""
     private_subscribers: str = ""
-    """Hosts (`*.example.org` too), addresses and networks that subscriptions may call though private, separated by commas."""
+    """Private hosts (`*.example.org` too), addresses and networks that subscriptions may call, separated by commas."""
     export_folder: Path | None = None
-    """A folder into which executors write each day of the archive, the history, events, output and fires, and dead letters,
-    before they drop them. The same for all executors, on a disk that they share."""
+    """A folder into which executors export each day of the archive, the history, events, output, fires and dead
+    letters, before they drop them. It must be the same for all executors, on a disk that they share."""
     export_format: Literal["jsonl", "parquet"] = "jsonl"
-    """`jsonl`: JSON lines, compressed with gzip. `parquet` needs `pip install 'penstock[parquet]'`."""
+    """The format of exports. `jsonl`: JSON lines, compressed with gzip. `parquet` needs `pip install
+    'penstock[parquet]'`."""
 
     @field_validator("routes")
     @classmethod
@@ -269,24 +283,25 @@ class Settings(BaseSettings):
 
     @property
     def silent_after(self) -> float:
-        """Seconds after the first heartbeat that does not come through at which a process ends its own work: an outage of
-        the database that is shorter than `stale_threshold`, and the way back, cost it nothing."""
+        """Return the seconds from the first missed heartbeat after which a process ends its own work. An outage of the
+        database shorter than `stale_threshold` costs it nothing, including the time to reconnect."""
         return self.stale_threshold + self.heartbeat_interval / 2
 
     @property
     def lost_after(self) -> float:
-        """Seconds after the last heartbeat at which others have the work of a process: the one that did not come through was
-        due an interval after it, and it has half an interval to end its work."""
+        """Return the seconds from the last heartbeat after which others get the work of a process. The first missed
+        heartbeat was due after one interval, and the process has half an interval to end its work."""
         return self.stale_threshold + 2 * self.heartbeat_interval
 
     @property
     def silence(self) -> float:
-        """Seconds without a heartbeat of any process after which the database or the network was away."""
+        """Return the seconds without a heartbeat of any process that mean that the database or the network was away."""
         return self.stale_threshold / 2
 
     @property
     def most_connections(self) -> int:
-        """Connections to PostgreSQL that a service may have: those that it shares, its heartbeat's, the one that listens."""
+        """Return the number of connections to PostgreSQL that a service may have: the shared ones, the heartbeat's,
+        and the listening one."""
         listens = self.broker_url is None and not self.database_pooler
         return self.database_connections + 1 + listens
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from penstock import errors
-from penstock.cli.error_texts import TEXTS, Text
+from penstock.cli.explain_texts import TEXTS, Text
 
 HEAD = """# Errors
 

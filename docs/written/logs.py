@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.service import log_fields
-from penstock.service.log_fields import Field
+from penstock.service import log_line_schema
+from penstock.service.log_line_schema import Field
 
 ROOT = Path(__file__).parents[2]
 LEVELS = {"debug": "debug", "info": "info", "warning": "warning", "error": "error", "exception": "error"}
@@ -72,13 +72,13 @@ def page() -> str:
         [
             HEAD,
             "\n## Fields of every line\n\n",
-            _table(log_fields.ALWAYS),
+            _table(log_line_schema.ALWAYS),
             "\n## Fields of the process and of libraries\n\n",
-            _table(log_fields.OF_THE_PROCESS),
+            _table(log_line_schema.OF_THE_PROCESS),
             "\n## Fields of a run\n\nIn whatever is logged while an action runs, and where a line is about an execution.\n\n",
-            _table(log_fields.OF_A_RUN),
+            _table(log_line_schema.OF_A_RUN),
             "\n## Other fields\n\n",
-            _table(log_fields.OF_AN_EVENT),
+            _table(log_line_schema.OF_AN_EVENT),
             "\n## Events\n\n| event | level | fields |\n|---|---|---|\n",
             *sorted({_event(one) for one in logged()}),
         ]

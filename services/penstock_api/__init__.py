@@ -1,1 +1,1 @@
-"""The HTTP API: what the command line can do, for programs and pages."""
+"""The HTTP API, with the functions of the command line for programs and pages."""

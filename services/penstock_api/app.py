@@ -1,4 +1,4 @@
-"""The application: routes, errors as problems, and its own description."""
+"""The application: its routes, its errors as problem documents, and its OpenAPI description."""
 
 from __future__ import annotations
 
@@ -26,12 +26,15 @@ DESCRIPTION = """\
 Everything that the command line can do. Errors are problem details (RFC 9457) with the fix in `hint`.
 Lists go on with `before=` the `next` of the page before. Instants have an offset, durations are seconds."""
 SLACK = 64 * 1024
-"""Bytes of a request beside its payload."""
+"""The bytes that a request may have besides its payload."""
 
 
 class Application(FastAPI):
-    """Submits, and log-ins without a place in the line, have a quick way in front of all that is done for any request. HEAD is
-    answered as GET. A body whose declared length exceeds the bound is refused unread."""
+    """An application with a fast path in front of all middleware. It serves submissions, and refuses log-ins if their queue
+    is full.
+
+    HEAD is answered as GET. A body with a declared length over the bound is refused unread.
+    """
 
     quick: Mapping[str, quick_submit.Submit] = {}
     public_path = ""
@@ -59,14 +62,14 @@ class Application(FastAPI):
 
 
 def declared_length(scope: Scope) -> int:
-    """Return the bytes that a request says that its body has; 0 where it does not say."""
+    """Return the declared length of a request's body in bytes, or 0 if it declares none."""
     return next(
         (int(value) for name, value in scope["headers"] if name == b"content-length" and value.isdigit()), 0
     )
 
 
 def make_app(backend: Backend) -> FastAPI:
-    """The application of one process."""
+    """Return the application of one process."""
     largest = backend.settings.payload_cap + SLACK
     app = Application(
         title="Penstock",
@@ -105,6 +108,7 @@ def make_app(backend: Backend) -> FastAPI:
 def _provider(backend: Backend) -> object:
     if backend.settings.oidc_issuer is None:
         return None
-    from penstock_api.auth.identity_provider import IdentityProvider  # Authlib takes most of a second
+    # importing Authlib takes most of a second
+    from penstock_api.auth.identity_provider import IdentityProvider
 
     return IdentityProvider.of(backend.settings)

@@ -1,4 +1,4 @@
-"""The backend that the routes work with: one for each process."""
+"""The backend of the routes, one for each process."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from penstock_api.refused_log_ins import RefusedLogIns
 from penstock_api.session_pool import SessionPool
 
 KNOWN_FOR = 5.0
-"""Seconds for which a token or a session that was looked up is believed: after so long one that was revoked is refused."""
+"""The seconds for which a token or session is cached. After that time a revoked one is refused."""
 BEHIND = "Penstock-Behind"
-"""The header of a list that was read from a standby: seconds that it is old at the most."""
+"""The header of a list that was read from a standby: the seconds by which it may be out of date."""
 MOST_KNOWN = 10_000
-"""Secrets that are remembered, real ones alone."""
+"""The maximum number of cached secrets. Only valid ones are cached."""
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class Backend:
     client: Client
     pool: SessionPool
     reading: SessionPool
-    """For lists: from the standby, where there is one."""
+    """The sessions for lists, on the standby if there is one."""
     changes: Changes
     standby: Standby | None
     ends: ResultWatch
@@ -60,7 +60,7 @@ class Backend:
         database, settings = client.database, client.settings
         pool, ends = SessionPool(database), ResultWatch(database)
         standby = None if settings.database_read_url is None else Standby(settings, role="api")
-        # A client that looks after a notice of a change sees it: both are read from the same server.
+        # A client that reads after a notified change must see the change. So both come from the same server.
         changes = Changes(StandbySession(standby, database.session()) if standby else database.session())
         reading = SessionPool(database, standby) if standby else pool
         looks = SharedLooks()
@@ -69,12 +69,12 @@ class Backend:
         return cls(settings, client, pool, reading, changes, standby, ends, looks, open_pages, refused_calls)
 
     async def end_streams(self) -> None:
-        """End the streams of all clients. They connect again, to another replica perhaps."""
+        """End the streams of all clients. They reconnect, possibly to another replica."""
         await self.changes.close()
         self.open_pages.end()
 
     async def close(self) -> None:
-        """End every watch, and leave the standby."""
+        """End every watch, and disconnect from the standby."""
         self.refused_log_ins.close()
         await self.refused_calls.close()
         await self.end_streams()
@@ -84,11 +84,11 @@ class Backend:
 
     @property
     def behind(self) -> float | None:
-        """Seconds that lists are old at the most; None where they are the primary's."""
+        """Return the seconds by which lists may be out of date, or None if they come from the primary."""
         return self.standby.behind if self.standby is not None else None
 
     async def caller(self, secret: str) -> Caller | None:
-        """Return the caller with this secret of a token or a session; None where it has no owner."""
+        """Return the caller with this secret of a token or a session, or None if it is unknown."""
         now = asyncio.get_running_loop().time()
         cached = self._known.get(secret)
         if cached is not None and now - cached[1] < KNOWN_FOR:
@@ -105,7 +105,8 @@ class Backend:
         return caller
 
     async def until_ended(self, id: UUID, seconds: float) -> None:
-        """Wait for an execution to end, for so long at the most, and until this process is asked to stop. Raises NotFound."""
+        """Wait for an execution to end, at most so many `seconds`, and at most until this process is asked to stop.
+        Raises NotFound."""
         end = asyncio.ensure_future(self.ends.ended(id))
         stopping = asyncio.ensure_future(self.changes.closed.wait())
         try:
@@ -117,11 +118,12 @@ class Backend:
             await cancel(end)
 
     async def look_at_activity(self) -> Activity:
-        """Return the number of recent ends, and the waits. All requests within a second share one query."""
+        """Return the number of recently ended executions, and the waiting work. All requests within a second share one
+        query."""
         return await self._activity.look(self.reading.session, self.settings.stale_threshold)
 
     def forget_callers(self) -> None:
-        """Look every token up anew."""
+        """Clear the cache of tokens and sessions."""
         self._known.clear()
 
 
@@ -131,12 +133,12 @@ def backend_of(request: Request) -> Backend:
 
 
 async def _backend(request: Request) -> Backend:
-    """Async, as one that is not runs in a thread."""
+    """Async, since FastAPI runs other dependencies in a thread."""
     return backend_of(request)
 
 
 Here = Annotated[Backend, Depends(_backend)]
-"""The backend, for a route."""
+"""The dependency with the backend."""
 
 
 async def _session(request: Request) -> AsyncIterator[Session]:
@@ -145,7 +147,7 @@ async def _session(request: Request) -> AsyncIterator[Session]:
 
 
 Db = Annotated[Session, Depends(_session, scope="function")]
-"""A session that nobody else uses until the route has returned."""
+"""The dependency with a session that is exclusive to the request until the route has returned."""
 
 
 async def _reading(request: Request, response: Response) -> AsyncIterator[Session]:
@@ -157,7 +159,7 @@ async def _reading(request: Request, response: Response) -> AsyncIterator[Sessio
 
 
 Lists = Annotated[Session, Depends(_reading, scope="function")]
-"""The same for what may be a moment old, as lists are: it may lead to a standby."""
+"""The dependency with a session for data that may be slightly out of date, such as lists. It may lead to a standby."""
 
 
 async def _limits(session: Db, request: Request) -> Limits:
@@ -170,4 +172,4 @@ async def _schedules(session: Db, request: Request) -> Schedules:
 
 OnLimits = Annotated[Limits, Depends(_limits, scope="function")]
 OnSchedules = Annotated[Schedules, Depends(_schedules, scope="function")]
-"""What a client can do with limits, and with schedules, on a session that nobody else uses meanwhile."""
+"""The dependency with the client's operations on schedules, on a session that is exclusive to the request."""

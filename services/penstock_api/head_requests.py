@@ -1,4 +1,4 @@
-"""HEAD, for every route that has GET: the same answer without its body (RFC 9110, 9.3.2)."""
+"""HEAD for every route that has GET: the same answer without its body (RFC 9110, 9.3.2)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from penstock_api.auth.same_origin import Message, Receive, Scope, Send
 
 
 def as_get(scope: Scope, receive: Receive, send: Send) -> tuple[Scope, Receive, Send]:
-    """Return a GET request in place of a HEAD request. It ends with the head of its answer: a stream would go on without end."""
+    """Return a GET request in place of a HEAD request. It ends after the head of the answer, since a stream would not
+    end by itself."""
     has_head = asyncio.Event()
 
     async def received() -> Message:

@@ -1,4 +1,4 @@
-"""An API process. Any number of identical ones answer; each keeps nothing that another would miss."""
+"""The process of an API. Any number of identical replicas serve, and none keeps state that another would need."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from penstock_api.requests.connections import BoundedProtocol
 log = structlog.get_logger()
 
 GRACE = 5
-"""Seconds that requests may go on after it was asked to stop."""
+"""The seconds that requests may go on after a request to stop."""
 
 
 async def serve(settings: Settings, stop: Stop, listener: socket.socket | None = None) -> None:
-    """Answer until `stop` is asked, on this socket or on the port of the settings. Raises ConfigurationError if nothing can
-    listen on it."""
-    # Before anything is connected, so that a port that is taken is told at once.
+    """Serve until `stop` is requested, on this socket or on the port of the settings. Raises ConfigurationError if it
+    cannot listen there."""
+    # Listen before connecting to the servers, so that a taken port is reported at once.
     with listener or listening(settings.api_host, settings.api_port) as listener:
         async with assembled_when_ready(settings, role="api") as parts:
             await work(parts, listener, stop)
 
 
 async def work(parts: Parts, listener: socket.socket, stop: Stop) -> None:
-    """Serve the API on connections and a socket that are open."""
+    """Serve the API with the given connections, on an open socket."""
     client = Client(parts.settings, parts.database, parts.publisher)
     backend = Backend.of(client)
     server = _Server(server_config(make_app(backend), parts.settings))
@@ -66,7 +66,7 @@ async def work(parts: Parts, listener: socket.socket, stop: Stop) -> None:
 
 
 def server_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
-    """Return how an API is served: with bounds on its connections, and with proxies believed as the settings say."""
+    """Return the configuration of the server: bounds on its connections, and the trusted proxies of the settings."""
     return uvicorn.Config(
         app,
         http=BoundedProtocol,
@@ -84,5 +84,5 @@ def server_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
 class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals are the process's: `stop` is what they ask."""
+        """Leave signals to the process, which turns them into `stop`."""
         yield

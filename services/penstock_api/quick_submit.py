@@ -1,6 +1,9 @@
-"""The quick way of a submit. What FastAPI does for any route (nine layers around it, routing, dependencies, two validations)
-takes most of what a start costs; what comes often and is plainly right is read here by its model alone, and handed to the same
-function. Anything else goes FastAPI's way, which says what is wrong: so both answer alike, and the description is of both."""
+"""The fast path of submissions. FastAPI's work for a route (nine layers, routing, dependencies, two validations) takes
+most of the cost of a start.
+
+A frequent and valid request is read here with its model, and passed to the same endpoint. Any other request goes
+through FastAPI, which explains its fault. So both paths answer alike, and one description fits both.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,12 @@ Endpoint = TypeVar("Endpoint", bound=Callable[..., Awaitable[BaseModel]])
 
 JSON = "application/json"
 LONGEST_KEY = 1000
-"""Characters of an idempotency key."""
+"""The maximum length of an idempotency key, in characters."""
 
 
 def quickly(model: type[BaseModel]) -> Callable[[Endpoint], Endpoint]:
-    """Mark an endpoint that takes `given` (of this model), `here`, `caller`, `response` and `idempotency_key`, and nothing
-    else."""
+    """Mark an endpoint for the fast path. It takes `given` (of this model), `here`, `caller`, `response` and
+    `idempotency_key`, and nothing else."""
 
     def note(endpoint: Endpoint) -> Endpoint:
         endpoint.given = model  # type: ignore[attr-defined]
@@ -41,7 +44,7 @@ def quickly(model: type[BaseModel]) -> Callable[[Endpoint], Endpoint]:
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """A route that has the quick way. `largest`: bytes of a body that it reads."""
+    """A route with the fast path. `largest` is the maximum size in bytes of a body that it reads."""
 
     endpoint: Callable[..., Awaitable[BaseModel]]
     given: type[BaseModel]
@@ -53,7 +56,7 @@ class Submit:
 
 
 def submits(routers: Iterable[APIRouter], prefix: str, largest: int) -> dict[str, Submit]:
-    """Return the quick submits of these routers, by their paths. All of them are POST."""
+    """Return the routes with the fast path, by path. All of them are POST."""
     return {
         prefix + route.path: Submit(
             route.endpoint,
@@ -73,29 +76,29 @@ def submits(routers: Iterable[APIRouter], prefix: str, largest: int) -> dict[str
 async def answer(
     submit: Submit, backend: Backend, scope: Scope, receive: Receive, send: Send
 ) -> Receive | None:
-    """Answers the request, and gives None; or, where FastAPI has to, that from which it can read the request."""
+    """Answer the request and return None. If FastAPI has to answer it, return a `receive` for the request instead."""
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     netloc = same_origin.public_netloc(backend.settings.api_address)
     is_open = backend.settings.api_access == "open"
     length, key = headers.get("content-length", ""), headers.get("idempotency-key")
     if (
         headers.get("content-type") != JSON
-        or scope.get("query_string")  # it takes none: FastAPI's way refuses them
+        or scope.get("query_string")  # it takes no query, and FastAPI's path refuses one
         or not (length.isdecimal() and int(length) <= submit.largest)
         or (key is not None and len(key) > LONGEST_KEY)
-        or len(headers) < len(scope["headers"])  # one of them came twice
+        or len(headers) < len(scope["headers"])  # a header occurs twice
         or same_origin.refused("POST", headers, loopback=is_open, netloc=netloc)
     ):
         return receive
     try:
         caller = await submit.guard.caller_with(backend, token_in(headers.get("authorization", "")))
-        if caller is None:  # a browser's cookie may name the caller
+        if caller is None:  # a browser's cookie may identify the caller
             return receive
         caller = submit.guard.admitted(caller, submit.scope)
-    except Exception:  # nothing is done yet: FastAPI's way fails alike, and says why
+    except Exception:  # nothing is stored yet, and FastAPI's path fails alike and explains it
         return receive
     body, again = await _read(receive)
-    if len(body) != int(length):  # the client has left
+    if len(body) != int(length):  # the client has disconnected
         return again
     try:
         document = submit.given.model_validate_json(body)
@@ -107,7 +110,7 @@ async def answer(
             result = await submit.endpoint(
                 given=document, here=backend, caller=caller, response=response, idempotency_key=key
             )
-    except Exception as error:  # it may be stored: FastAPI's way would store it once more
+    except Exception as error:  # it may be stored, and FastAPI's path would store it again
         if isinstance(error, NotAllowed):
             address = grouped(scope["client"][0] if scope.get("client") else "")
             await backend.refused_calls.note(
@@ -116,7 +119,7 @@ async def answer(
         problem = problems.explained_to_callers(error)
         await problem(scope, receive, same_origin.with_headers(send))
         if not isinstance(error, (PenstockError, *problems.OUTAGES)):
-            raise  # as from any other route: the server of the app logs it
+            raise  # as for any other route, the server logs it
         return None
     content = result.model_dump_json().encode()
     await send(
@@ -136,7 +139,7 @@ def _headers(response: Response, content: bytes) -> list[tuple[bytes, bytes]]:
 
 
 async def _read(receive: Receive) -> tuple[bytes, Receive]:
-    """The body, and what gives it once more."""
+    """Return the body, and a `receive` that yields it again."""
     messages: deque[Message] = deque()
     while not messages or messages[-1].get("more_body", False):
         messages.append(await receive())

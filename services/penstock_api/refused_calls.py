@@ -1,4 +1,5 @@
-"""The audit of refused requests. A flood of them writes a bounded number of rows, whatever names and addresses it shows."""
+"""The audit of refused requests. A flood of them writes a bounded number of rows, whatever names and addresses it
+uses."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ from penstock_api.session_pool import SessionPool
 log = structlog.get_logger()
 
 WINDOW = 60.0
-"""Seconds in which further refusals of the same caller are counted."""
+"""The seconds in which further refusals of the same caller are only counted."""
 MOST_CALLERS = 50
-"""Callers that have rows of their own in a window. The others share one."""
+"""The number of callers with their own rows in a window. All others share one row."""
 OTHERS = "others"
 
 
@@ -33,8 +34,8 @@ class Refusals:
 
 
 class RefusedCalls:
-    """Refusals of one process. The first one of a caller is noted at once, and the others of its window in one row when it
-    ends."""
+    """The refusals of one process. The first refusal of a caller is audited at once. The others of its window are one
+    row when it ends."""
 
     def __init__(
         self, pool: SessionPool, after_window: Callable[[Callable[[], None]], None] = _after_window
@@ -45,7 +46,7 @@ class RefusedCalls:
         self._writing: set[asyncio.Task[None]] = set()
 
     async def note(self, by: str | None, address: str, operation: str, target: str, reason: str) -> None:
-        """Note this refusal, or count it. `by`: the name of the caller, where its token or its session is known."""
+        """Audit a refusal, or count it. `by` is the caller's name if its token or session is known."""
         key = (by, operation) if by is not None else (f"address:{address}", "")
         if key not in self._refusals and len(self._refusals) >= MOST_CALLERS:
             key = (OTHERS, "")
@@ -60,7 +61,7 @@ class RefusedCalls:
             await self._write(refusals)
 
     def _end(self) -> None:
-        """Begin another window, and write what was counted in this one."""
+        """Begin a new window, and write the counts of the last one."""
         counted = [refusals for refusals in self._refusals.values() if refusals.count]
         self._refusals.clear()
         for refusals in counted:
@@ -69,7 +70,7 @@ class RefusedCalls:
             task.add_done_callback(self._writing.discard)
 
     async def _write(self, refusals: Refusals) -> None:
-        """Write a row. A database that does not take it does not change the answer, and the log has the refusal."""
+        """Write an audit row. If the database fails, the answer is unchanged, and the log has the refusal."""
         count, refusals.count = refusals.count, 0
         change = refusals.change
         change.details["count"] = count
@@ -80,6 +81,6 @@ class RefusedCalls:
             log.warning("api.refusal_not_noted", name=change.by, count=count, reason=str(error))
 
     async def close(self) -> None:
-        """Write what was counted and not yet written."""
+        """Write the counts that are not written yet."""
         self._end()
         await asyncio.gather(*self._writing)

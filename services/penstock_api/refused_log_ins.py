@@ -1,4 +1,4 @@
-"""The log of refused log-ins. A flood of them writes two lines in ten seconds, not a line each."""
+"""The log of refused log-ins. A flood of them writes two lines in ten seconds, instead of a line for each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import structlog
 log = structlog.get_logger()
 
 WINDOW = 10.0
-"""Seconds in which refusals after the first one are counted."""
+"""The seconds in which refusals after the first are only counted."""
 
 
 def _after_window(end: Callable[[], None]) -> None:
@@ -18,7 +18,8 @@ def _after_window(end: Callable[[], None]) -> None:
 
 
 class RefusedLogIns:
-    """Refusals of one process. The first one is logged at once, and the others of its window as one line when it ends."""
+    """The refused log-ins of one process. The first one is logged at once. The others of its window are one line when
+    it ends."""
 
     def __init__(self, after_window: Callable[[Callable[[], None]], None] = _after_window) -> None:
         self._after_window = after_window
@@ -27,7 +28,7 @@ class RefusedLogIns:
         self._last: tuple[str, str, str] = ("", "", "")
 
     def note(self, name: str, address: str, reason: str) -> None:
-        """Log this refusal, or count it."""
+        """Log a refusal, or count it."""
         self._count, self._last = self._count + 1, (name[:100], address, reason)
         if not self._is_counting:
             self._write()
@@ -38,16 +39,16 @@ class RefusedLogIns:
         self._is_counting = False
         if self._count:
             self._write()
-            self._is_counting = True  # a flood goes on: its next refusal is counted, too
+            self._is_counting = True  # the flood goes on, so the next refusal is counted too
             self._after_window(self._end)
 
     def _write(self) -> None:
-        """Log how many were refused since the last line. Name, address and reason are those of the last one."""
+        """Log the number of refusals since the last line, with the name, address and reason of the last one."""
         name, address, reason = self._last
         log.warning("api.log_in_refused", count=self._count, name=name, address=address, reason=reason)
         self._count = 0
 
     def close(self) -> None:
-        """Log what was counted and not yet written."""
+        """Log the counts that are not logged yet."""
         if self._count:
             self._write()

@@ -1,4 +1,4 @@
-"""Sessions for requests that read: a few, each used by one request at a time."""
+"""The sessions for requests that read. There are a few, and each serves one request at a time."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from penstock.store.session.standby import Standby, StandbySession
 
 SESSIONS = 4
 MOST = 15.0
-"""Seconds that a statement of a request may take."""
+"""The timeout of a statement of a request, in seconds."""
 
 
 class SessionPool:
-    """`standby`: read from it where that is possible."""
+    """A pool of sessions. With `standby` they read from it if possible."""
 
     def __init__(self, database: Database, standby: Standby | None = None) -> None:
         self._free: asyncio.LifoQueue[Session] = asyncio.LifoQueue()
@@ -25,8 +25,8 @@ class SessionPool:
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Session]:
-        """Lend a session to one user at a time. The one that was used last comes first, so few are open where few are
-        needed."""
+        """Lend a session to one request at a time. The most recently used one comes first, so that few are open when
+        few are needed."""
         session = await self._free.get()
         try:
             yield session

@@ -1,4 +1,4 @@
-"""The traces of requests: the work of a request continues the trace in its headers (W3C Trace Context)."""
+"""The traces of requests. The work of a request continues the trace in its headers (W3C Trace Context)."""
 
 from __future__ import annotations
 

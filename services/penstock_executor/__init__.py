@@ -1,1 +1,1 @@
-"""The executor: turns events into executions, admits and routes them, advances workflows, recovers what was lost."""
+"""The executor: it turns events into executions, admits and routes them, advances workflows, and recovers lost work."""

@@ -1,8 +1,8 @@
 """The export of rows that retention is about to drop: a file for each partition, such as `history_20300131.jsonl.gz`
 or `history_20300131.parquet`.
 
-A file has its name once it is whole and on disk; until then it has another one. A partition that ended days ago
-changes no more. It is read a few blocks at a time, outside of a transaction, which would hold back vacuum.
+A file gets its name once it is complete and synced to disk. A partition that ended days ago does not change any more.
+It is read a few blocks at a time, outside of a transaction, which would hold back vacuum.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from penstock.store.schema.partitions import Column
 from penstock.store.session.database import Session
 
 BLOCKS = 4
-"""Of 8 KB, that are read at a time: some hundred rows, each of which may have a payload and a result elsewhere."""
+"""Blocks of 8 KB that one query reads: some hundred rows, each of which may have a large payload and result."""
 Row = tuple[Any, ...]
 """The values of a row, in the order of its table's columns."""
 
 
 class Writer(Protocol):
-    """Writes rows into one file."""
+    """A writer of rows into one file."""
 
     def write(self, rows: Sequence[Row]) -> None: ...
     def close(self) -> None: ...
 
 
 def check(settings: Settings) -> None:
-    """Raises ConfigurationError if there is no writing files as the settings say."""
+    """Raise ConfigurationError if files cannot be written as the settings say."""
     if settings.export_folder is None:
         return
     if settings.export_format == "parquet":
@@ -51,7 +51,7 @@ def check(settings: Settings) -> None:
 
 
 async def partition(session: Session, name: str, folder: Path, format: str) -> Path:
-    """Write a partition, unless its file is there. Returns the file. Raises PartitionDropped."""
+    """Write a partition to its file, unless the file exists. Return the file. Raises PartitionDropped."""
     file = _file(folder, name, format)
     if file.exists():
         return file
@@ -72,7 +72,7 @@ async def partition(session: Session, name: str, folder: Path, format: str) -> P
 
 
 def rows(batch: Sequence[Row], name: str, columns: Sequence[Column], folder: Path, format: str) -> Path:
-    """Write these rows, of which there is a part each time, into a file of their own."""
+    """Write these rows, a part of their table, into a file of their own, and return it."""
     file = _file(folder, f"{name}_{secrets.token_hex(8)}", format)
     unfinished = _unfinished(file)
     writer = _writer(unfinished, columns, format)
@@ -107,16 +107,17 @@ def _sync(path: Path) -> None:
 def _writer(path: Path, columns: Sequence[Column], format: str) -> Writer:
     os.close(
         os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    )  # it holds what people's payloads hold
+    )  # readable by its owner only: it contains users' payloads
     if format == "parquet":
-        from penstock_executor.parquet import ParquetWriter  # needs a library that is not always there
+        from penstock_executor.parquet import ParquetWriter  # needs an optional library
 
         return ParquetWriter(path, columns)
     return JsonWriter(path, columns)
 
 
 class JsonWriter:
-    """A JSON document a line. Documents are in it as such; times as ISO 8601 in UTC, bytes as text."""
+    """A writer of one JSON document a line. JSON columns are nested documents, times are ISO 8601 in UTC, and bytes
+    are text."""
 
     def __init__(self, path: Path, columns: Sequence[Column]) -> None:
         self._file = gzip.open(path, "wb", compresslevel=6)  # noqa: SIM115 (close ends it)

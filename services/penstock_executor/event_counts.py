@@ -1,5 +1,5 @@
-"""The number of events of each trigger that this replica has matched with the rules, and of those that matched one:
-for /metrics."""
+"""The number of events of each trigger that this replica has matched with the rules, and of those that matched a
+rule, for /metrics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock_executor.rule_failures import Cached
 
 @dataclass(slots=True)
 class Tally:
-    """By trigger, since the replica started. Those of a batch that is handled again count again."""
+    """Counts by trigger since the replica started. Events of a retried batch count again."""
 
     seen: Counter[str] = field(default_factory=Counter)
     matched: Counter[str] = field(default_factory=Counter)

@@ -1,4 +1,4 @@
-"""The spans of events that were held against their rules, and of the rules that matched them."""
+"""The spans of events that were matched with rules, and of the rules that matched."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.tracing.spans import EVENT, RULE, above, event_span, rule_span
 
 
 def send(batch: Sequence[Event], matches: Sequence[NewEnforcement], began: datetime) -> None:
-    """Send the spans of traced events. A batch that is handled again sends them again, under the same ids."""
+    """Send the spans of traced events. A retried batch sends them again, with the same ids."""
     if not tracing.is_on() or all(event.trace is None for event in batch):
         return
     now = datetime.now(UTC)

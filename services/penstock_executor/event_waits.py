@@ -1,13 +1,13 @@
-"""Ends the waits of workflows' tasks for events that have come.
+"""The end of waits of workflows' tasks for events that have come.
 
-An event is for every task that waited when it was stored: all waits of its trigger and tenant are looked at together. It
-counts if it was stored after the wait began, on the database's clock, and this transaction can see the wait. So an event
-that is published once a task is seen to be waiting counts, however late a replica handles it; one that was stored before
-does not. An event, a timeout and a cancellation race for the execution's row: the transaction that moves it first has
-ended the wait.
+An event is for every task that waited when it was stored: all waits of its trigger and tenant are tested together. It
+counts if it was stored after the wait began, on the database's clock, and this transaction can see the wait. So an
+event that is published after a task is seen waiting counts, however late a replica handles it; one that was stored
+before does not. An event, a timeout and a cancellation race for the execution's row: the transaction that moves it
+first ends the wait.
 
-Most filters ask that something of the event equals a value. Those waits are found by that value, so that an event costs
-what it may fit, not what there is.
+Most filters require that a value of the event equals another. Those waits are found by that value, so that an event
+costs only the waits that it may match, not all waits.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from penstock.store.workflows import waits
 from penstock.store.workflows.waits import CompletedWait, WaitKind
 
 SeenEvent = tuple[Event, dict[str, Any]]
-"""An event, and what expressions see of it."""
+"""An event, and the namespace of expressions about it."""
 
 
 async def complete_waits(tx: Transaction, events: Sequence[Event]) -> None:
-    """Complete the tasks that waited for one of these events, each with the first that fits. One with which a filter is
-    in error does not fit; that is noted as the reason of the execution."""
+    """Complete the tasks that waited for one of these events, each with the first event that matches. If a filter
+    raises an error, the event does not match, and the error is stored as the reason of the execution."""
     if not events:
         return
     by_kind = await _by_kind(tx, events)
@@ -61,7 +61,7 @@ async def complete_waits(tx: Transaction, events: Sequence[Event]) -> None:
 
 
 async def _by_kind(tx: Transaction, events: Sequence[Event]) -> dict[WaitKind, list[SeenEvent]]:
-    """The events, oldest first, by all kinds of waits that they may fit."""
+    """Group the events, oldest first, by each kind of wait that they may match."""
     paths = {
         trigger: [(path, orjson.loads(path)) for path in texts]
         for trigger, texts in (await waits.read_paths(tx, sorted({e.trigger for e in events}))).items()

@@ -17,11 +17,11 @@ from penstock.tracing import Span, Trace, trace_of
 from penstock.tracing.spans import ATTEMPT, EXECUTION, above, attempt_span, execution_span, rule_span
 
 MOST_LINKS = 100
-"""Tasks that the span of an execution is linked to, at the most."""
+"""The maximum number of preceding tasks to which an execution's span is linked."""
 
 
 async def spans_of(tx: Transaction, executions: list[TracedExecution]) -> list[Span]:
-    """Return the spans of these executions, and of those of their attempts that were lost with a worker."""
+    """Return the spans of these executions, and of their attempts that were lost with a worker."""
     spans: list[Span] = []
     traces: dict[UUID, tuple[TracedExecution, Trace]] = {}
     joined = await _joined(tx, executions)
@@ -76,7 +76,7 @@ def _parent(row: TracedExecution, origin: dict[str, Any], trace: Trace) -> int |
 
 
 async def _joined(tx: Transaction, executions: list[TracedExecution]) -> dict[UUID, list[UUID]]:
-    """Return the preceding executions of each of these that is a task with predecessors."""
+    """Return the preceding executions of each of these executions that is a task with predecessors."""
     tasks = [
         (row, row.workflow, row.task)
         for row in executions
@@ -91,7 +91,7 @@ async def _joined(tx: Transaction, executions: list[TracedExecution]) -> dict[UU
 
 
 def _links(origin: dict[str, Any], trace: Trace, joined: list[UUID]) -> list[Trace]:
-    """The run that this is a re-run of; and what it comes after, in the same trace."""
+    """Return links to the run that this one repeats, and to the preceding tasks of the same trace."""
     links = [
         link
         for traceparent in origin["trace"].get("links", ())

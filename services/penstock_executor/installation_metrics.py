@@ -1,7 +1,5 @@
-"""Figures about the whole installation for /metrics, as they were measured last: every replica shows the same.
-
-Take their `max`, not their `sum`, over replicas.
-"""
+"""Figures about the whole installation for /metrics, as of the last measurement: every replica shows the same. Take
+their `max`, not their `sum`, over replicas."""
 
 from __future__ import annotations
 
@@ -19,10 +17,10 @@ from penstock.store.outbox.queues import WORK
 from penstock.store.upkeep.figures import BUCKETS, Figures, Work
 
 ACTIONS = 200
-"""Actions that have numbers of their own; those of others are added up as `other`. (A label has a price in Prometheus.)"""
+"""Actions that have numbers of their own. Others are added up as `other`, since each label costs Prometheus memory."""
 OTHER = "other"
 LINES = {"limit": "limit", "regroup": "limit", "worker": "no_worker"}
-"""What an execution in a line waits for, by the gate of the line."""
+"""The cause of waiting, by the gate of a line."""
 
 
 @dataclass(slots=True, eq=False)
@@ -32,7 +30,7 @@ class InstallationCollector(Collector):
     figures: Figures = field(default_factory=Figures)
 
     def collect(self) -> Iterable[Metric]:
-        if self.figures.processes:  # else nothing was measured yet
+        if self.figures.processes:  # without processes nothing was measured yet
             yield from _waiting(self.figures)
             yield from _routes(self.figures)
             yield from _messages(self.figures)
@@ -64,7 +62,7 @@ def _waiting(of: Figures) -> Iterable[Metric]:
 
 
 def waits_for(work: Work) -> str | None:
-    """Return the thing that open executions wait for other than a limit (None: they run)."""
+    """Return the cause for which open executions wait, other than a limit; None if they run."""
     if work.status == WAITING:
         return "event" if work.kind == "wait" else "human"
     if work.status == REQUESTED:
@@ -78,7 +76,7 @@ def _routes(of: Figures) -> Iterable[Metric]:
         for row in of.work
         if row.kind == "action" and row.queue is not None
     ]
-    # Each figure has each route: what PromQL adds up is nothing where one of the two is missing.
+    # Each figure has each route: in PromQL, a sum of two figures is empty if one of them is missing.
     routes = sorted({crew.route for crew in of.crews} | {route for route, _ in work_by_route})
     ready, running, oldest = dict.fromkeys(routes, 0), dict.fromkeys(routes, 0), dict.fromkeys(routes, 0.0)
     for route, work in work_by_route:
@@ -125,5 +123,5 @@ def _ends(of: Figures) -> Iterable[Metric]:
 
 
 def _gauge(name: str, values: Mapping[str, float]) -> Metric:
-    """One that has one label."""
+    """Return a gauge with one label."""
     return gauge(name, {(value,): number for value, number in values.items()})

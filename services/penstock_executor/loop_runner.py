@@ -1,4 +1,4 @@
-"""Runs a loop: with jitter, again at once while there is more to do, and slower while it fails."""
+"""The runner of a loop: it adds jitter, repeats at once while there is more to do, and slows down after failures."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from penstock.store.session.database import Session, is_transient
 log = structlog.get_logger()
 
 LONGEST = 60.0
-"""Seconds that a statement of a loop may take. What takes longer waits for something: it is tried again later."""
+"""The timeout in seconds of a statement of a loop. A longer one probably waits for a lock: it is retried later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """`name` is that of its module, and stands in logs and metrics. `turn` does one bounded batch and says whether there is
-    more (True), that there is none (False: the next turn is after about `every` seconds), or in how many seconds there
-    will be."""
+    """A loop. `name` is that of its module, and appears in logs and metrics. `turn` does one bounded batch. It
+    returns True if there is more, the seconds until there is more, or False for a pause of about `every` seconds."""
 
     name: str
     every: Callable[[Settings], float]
@@ -31,8 +30,8 @@ class Loop:
 
 
 async def run_loop(loop: Loop, parts: Parts, stop: asyncio.Event, woken: asyncio.Event | None = None) -> None:
-    """Take turns until stopped. When `woken` is set, the next turn is at once. A turn that fails is logged and tried
-    again, later and later up to a minute."""
+    """Take turns until stopped. When `woken` is set, the next turn is at once. A turn that fails is logged and
+    retried, with a backoff of up to a minute."""
     session = parts.database.session(most=LONGEST)
     seconds = parts.metrics.loop_seconds.labels(loop.name)
     failed = parts.metrics.loop_failures.labels(loop.name)
@@ -61,7 +60,7 @@ async def run_loop(loop: Loop, parts: Parts, stop: asyncio.Event, woken: asyncio
 
 
 async def _sleep(seconds: float, *ends: asyncio.Event | None) -> None:
-    """Return after so many seconds, or as soon as one of these is set."""
+    """Sleep for `seconds`, or until one of these events is set."""
     waits = [asyncio.ensure_future(end.wait()) for end in ends if end is not None]
     try:
         await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)

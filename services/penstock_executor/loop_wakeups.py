@@ -1,4 +1,4 @@
-"""Wakes the loops that sleep until something is due, when that may be sooner than they think."""
+"""Wake-ups of the loops that sleep until something is due, if that becomes due earlier."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from penstock.service.assembly import Parts
 
 
 async def wake_on_broadcasts(parts: Parts, woken: Mapping[Due, asyncio.Event]) -> None:
-    """Set the event of whatever is broadcast to be due sooner. A loop that misses a broadcast looks some seconds later."""
+    """Set the event of each kind of work that a broadcast says is due sooner. A loop that misses a broadcast polls
+    some seconds later."""
     subscription = await parts.transport.listen()
     try:
         while deliveries := await subscription.receive(100):
@@ -25,7 +26,7 @@ async def wake_on_broadcasts(parts: Parts, woken: Mapping[Due, asyncio.Event]) -
 
 @dataclass(slots=True)
 class DelayedWakeup:
-    """Sets an event some seconds after it was asked to. What it is asked meanwhile is done by the same one."""
+    """A wake-up that sets an event some seconds after the first request. Requests in between share it."""
 
     event: asyncio.Event
     seconds: float

@@ -1,4 +1,4 @@
-"""An executor replica: consumers of the handlers' queues, and the loops. Any number of identical ones compete."""
+"""An executor replica: consumers of the handlers' queues, and the loops. Any number of identical replicas may run."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ log = structlog.get_logger()
 
 
 async def serve(settings: Settings, stop: Stop) -> None:
-    """Run a replica until `stop` is asked. Raises ConfigurationError if it cannot write the files it is to write, or a setting
-    is none."""
+    """Run a replica until `stop` is requested. Raises ConfigurationError for an invalid setting, or if it cannot
+    write export files."""
     archive_export.check(settings)
     subscriber_calls.addresses(settings)
     async with assembled_when_ready(settings, role="executor") as parts:

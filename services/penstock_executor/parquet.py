@@ -1,4 +1,4 @@
-"""Rows into a Parquet file: typed columns, a row group for some ten thousand rows. Needs pyarrow."""
+"""The export of rows into a Parquet file: typed columns, and a row group for every 20,000 rows. Needs pyarrow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from penstock.store.schema.partitions import Column
 
 GROUP = 20_000
-"""Rows of a row group."""
+"""Rows of a row group, at least."""
 TYPES = {
     "smallint": pa.int16(),
     "integer": pa.int32(),
@@ -22,7 +22,7 @@ TYPES = {
     "timestamp with time zone": pa.timestamp("us", tz="UTC"),
     "bytea": pa.binary(),
 }
-"""Everything else is text: ids, names, and documents as JSON."""
+"""The column types. All others are text: ids, names, and documents as JSON."""
 
 
 class ParquetWriter:

@@ -1,4 +1,4 @@
-"""The results of poll trigger calls: their events are checked and stored, in one transaction with the state."""
+"""The results of poll triggers' calls: their events are checked and stored, in one transaction with the state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TENANT = "public"
 
 @dataclass(slots=True)
 class Found:
-    """The outcome of a call. Without a state the one before it stays."""
+    """The outcome of a call. With `state` None, the trigger keeps its former state."""
 
     events: list[bytes] = field(default_factory=list)
     refused: list[tuple[Any, str]] = field(default_factory=list)
@@ -36,7 +36,7 @@ class Found:
 
 
 async def settle(tx: Transaction, ended_call: polls.EndedCall) -> Found:
-    """Take in a call that has ended; the transaction holds its poll trigger."""
+    """Store the result of a call that has ended. The transaction has locked its poll trigger."""
     trigger, call = ended_call.trigger, ended_call.execution_id
     result = await _read(tx, trigger, ended_call.end or await polls.archived(tx, call))
     await _store(tx, trigger, result)
@@ -91,7 +91,7 @@ def _event(trigger: str, payload: bytes) -> events.NewEvent:
 async def _put_aside(
     tx: Transaction, trigger: str, call: UUID, number: int, payload: Any, reason: str
 ) -> None:
-    """An event that is refused is a dead letter, as one from outside is: it can be replayed once the schema fits."""
+    """Make a dead letter of a refused event, as of one from outside: it can be replayed once the schema matches."""
     await dead_letters.keep(
         tx,
         [

@@ -1,4 +1,4 @@
-"""The number of rule failures in this replica: for /metrics, and for a line in its log once a minute."""
+"""The number of rule failures in this replica: for /metrics, and for a log line each minute."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 
 class Cached(Protocol):
-    """The owners of a replica's cache: its database, and each transaction on it."""
+    """An owner of a replica's cache: its database, or a transaction on it."""
 
     @property
     def cache(self) -> dict[Any, Any]: ...
@@ -17,7 +17,7 @@ class Cached(Protocol):
 
 @dataclass(slots=True)
 class Tally:
-    """`total`: failures by rule since the replica started; `untold`: those that its log has not named yet."""
+    """The failures of rules. `total`: by rule since the replica started. `untold`: those that were not logged yet."""
 
     total: Counter[str] = field(default_factory=Counter)
     untold: Counter[str] = field(default_factory=Counter)

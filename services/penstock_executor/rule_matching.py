@@ -1,4 +1,4 @@
-"""Matches events against the rules of their triggers, and enforces what matches."""
+"""The matching of events with the rules of their triggers, and the enforcement of matches."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from penstock_executor import event_counts, event_spans, event_waits, rule_failu
 
 
 async def match(tx: Transaction, batch: Sequence[Event]) -> None:
-    """Enforce every rule that matches one of these events: one enforcement for each pair, even if
-    another replica handles the same event at once. And end
-    the waits of tasks that it fits."""
+    """Enforce every rule that matches one of these events: one enforcement for each pair, even if another replica
+    handles the same event at once. Also end the waits of tasks for these events."""
     await event_waits.complete_waits(tx, [event for event in batch if event.awaited])
     counts = event_counts.tally(tx)
     counts.seen.update(event.trigger for event in batch)

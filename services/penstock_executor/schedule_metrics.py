@@ -1,4 +1,4 @@
-"""Figures about schedules for /metrics: what this replica did, and how all schedules do, as of less than a minute ago."""
+"""Figures about schedules for /metrics: counts of this replica, and the state of all schedules, at most a minute old."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ READ = {
 
 @dataclass(slots=True)
 class Tally:
-    """The counts of this replica since it started; and `figures`, which the loop `measure_schedules` reads again."""
+    """The counts of this replica since it started; and `figures`, which the loop `measure_schedules` renews."""
 
     fires: dict[str, int] = field(default_factory=dict)
     missed: int = 0

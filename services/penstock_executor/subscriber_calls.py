@@ -1,4 +1,4 @@
-"""One call of a subscriber: signed, to a public address alone, without redirects, and what is made of the answer."""
+"""One call of a subscriber: signed, only to a public address, without redirects; and its outcome."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIMEOUT = 10.0
 """Seconds that a subscriber has to connect, and then to answer."""
 GONE = 410
 DELAYS = (5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0, 7200.0, *((14400.0,) * 17))
-"""Seconds until a call is tried again, by how often it was tried: three days in all."""
+"""Seconds until the next try of a call, by the number of tries: three days in all."""
 SHOWN = 300
 
 
@@ -29,14 +29,16 @@ def addresses(settings: Settings) -> Addresses:
 
 
 def connections(settings: Settings, limit: int) -> httpcore.AsyncConnectionPool:
-    """Reaches public addresses, and those that the operator allows; proxies of the environment are not used."""
+    """Return a pool that connects to public addresses, and to those that the operator allows. It ignores proxies of
+    the environment."""
     return httpcore.AsyncConnectionPool(
         ssl_context=trusted(), max_connections=limit, network_backend=GuardedNetwork(addresses(settings))
     )
 
 
 async def call(pool: httpcore.AsyncConnectionPool, delivery: Delivery, secret: str) -> Called:
-    """Make one call, signed with a secret. Raises nothing that it can tell of a subscriber."""
+    """Make one call, signed with a secret, and return its outcome. Errors of the subscriber are outcomes, not
+    exceptions."""
     body, at = delivery.body.encode(), str(int(delivery.now.timestamp()))
     id = f"msg_{delivery.id.hex}"
     headers = {
@@ -72,7 +74,7 @@ async def call(pool: httpcore.AsyncConnectionPool, delivery: Delivery, secret: s
 
 
 def failed(delivery: Delivery, error: str) -> Called:
-    """Return the outcome of a call that is made again later, or given up."""
+    """Return the outcome of a failed call, which is retried later or dropped."""
     delay = None
     if delivery.tries <= len(DELAYS):
         delay = DELAYS[delivery.tries - 1] * random.uniform(0.8, 1.2)

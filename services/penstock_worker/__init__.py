@@ -1,1 +1,1 @@
-"""The worker: claims executions from its routes, runs them under a fence, and reports what came of them."""
+"""The worker, which claims executions from its routes, runs them under a fence, and reports their outcomes."""

@@ -1,4 +1,4 @@
-"""A worker process: its actions, its task executors, its routes, its heartbeat."""
+"""The process of a worker, with its actions, its task executors, its routes and its heartbeat."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ log = structlog.get_logger()
 
 
 async def serve(settings: Settings, stop: Stop) -> None:
-    """Run a worker until `stop` is asked. Raises ConfigurationError if there is nothing that it could run."""
+    """Run a worker until `stop` is requested. Raises ConfigurationError if it has nothing to run."""
     definitions = load_all(settings.modules)
     if not definitions.actions:
         raise ConfigurationError(

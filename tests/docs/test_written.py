@@ -11,7 +11,7 @@ from docs.written import errors
 from docs.written.__main__ import ROOT, WRITTEN
 from docs.written.expression_examples import FILTERS, FUNCTIONS, TESTS
 from docs.written.python_examples import BEFORE, EXAMPLES
-from penstock.cli.error_texts import TEXTS
+from penstock.cli.explain_texts import TEXTS
 from penstock.errors import NotFound
 from penstock.language.expressions import functions
 from penstock.service.explain_errors import more_of

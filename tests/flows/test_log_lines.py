@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.language.terms.ids import new_id
-from penstock.service.log_fields import violations
+from penstock.service.log_line_schema import violations
 from tests.crash.processes import Fleet
 from tests.flows import shop
 from tests.flows.installation import Installation

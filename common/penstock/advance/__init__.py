@@ -1,6 +1,6 @@
-"""The consequences of ended executions (`ends`): their workflows advance, and their callbacks start. A workflow is
-locked and opened (`open_workflows`), what the engine asks for is read (`read_facts`), it decides (`penstock.engine`),
-and what it decided is written (`write`); `turns` is that line.
+"""The consequences of ended executions (`ends`): their workflows advance, and their callbacks start. `turns` is the
+main path: it opens locked workflows (`open_workflows`), reads the facts that the engine asks for (`read_facts`), lets
+the engine decide (`penstock.engine`), and writes the decision (`write`).
 
-Not here: what is decided, which is the engine's; and statements, which are in `penstock.store.workflows`.
+Not here: the decisions, which the engine makes; and statements, which are in `penstock.store.workflows`.
 """

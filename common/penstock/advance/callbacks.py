@@ -1,4 +1,4 @@
-"""Starts the actions that follow the end of an execution, as its definition says (`on_success`, `on_failure`)."""
+"""The start of actions that follow the end of an execution, as its definition says (`on_success`, `on_failure`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ log = structlog.get_logger()
 
 
 async def start_callbacks(tx: Transaction, followed: Sequence[FollowedExecution]) -> None:
-    """Start what follows these executions. No other delivery of their ends has done so before."""
+    """Start the actions that follow these executions. The caller has checked that no other delivery of the ends does
+    so."""
     starts = [(execution, ref) for execution in followed for ref in execution.callbacks]
     if not starts:
         return

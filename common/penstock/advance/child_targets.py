@@ -1,4 +1,4 @@
-"""The targets of tasks: the current versions of actions and workflows, from memory where possible."""
+"""The targets of tasks: the current versions of actions and workflows, from memory if possible."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from penstock.store.workflows import children
 
 async def known_targets(tx: Transaction, refs: Collection[str]) -> dict[str, Target]:
     """Return the existing targets among `refs`, from memory if all of them were looked up before. The transaction
-    that starts them has the database check the targets that are `remembered`."""
+    that starts them lets the database check those that are `remembered`."""
     cached = {ref: target for ref in refs if (target := tx.cache.get(("target", ref))) is not None}
     return cached if len(cached) == len(refs) else await current_targets(tx, refs)
 
 
 def remembered(targets: Mapping[str, Target]) -> dict[str, int]:
-    """The definitions of those that may have changed."""
+    """Return the definitions of the targets that may have changed since they were looked up, by ref."""
     return {
         ref: target.definition for ref, target in targets.items() if target.enabled and target.kind != "wait"
     }

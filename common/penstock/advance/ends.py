@@ -18,27 +18,28 @@ from penstock.store.session.database import Transaction
 from penstock.store.workflows.steps import OpenedParents
 
 MOST_STARTS = 32
-"""What one transaction that ends executions starts at once. More is for an executor, while other work is reported."""
+"""The most starts of a transaction that ends executions. An executor starts larger numbers, so that other ends are
+not delayed."""
 
 Committed = list[tuple[OpenWorkflow, int]]
-"""Workflows as they are once the transaction has committed, and which version of them that is: those that can be
-remembered."""
+"""Workflows as they are after the commit, with their versions: those that can be remembered."""
 
 
 class NotAtOnce(Exception):
-    """More follows than a few starts. Nothing of it is written. The caller rolls back and leaves the ends to an
-    executor."""
+    """Raised if more follows than a few starts. Nothing of that is written. The caller rolls back and leaves the ends
+    to an executor."""
 
 
 async def follow_ends(tx: Transaction, ids: Sequence[UUID]) -> None:
-    """Do what follows these ends, from whichever process they came, once. Waits for the locks of workflows."""
+    """Advance the workflows of these ended executions and start their callbacks, once, whichever process ended them.
+    Waits for the locks of the workflows."""
     ended_executions, workflows = await open_parents(tx, ids)
     if workflows:
         await advance(tx, workflows)
     other_parents = {e.parent for e in ended_executions if e.parent is not None} - {
         workflow.id for workflow in workflows
     }
-    if other_parents:  # durable functions; or workflows that have ended, which wait for nothing
+    if other_parents:  # durable functions, or workflows that have ended already
         await steps.wake(tx, list(other_parents), "a step of it has ended")
     followed = [execution.id for execution in ended_executions if execution.followed]
     if followed:
@@ -46,10 +47,10 @@ async def follow_ends(tx: Transaction, ids: Sequence[UUID]) -> None:
 
 
 async def follow_ends_at_once(tx: Transaction, opened: OpenedParents) -> Committed | None:
-    """Follow these ends in the transaction that ended them; they are tasks of workflows, or executions without followers.
-    The transaction holds the locks of their rows. So it waits for no further lock, since a holder of that lock may wait for
-    it. Where a lock is taken, nothing is done (None), and the message that tells of the ends stays staged. Raises NotAtOnce
-    if more follows than starts, or many."""
+    """Follow these ends in the transaction that ended the executions: tasks of workflows, or executions without
+    followers. The transaction holds locks on their rows, and the holder of another lock may wait for those, so it
+    waits for no further lock. If a lock is taken, do nothing and return None: the message that announces the ends
+    stays staged. Raises NotAtOnce if more follows than a few starts."""
     if not opened.ended:
         return None
     workflows = await with_ends(tx, opened.ended, opened.workflows)
@@ -69,6 +70,7 @@ async def follow_ends_at_once(tx: Transaction, opened: OpenedParents) -> Committ
 
 
 def _only_few_starts(turns: Turns) -> bool:
-    """Return true if no row is cancelled, held or released that another transaction may have locked."""
+    """Return True if the turns only start few executions. Then no row is cancelled, held or released that another
+    transaction may have locked."""
     starts = sum(len(decision.starts) for _, turn in turns for decision in turn.decisions)
     return starts <= MOST_STARTS and all(turn.only_starts for _, turn in turns)

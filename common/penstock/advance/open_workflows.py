@@ -1,4 +1,4 @@
-"""Opens workflows: locked until the transaction ends, with what came for them, ready to be advanced."""
+"""The opening of workflows: they are locked until the transaction ends, and read with their ends and commands."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from penstock.tracing import Trace
 
 @dataclass(slots=True)
 class OpenWorkflow:
-    """A workflow that is locked, and what came for it: executions that `ended`, and `commands`. `kept` is what a re-run
-    that begins keeps of the run before. `trace` is what it belongs to, if it is traced."""
+    """A locked workflow, with its new input: executions that `ended`, and `commands`. `kept` are the results that a
+    beginning re-run keeps from the run before. `trace` is the workflow's trace, if it is traced."""
 
     stored: StoredWorkflow
     plan: Plan
@@ -32,7 +32,7 @@ class OpenWorkflow:
     kept: Mapping[int, KeptTask] = field(default_factory=dict)
     trace: Trace | None = None
     turn_began: datetime | None = None
-    """Of one that is traced."""
+    """When its turn began; None if it is not traced."""
 
     @property
     def id(self) -> UUID:
@@ -53,8 +53,8 @@ class OpenWorkflow:
 async def open_parents(
     tx: Transaction, ids: Sequence[UUID]
 ) -> tuple[list[EndedExecution], list[OpenWorkflow]]:
-    """Read the executions among `ids` that have ended and are children or have followers, and the running workflows of the
-    children. The workflows come with those ends."""
+    """Return the ended executions among `ids` that are children or have followers, and the running workflows of the
+    children. The workflows have those ends as input."""
     ended_executions, stored = await state.open_parents(tx, ids)
     return ended_executions, await with_ends(tx, ended_executions, stored)
 
@@ -62,7 +62,7 @@ async def open_parents(
 async def with_ends(
     tx: Transaction, ended_executions: Sequence[EndedExecution], stored: Sequence[StoredWorkflow]
 ) -> list[OpenWorkflow]:
-    """These workflows, with those ends of their tasks."""
+    """Open these workflows, with the ends of their tasks as input."""
     workflows = {workflow.id: workflow for workflow in await _opened(tx, stored)}
     for execution in ended_executions:
         if execution.parent in workflows:
@@ -75,7 +75,7 @@ async def with_ends(
 
 
 async def open_workflows(tx: Transaction, ids: Sequence[UUID]) -> list[OpenWorkflow]:
-    """These workflows, if they run, with what people told them. Those that just start get their state."""
+    """Open the running workflows among these, with their pending commands. A workflow that just starts gets its row."""
     workflows = await _opened(tx, await state.open_workflows(tx, ids))
     pending = await commands.read_pending(tx, [workflow.id for workflow in workflows])
     for workflow in workflows:
@@ -92,7 +92,7 @@ async def _opened(tx: Transaction, stored: Sequence[StoredWorkflow]) -> list[Ope
 
 
 async def read_plans(tx: Transaction, definitions: Collection[int]) -> dict[int, Plan]:
-    """Compiled once for each definition: they never change."""
+    """Return the plans of workflow definitions. Each is compiled once, since definitions never change."""
     missing = [id for id in definitions if ("plan", id) not in tx.cache]
     if missing:
         for id, body in (await catalog.bodies(tx, missing)).items():

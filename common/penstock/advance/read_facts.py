@@ -1,4 +1,5 @@
-"""Reads what the engine asks for: of all workflows that are advanced together, in a few statements."""
+"""The reading of the facts that the engine asks for. A few statements read them for all workflows that advance
+together."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from penstock.store.workflows.facts import StoredItemResults, StoredVariable
 
 
 class Request(NamedTuple):
-    """A need of a workflow for facts, and the place to put them."""
+    """The facts that a workflow needs, and where to put them."""
 
     plan: Plan
     needed: Needed
@@ -28,7 +29,7 @@ Requests = Mapping[UUID, Request]
 
 
 async def read_facts(tx: Transaction, requests: Requests) -> None:
-    """Fill in what each of these workflows asks for."""
+    """Read the facts that each of these workflows needs, into its `facts`."""
     await _read_tasks(tx, requests)
     await _read_results(tx, requests)
     await _read_item_errors(tx, requests)
@@ -65,7 +66,7 @@ async def _read_results(tx: Transaction, requests: Requests) -> None:
     for id, task, _ in single:
         requests[id].facts.results[task] = TaskResult()
     kept_tasks = [(id, task) for id, task, _ in single if requests[id].facts.rerun]
-    # What the run did itself goes over what it kept.
+    # The run's own results override those that it kept.
     rows = await stored.read_kept_results(tx, kept_tasks) if kept_tasks else []
     for row in rows + await stored.read_results(tx, single):
         if row.item is None:
@@ -134,7 +135,7 @@ async def _read_variables(tx: Transaction, requests: Requests) -> None:
 
 
 def _visible(request: VariablesRequest, variables: Iterable[StoredVariable]) -> dict[str, tuple[int, Any]]:
-    """Return, by name, the value that counts for the reader, and its writer."""
+    """Return, by name, the value that the reader sees, and its writer."""
     latest: dict[str, StoredVariable] = {}
     for variable in variables:
         if not request.sees(variable.writer, variable.name):
@@ -145,7 +146,7 @@ def _visible(request: VariablesRequest, variables: Iterable[StoredVariable]) -> 
 
 
 def _names(needed: Iterable[Needed]) -> list[str] | None:
-    """The names that are asked for; None for all."""
+    """Return the requested names of variables; None for all."""
     names: set[str] = set()
     for request in (variables for needs in needed for variables in needs.variables.values()):
         if request.names is None:

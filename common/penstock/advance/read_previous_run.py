@@ -1,4 +1,4 @@
-"""The results that a re-run keeps of the run before: read, and copied to the re-run."""
+"""The results that a re-run keeps from the run before: they are read, and copied to the re-run."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from penstock.store.workflows import kept_results
 async def keep_results(
     tx: Transaction, id: UUID, plan: Plan, rerun: Mapping[str, Any]
 ) -> dict[int, KeptTask]:
-    """Copy the results that the re-run `id` keeps. `rerun` says of which run, and whether `from_failed` or
-    `from_task`; with neither of them nothing is kept. Raises NotFound if the run before is gone."""
+    """Copy the results that the re-run `id` keeps, and return the kept tasks. `rerun` names the run before, and
+    `from_failed` or `from_task`; with neither of them nothing is kept. Raises NotFound if the run before is gone."""
     previous_run = UUID(rerun["rerun_of"])
     if not rerun.get("from_failed") and not rerun.get("from_task"):
         return {}

@@ -1,6 +1,6 @@
-"""The workflows that a worker remembers after it took their last turn. The worker decides what follows the end of a task without
-asking the database. The database only checks that the facts of the decision still hold (`store.workflows.steps.take_steps`).
-"""
+"""The workflows that a worker remembers after it took their last turn. The worker decides what follows the end of a
+task without a query. The database only checks that the state on which it decided is still current
+(`store.workflows.steps.take_steps`)."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from penstock.store.session.database import Row, Session, Transaction
 from penstock.store.workflows.steps import Step
 
 MOST_WORKFLOWS, MOST_TASKS = 256, 500
-"""How many are remembered, those whose turns were taken last; and how many tasks each may have."""
+"""The number of workflows that are remembered (the most recent ones), and the largest number of tasks of each."""
 
 
 class NotRemembered(Exception):
-    """Something that only the database knows."""
+    """Raised if a decision needs a fact that only the database has."""
 
 
 class FromMemory(Transaction):
-    """Stands for a transaction where all that is asked for has to be known."""
+    """A substitute for a transaction, for decisions from memory only. Each statement raises NotRemembered."""
 
     def __init__(self, session: Session) -> None:
         self.cache = session.cache
@@ -51,14 +51,14 @@ class FromMemory(Transaction):
 
 
 class RememberedWorkflows:
-    """By their ids, with the version that was written of each. A turn changes what is remembered in place: so it is forgotten
-    first, and kept again once the turn is committed."""
+    """The remembered workflows by id, each with the version that was written. A turn changes the object in place, so
+    the workflow is removed first, and stored again once the turn is committed."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[UUID, tuple[OpenWorkflow, int]] = OrderedDict()
 
     def keep(self, workflow: OpenWorkflow, version: int) -> None:
-        """This was committed as this version of the workflow. Its facts hold how all of its tasks stand."""
+        """Remember a workflow that was committed as this version. Its facts must have the states of all its tasks."""
         stored, facts = workflow.stored, workflow.facts
         kept_facts = Facts(
             tasks=facts.tasks, parameters=facts.parameters, context=facts.context, rerun=facts.rerun
@@ -71,7 +71,8 @@ class RememberedWorkflows:
             self._known.popitem(last=False)
 
     async def decide(self, session: Session, ends: Sequence[AttemptEnd]) -> tuple[Step, Turns] | None:
-        """Decide on these ends from memory; None if more follows than starts, or a fact has to be read."""
+        """Decide what follows these ends from memory. Return None if more follows than starts, or a fact has to be
+        read."""
         opened = self._open(ends)
         if opened is None:
             return None
@@ -96,17 +97,18 @@ class RememberedWorkflows:
 
 
 def all_tasks(workflow: OpenWorkflow, stored: Mapping[int, TaskState]) -> None:
-    """Mark the stored tasks as all the tasks of the workflow that have a state."""
+    """Set the stored states as those of all tasks of the workflow: the other tasks have none."""
     workflow.facts.tasks = {**dict.fromkeys(range(len(workflow.plan.graph) + 1)), **stored}
 
 
 def is_small(workflow: OpenWorkflow) -> bool:
-    """Return true if the workflow is small enough to be remembered."""
+    """Return True if the workflow is small enough to be remembered."""
     return len(workflow.plan.graph) <= MOST_TASKS
 
 
 def _takes(workflow: OpenWorkflow, end: AttemptEnd) -> bool:
-    """Takes in the end of a task that completed. What has items needs to know which one it was."""
+    """Add the end of a completed task to the workflow's input, and return True. Return False for other ends, and for
+    items of a fan-out: their number is unknown here."""
     assert end.task is not None
     task = workflow.plan.index(end.task)
     state = workflow.facts.tasks.get(task)

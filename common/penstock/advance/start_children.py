@@ -1,4 +1,5 @@
-"""Starts the executions of tasks: looked up, placed, checked, and created in one statement."""
+"""The start of tasks' executions: their targets are looked up, their namespaces placed, their parameters checked, and
+all created in one statement."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ from penstock.store.workflows.state import NewState
 
 NEVER = datetime.fromisoformat("9000-01-01T00:00:00+00:00")
 PLACED_AHEAD = 200
-"""Tasks after one that is placed for the first time which are placed with it: six round trips for all, not for each."""
+"""The number of following tasks that are placed together with a new one: six round trips for all of them, not for
+each."""
 
 
 class ChildStart(NamedTuple):
@@ -47,18 +49,18 @@ class ChildStart(NamedTuple):
 
 
 def are_placed(tx: Transaction, starts: Sequence[ChildStart]) -> bool:
-    """Return whether the namespaces of all these starts are known from memory."""
+    """Return True if the namespaces of all these starts are known from memory."""
     return all(namespaces.remembered(tx, start.namespace) is not None for start in starts)
 
 
 async def start_children(tx: Transaction, starts: Sequence[ChildStart], new: NewState | None = None) -> None:
-    """Start these; and write this state before that, in the same round trip."""
+    """Start these children. With `new`, write that state first, in the same round trip."""
     if not starts:
         return
     refs = sorted({target_ref(start.step) for _, start, _ in starts})
     targets = await known_targets(tx, refs)
     if not await _start_as(tx, starts, targets, remembered(targets), new):
-        # The state is written by now.
+        # The first call has written the state.
         await _start_as(tx, starts, await current_targets(tx, refs), {}, None)
 
 
@@ -69,7 +71,8 @@ async def _start_as(
     remembered: Mapping[str, int],
     new: NewState | None,
 ) -> bool:
-    """Create the executions, as these targets. False, and none created, if one that was `remembered` has changed."""
+    """Create the executions with these targets. Return False, and create none, if a `remembered` definition has
+    changed."""
     created, errors = await new_children(tx, starts, targets)
     if new is None:
         started = await children.start(tx, created, remembered)
@@ -85,7 +88,7 @@ async def _start_as(
 async def new_children(
     tx: Transaction, starts: Sequence[ChildStart], targets: Mapping[str, Target]
 ) -> tuple[list[NewChild], dict[str, list[UUID]]]:
-    """The executions to create, and those of them that fail at once, by error (JSON)."""
+    """Return the executions to create, and the ids of those that fail at once, by error (JSON)."""
     schemas = await catalog.parameter_schemas(tx, [target.definition for target in targets.values()])
     ids = await _place(tx, starts)
     now = await children.read_clock(tx) if any(start.delay for _, start, _ in starts) else None
@@ -105,7 +108,7 @@ async def new_children(
         not_before = now + timedelta(seconds=start.delay) if now and start.delay else None
         if error is not None:
             errors.setdefault(orjson.dumps(error).decode(), []).append(id)
-            not_before = NEVER  # it must not start before it is ended
+            not_before = NEVER  # it must not start before it is ended as failed
         created.append(
             NewChild(
                 id,
@@ -128,7 +131,7 @@ def _origin(workflow: OpenWorkflow) -> str:
 
 
 async def _place(tx: Transaction, starts: Sequence[ChildStart]) -> dict[Namespace, int]:
-    """The ids of the namespaces of what starts."""
+    """Return the ids of the namespaces of these starts."""
     needed: set[Namespace] = set()
     for workflow, start, namespace in starts:
         if namespace in needed:
@@ -136,7 +139,7 @@ async def _place(tx: Transaction, starts: Sequence[ChildStart]) -> dict[Namespac
         needed.add(namespace)
         if namespaces.remembered(tx, namespace) is None:
             for node in _nodes_ahead(workflow.plan, start.task):
-                if node.step.route is None:  # others may be known only once they start
+                if node.step.route is None:  # the route of others may depend on an expression
                     tenant, ref = workflow.stored.tenant, workflow.plan.workflow.ref
                     needed.add(namespaces.of_child(tenant, ref, node.name, target_ref(node.step)))
     return await namespaces.places(tx, needed)

@@ -1,4 +1,4 @@
-"""The spans of workflows that advance: one for each turn that was written."""
+"""The spans of workflows that advance: one for each written turn."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ Turns = Sequence[tuple[OpenWorkflow, Turn]]
 
 
 def begin(workflows: Sequence[OpenWorkflow]) -> None:
-    """Their turns begin."""
+    """Record the beginning of the turns of traced workflows."""
     for workflow in workflows:
         if workflow.trace is not None:
             workflow.turn_began = datetime.now(UTC)
 
 
 def send(turns: Turns) -> None:
-    """Send the spans of written turns of traced workflows. A transaction that is retried sends them again, under the
-    same ids."""
+    """Send the spans of written turns of traced workflows. A retried transaction sends them again, with the same ids."""
     for workflow, turn in turns:
         if workflow.trace is None or workflow.turn_began is None:
             continue

@@ -1,5 +1,5 @@
-"""Advances workflows that are locked and open: the engine decides, and what it decided is written. A batch of
-completions advances each workflow once, and all of them together cost a few statements."""
+"""The turns of workflows that are locked and open: the engine decides, and the decision is written. A batch of ends
+advances each workflow once, and all of them together cost a few statements."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from penstock.store.session.database import Transaction
 
 
 async def advance(tx: Transaction, workflows: Sequence[OpenWorkflow]) -> None:
-    """Advance these by all that came for them. Call it in the transaction that holds their locks."""
+    """Advance these workflows by their ends and commands. Call it in the transaction that holds their locks."""
     await write(tx, await take_turns(tx, workflows))
 
 
 async def take_turns(tx: Transaction, workflows: Sequence[OpenWorkflow]) -> Turns:
-    """Decide the turns of these workflows, without writing them. All advance in lockstep, and their needed facts are
-    read together."""
+    """Decide the turns of these workflows, without writing them. All advance in lockstep, so that the facts that they
+    need are read together."""
     turn_spans.begin(workflows)
     asking = [(workflow, _turn_of(workflow)) for workflow in workflows]
     turns: dict[UUID, Turn] = {}

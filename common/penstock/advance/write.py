@@ -1,4 +1,4 @@
-"""Writes what was decided: states, variables, children and ends, for all workflows together in set-based statements."""
+"""The writing of decisions: states, variables, children and ends, for all workflows together in set-based statements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.store.workflows.state import EndedWorkflow, NewState
 
 
 async def write(tx: Transaction, turns: Turns) -> None:
-    """Write everything that was decided. Call it in the transaction that holds the locks."""
+    """Write the decisions. Call it in the transaction that holds the locks."""
     starts_before, starts_after = _starts(turns)
     new = new_state(turns)
     together = (
@@ -25,7 +25,7 @@ async def write(tx: Transaction, turns: Turns) -> None:
     await _store_items(tx, turns)
     await _forget_kept(tx, turns)
     await _hold_or_release(tx, turns)
-    if starts_before:  # rows are locked before keys of limits, and starting takes keys
+    if starts_before:  # rows are locked before keys of limits, which starts lock
         await children.lock(tx, await _find_cancelled(tx, turns))
         await start_children(tx, starts_before)
     if cancelled := await _find_cancelled(tx, turns):
@@ -85,7 +85,7 @@ async def _forget_kept(tx: Transaction, turns: Turns) -> None:
 
 
 async def _hold_or_release(tx: Transaction, turns: Turns) -> None:
-    """Hold what the paused ones have asked for already, and let it go on once they are resumed."""
+    """Hold the tasks of paused workflows that were requested already, and release those of resumed workflows."""
     paused = [workflow.id for workflow, turn in turns if turn.paused is True]
     if paused:
         await children.hold(tx, paused, "its workflow was paused")
@@ -95,7 +95,7 @@ async def _hold_or_release(tx: Transaction, turns: Turns) -> None:
 
 
 async def _find_cancelled(tx: Transaction, turns: Turns) -> list[UUID]:
-    """The executions that were decided to be cancelled, as far as they are there."""
+    """Return the open executions that the decisions cancel."""
     ids: list[UUID] = []
     for workflow, turn in turns:
         for tasks in turn.cancels:

@@ -1,6 +1,6 @@
-"""The command `penstock`: one file for each group of commands. Users see the error and the fix, never a traceback.
+"""The command `penstock`, with a file for each group of commands. Users see the error and the fix, never a traceback.
 
-Not here: what a command does, which is `client`'s, `operate`'s or a service's.
+Not here: the work of a command, which `client`, `operate` or a service does.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     app: typer.Typer
 
-# What `penstock --help` shows, in this order: the files of commands, and the commands and groups that each of them adds.
-# The one that is asked for is imported, and no other: most of the time that a short command takes is imports.
+# The commands that `penstock --help` shows, in this order: the files of commands, and the commands and groups that
+# each file adds. Only the file of the requested command is imported, since imports take most of the time of a short
+# command.
 PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "Run Penstock": {
         "demo": ("demo",),
@@ -71,11 +72,11 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 }
 
 COMPLETING = "_PENSTOCK_COMPLETE"
-"""The environment variable by which a shell asks what may come next."""
+"""The environment variable by which a shell requests completions."""
 
 
 def build(only: Iterable[str] | None = None) -> typer.Typer:
-    """The command line with these files of commands, by default all of them."""
+    """Return the command line with the commands of these files, by default of all files."""
     import typer
 
     app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
@@ -100,7 +101,8 @@ def print_version() -> None:
 
 
 def _parts_of(words: Sequence[str]) -> list[str] | None:
-    """The file of the command that is asked for; None where that takes all of them: for help, and for what there is not."""
+    """Return the file of the requested command. Return None if all files are needed: for help, or for an unknown
+    command."""
     remaining = iter(words)
     command = next((word for word in remaining if not _is_option(word, remaining)), "")
     matching = [part for parts in PARTS.values() for part, commands in parts.items() if command in commands]
@@ -108,8 +110,8 @@ def _parts_of(words: Sequence[str]) -> list[str] | None:
 
 
 def _words_before_the_last() -> list[str]:
-    """Return the words of the command line as the shell's completion script reports them, without the word that is to be
-    completed."""
+    """Return the words of the command line, as the shell's completion script reports them, without the word to
+    complete."""
     if (bash := os.environ.get("COMP_WORDS")) is not None:
         return bash.split()[1 : int(os.environ.get("COMP_CWORD", "1"))]
     line = os.environ.get("_TYPER_COMPLETE_ARGS", "")  # zsh and fish
@@ -117,21 +119,25 @@ def _words_before_the_last() -> list[str]:
 
 
 def _is_option(word: str, following: Iterator[str]) -> bool:
-    """Return whether a word is an option of all commands. The value after it is consumed, too."""
+    """Return whether a word is an option of the whole command line. Also consume the value after it."""
     if word in ("--server", "--profile"):
         next(following, None)
     return word.startswith("-")
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Run the command line, of this process by default. Always ends with SystemExit; exit codes: 0 done, 1 an error
-    that is explained, 2 wrong usage, 3 a service's servers were not ready in time, 130 interrupted."""
+    """Run the command line, by default that of this process. Always ends with SystemExit.
+
+    Exit codes: 0 success, 1 an explained error, 2 wrong usage, 3 the servers of a service were not ready in time, 130
+    interrupted.
+    """
     arguments = list(sys.argv[1:] if words is None else words)
-    if sys.stderr is None:  # it was closed: the exit code alone tells what happened
+    if sys.stderr is None:  # it was closed, so only the exit code reports the outcome
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     typed = arguments
     try:
-        if sys.stdout is None:  # it was closed: the next file that is opened would get what is printed
+        # it was closed: the next file to be opened would get its descriptor, and the output
+        if sys.stdout is None:
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115
             raise _unwritable("it is closed")
         if arguments == ["--version"]:
@@ -160,7 +166,8 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def _output_refuses(error: OSError) -> bool:
-    """Return whether it is standard output that failed so. A file that a command writes may be full, too."""
+    """Return whether writing to standard output raised the error. The files that a command writes may be on a full
+    disk too."""
     if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO) or error.filename is not None:
         return False
     try:
@@ -172,7 +179,7 @@ def _output_refuses(error: OSError) -> bool:
 
 
 def _flush() -> None:
-    """Write what was printed. Raises ConfigurationError where standard output does not take it, as on a full disk."""
+    """Flush standard output. Raises ConfigurationError if that fails, as on a full disk."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -183,7 +190,7 @@ def _flush() -> None:
 
 
 def _discard_output() -> None:
-    """Lead standard output to nowhere. Python would try to write what is left at its exit, and complain."""
+    """Redirect standard output to the null device. Otherwise Python would try to flush it at exit, and complain."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -222,7 +229,7 @@ def _explain(error: Exception) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """`app`: the whole command line."""
+    """Return the whole command line as `app`."""
     if name != "app":
         raise AttributeError(f"module 'penstock.cli' has no attribute {name!r}")
     globals()["app"] = whole = build()

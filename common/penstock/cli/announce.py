@@ -1,4 +1,4 @@
-"""`penstock announce`: which status moves are announced to other programs."""
+"""The command `penstock announce`: which status changes are announced to other programs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def announce(
     off: Annotated[bool, typer.Option("--off", help="Announce nothing any more.")] = False,
     json: Json = False,
 ) -> None:
-    """Announce executions that come to these statuses, as execution.status.STATUS, to programs that listen."""
+    """Announce executions that reach these statuses, as execution.status.STATUS, to programs that listen."""
     if off and statuses:
         raise InvalidInput("--off and statuses exclude each other", hint="Name those to announce, or --off.")
     if off or statuses:

@@ -1,4 +1,4 @@
-"""Values and parameters as they are typed on the command line."""
+"""The parsing of values and parameters from the command line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.language.terms.options import Wrong
 
 
 def parse_value(word: str) -> Any:
-    """JSON where it reads as JSON, else text."""
+    """Return a word as its JSON value if it is JSON, or else as text."""
     try:
         return orjson.loads(word)
     except orjson.JSONDecodeError:
@@ -22,7 +22,7 @@ def parse_value(word: str) -> Any:
 
 
 def parse_duration(option: str, word: str) -> float:
-    """The value of an option such as `30s`, `5m` or `90`, in seconds. Raises InvalidInput that names the option."""
+    """Return the value of an option such as `30s`, `5m` or `90` in seconds. Raises InvalidInput that names the option."""
     try:
         return positive_seconds(word)
     except Wrong as wrong:
@@ -30,8 +30,8 @@ def parse_duration(option: str, word: str) -> float:
 
 
 def parse_params(words: list[str]) -> dict[str, Any]:
-    """`name=value` words as parameters: a value is JSON where it reads as JSON, else text. `@FILE` gives an object.
-    Raises InvalidInput."""
+    """Return `name=value` words as parameters. A value is JSON if it parses as JSON, or else text. `@FILE` stands for
+    an object in a file. Raises InvalidInput."""
     params: dict[str, Any] = {}
     for word in words:
         if word.startswith("@"):

@@ -1,4 +1,4 @@
-"""`penstock audit`: the audit as a list and an export, and the proof that it was not edited."""
+"""The commands `penstock audit`: list and export the audit, and verify that it was not edited."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ audit = typer.Typer(
 )
 
 BIGINT = 2**63 - 1
-"""The largest id or position."""
+"""The largest id or position in the audit."""
 By = Annotated[str | None, typer.Option(help="Only those of this caller: token:ci, user:ada, command:ada.")]
 Operation = Annotated[str | None, typer.Option(help="Only those whose operation begins so: tokens_.")]
 Target = Annotated[str | None, typer.Option(help="Only those whose target begins so.")]
@@ -44,9 +44,9 @@ Heads = Annotated[
     typer.Option("--head", help="A head that was noted elsewhere, POSITION:SEAL. May be repeated."),
 ]
 AT_ONCE = 500
-"""Rows of one request to a collector."""
+"""The number of rows in one request to a collector."""
 LATE = 60.0
-"""Seconds after which an unsealed row is late."""
+"""The seconds after which an unsealed row is late."""
 SENT = (
     "id",
     "position",
@@ -60,7 +60,7 @@ SENT = (
     "previous",
     "seal",
 )
-"""Fields that are attributes of a log record."""
+"""The fields that become attributes of a log record."""
 
 
 def _matching(
@@ -131,7 +131,8 @@ def export(
         bool, typer.Option("--otlp", help="Send them as log records to OTEL_EXPORTER_OTLP_ENDPOINT.")
     ] = False,
 ) -> None:
-    """Print sealed rows as JSON lines, the oldest first, or send them to a collector of logs. Whole exports can be verified."""
+    """Print sealed rows as JSON lines, oldest first, or send them to a log collector. A complete export can be
+    verified."""
     matching = _matching(by, operation, target, outcome, role, since, until)
     if otlp and not tracing_is_installed():
         raise MissingExtra("this needs what is not installed: pip install 'penstock[tracing]'")
@@ -185,7 +186,7 @@ def _line(row: AuditedChange) -> Line:
 
 @audit.command()
 def head(json: Json = False) -> None:
-    """Print the end of the chain. Kept elsewhere, it proves later that what came before was not edited."""
+    """Print the end of the hash chain. Kept elsewhere, it proves later that no earlier row was edited."""
     chain = with_session(store.chain)
     if chain is None:
         raise NotFound("the row that notes the end of the chain is gone", hint="Run `penstock audit verify`.")
@@ -207,7 +208,7 @@ def verify(
     heads: Heads = None,
     json: Json = False,
 ) -> None:
-    """Verify that no row was edited, deleted, inserted or cut off. Exit code 1 if one was."""
+    """Verify that no row was edited, deleted, inserted or cut off. Exit code 1 if a row was."""
     noted = [Head.read(text) for text in heads or ()]
     if file is None:
         result = with_session(lambda session: operate.verify(session, noted))

@@ -1,5 +1,5 @@
-"""The output of commands on many things at once: the outcome of each or their number, and the reasons for which some
-were left alone."""
+"""The output of bulk commands: the outcome for each item or their number, and the reasons why items were left
+unchanged."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from penstock.client.bulk import Outcome, Tally
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what it would be done to.")]
 SHOWN = 10
-"""Reasons that are printed."""
+"""The maximum number of reasons to print."""
 
 
 def show(outcomes: Iterable[Outcome], done: str, *, each: bool, json: bool) -> None:
-    """Print them: one by one, or else how many were `done`. Exit code 1 if some were left alone."""
+    """Print each outcome, or else the number of successful ones with the word `done`. Exit code 1 if items were left
+    unchanged."""
     counted = Tally()
     for outcome in outcomes:
         counted.add(outcome)

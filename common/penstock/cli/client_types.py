@@ -1,4 +1,4 @@
-"""`penstock types`: a Python module in which every action and workflow is typed, for programs that start them."""
+"""The command `penstock types`, which writes a Python module with typed references to every action and workflow."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def types(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Write a Python module that has every action and workflow with the types of its parameters and its result, by pack:
-    `await client.run(shop.charge.call(order=7))`."""
+    """Write a Python module with typed references to all actions and workflows, a class for each pack: `await
+    client.run(shop.charge.call(order=7))`."""
     if file is None and check:
         raise typer.BadParameter("Name the file, too.")
     module = module_of(
@@ -60,7 +60,7 @@ def types(
 
 
 def _text_of(file: Path) -> str:
-    if file.exists() and not file.is_file():  # a device may have no end
+    if file.exists() and not file.is_file():  # a device may be endless
         raise InvalidInput(f"{file} is no file", hint="Name another one.")
     try:
         return file.read_text(encoding="utf-8")

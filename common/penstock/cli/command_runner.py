@@ -1,4 +1,4 @@
-"""The runner of a command's coroutine, with a client or a session."""
+"""The functions that run a command's coroutine with a client, a session, or both a database and a transport."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ T = TypeVar("T")
 def _me() -> str:
     try:
         return getpass.getuser()
-    except (OSError, KeyError, ImportError):  # a container's user without a name
+    except (OSError, KeyError, ImportError):  # a user without a name, as in containers
         return "unknown"
 
 
 ME = _me()
-"""The operating system's name of the user who runs the command."""
+"""The operating system's name of the user that runs the command."""
 SERVER: ContextVar[tuple[str | None, str | None]] = ContextVar("server", default=(None, None))
-"""The address of the API that this command is for, and the profile that says so; neither: it works on the database."""
+"""The API's address for this command, and the profile that names it. With neither, the command works on the database.
+"""
 WAKING = 3.0
-"""Seconds that the broadcast of a change may take. Executors find out by themselves, some seconds later."""
+"""The timeout for notifying executors of a change, in seconds. They notice it themselves some seconds later."""
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end. What is logged meanwhile goes to standard error, and only if it
-    is an error."""
+    """Run a coroutine to its end. Errors that it logs go to standard error; other log messages are dropped."""
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
@@ -57,7 +57,8 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _needs_the_database(either: bool) -> None:
-    """Raises ConfigurationError where a server is named, and this command cannot ask it (`either`: it was seen to)."""
+    """Raise ConfigurationError if a server is named and the command has no HTTP variant. `either`: the caller has
+    handled the choice."""
     if not either and any(SERVER.get()):
         raise not_over_http()
 
@@ -71,12 +72,12 @@ def not_over_http() -> ConfigurationError:
 
 
 UNAUDITED = ("penstock publish", "penstock run")
-"""Commands that start work, which is kept with its starter."""
+"""Commands that are not audited: they only start work, which is stored with its starter."""
 
 
 @contextlib.contextmanager
 def _audited() -> Iterator[None]:
-    """Note what the command changes in the audit, with the user, the machine and the arguments."""
+    """Record the command's changes in the audit, with the user, the machine and the arguments."""
     from typer._click.globals import get_current_context
 
     from penstock.operate.audit import kept
@@ -100,7 +101,7 @@ def _audited() -> Iterator[None]:
 
 
 def with_client(work: Callable[[Client], Awaitable[T]], *, either: bool = False) -> T:
-    """Run `work` with a connected client."""
+    """Run `work` with a connected client, and return its result."""
     _needs_the_database(either)
 
     async def start() -> T:
@@ -114,7 +115,7 @@ def with_client(work: Callable[[Client], Awaitable[T]], *, either: bool = False)
 
 
 def with_session(work: Callable[[Session], Awaitable[T]], *, either: bool = False) -> T:
-    """Run `work` with a session; no broker is needed."""
+    """Run `work` with a session, and return its result. No broker is needed."""
     _needs_the_database(either)
 
     async def start() -> T:
@@ -129,8 +130,8 @@ def with_session(work: Callable[[Session], Awaitable[T]], *, either: bool = Fals
 
 
 def wake_schedules() -> None:
-    """Have executors look at schedules at once. Without a broker they do so some seconds later."""
-    from penstock.client import schedules  # few commands need it
+    """Notify executors to look at schedules at once. Without a broker they do so some seconds later."""
+    from penstock.client import schedules  # only few commands need this import
 
     async def start() -> None:
         database = Database(await find_installation(), role="cli")
@@ -146,7 +147,7 @@ def wake_schedules() -> None:
 
 
 def with_parts(work: Callable[[Parts], Awaitable[T]]) -> T:
-    """Run `work` with a database and a transport, as services have them."""
+    """Run `work` with a database and a transport, as services have them, and return its result."""
     _needs_the_database(False)
 
     async def start() -> T:

@@ -1,4 +1,4 @@
-"""`penstock completion`: what a shell needs to complete commands and options by TAB."""
+"""The command `penstock completion`: the script with which a shell completes commands and options by TAB."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Shell(StrEnum):
 
 
 def completion(shell: Annotated[Shell, typer.Argument(help="The shell that is to complete.")]) -> None:
-    """Print what a shell is told once, such as `eval "$(penstock completion bash)"` in ~/.bashrc."""
+    """Print the completion script of a shell, for a line such as `eval "$(penstock completion bash)"` in ~/.bashrc."""
     from typer._completion_shared import get_completion_script
 
     script = get_completion_script(prog_name="penstock", complete_var=COMPLETING, shell=shell.value)

@@ -1,4 +1,4 @@
-"""`penstock dead-letters`: messages that could not be handled."""
+"""The commands `penstock dead-letters`, about messages that could not be handled."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def list_(
     before: Annotated[UUID | None, typer.Option(help="Go on after this one.")] = None,
     json: Json = False,
 ) -> None:
-    """List them, the newest first, with the reason of each."""
+    """List dead letters, newest first, each with its reason."""
     letter_filter = LetterFilter(queue=queue, reason=reason)
 
     async def work(session: Session) -> tuple[list[DeadLetterSummary], int]:
@@ -67,7 +67,7 @@ def list_(
 
 @commands.command()
 def counts(queue: Queue = None, reason: Reason = None, json: Json = False) -> None:
-    """Count them by queue and reason, most first. `#` stands for ids and numbers in a reason."""
+    """Count dead letters by queue and reason, largest count first. In a reason, `#` stands for ids and numbers."""
     rows = with_session(
         lambda session: dead_letters.counts(session, LetterFilter(queue=queue, reason=reason))
     )
@@ -86,7 +86,7 @@ def counts(queue: Queue = None, reason: Reason = None, json: Json = False) -> No
 
 @commands.command()
 def show(id: Annotated[UUID, typer.Argument(help="A dead letter.")], json: Json = False) -> None:
-    """Show one, with its headers and its body."""
+    """Show a dead letter, with its headers and its body."""
 
     letter = with_session(lambda session: dead_letters.shown(session, id))
     if json:
@@ -108,8 +108,8 @@ def replay(
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Put them back where they came from, once what was wrong is right. Broken off, it can be called again: each is put back
-    once. Exit code 1 if some cannot be."""
+    """Return dead letters to where they came from, once the cause is fixed. After an interruption it can be called
+    again, as each is returned once. Exit code 1 if some cannot be returned."""
     selection = _chosen(ids, queue, reason, every)
 
     async def work(client: Client) -> list[Outcome]:
@@ -130,7 +130,7 @@ def drop(
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Forget them."""
+    """Delete dead letters."""
     selection = _chosen(ids, queue, reason, every)
     count = with_session(lambda session: dead_letters.drop(session, selection, dry_run=dry_run))
     if ids and not count:

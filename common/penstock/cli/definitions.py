@@ -1,4 +1,4 @@
-"""Commands about definitions: apply, actions, triggers, rules."""
+"""The commands about definitions: apply, actions, triggers, rules."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def apply(
     source: Annotated[list[str], typer.Argument(help="Python files or modules, or folders of YAML packs.")],
     json: Json = False,
 ) -> None:
-    """Register what modules and packs define. Doing it twice changes nothing."""
+    """Register the definitions of modules and packs. Applying them twice changes nothing."""
     with hidden_secrets():
         definitions = load_all(",".join(source))
 
@@ -85,7 +85,7 @@ def _column(row: dict[str, Any], column: str) -> str:
     if column in row:
         return _said(row[column])
     if column == "executor" and row["kind"] == "workflow":
-        return "workflow"  # executors run it themselves
+        return "workflow"  # executors run workflows themselves
     return _said(row["definition"].get(column))
 
 
@@ -107,7 +107,7 @@ def triggers(json: Json = False) -> None:
 
 @rules.command("list")
 def list_rules(json: Json = False) -> None:
-    """List rules, and on how many events each has failed."""
+    """List rules, each with the number of events on which it failed."""
 
     _print(
         read(operate.rules, lambda client: client.rules.all()), json, "trigger", "when", "action", "errors"
@@ -128,7 +128,7 @@ def _changed(ref: str, done: str, json: bool) -> None:
 
 @rules.command()
 def enable(ref: Rule, json: Json = False) -> None:
-    """Let a rule match again."""
+    """Enable a rule, so that it matches again."""
     read(
         lambda session: operate.enable_rule(session, ref, True), lambda client: client.rules.enable(ref, True)
     )
@@ -137,7 +137,7 @@ def enable(ref: Rule, json: Json = False) -> None:
 
 @rules.command()
 def disable(ref: Rule, json: Json = False) -> None:
-    """Let a rule match nothing until it is enabled again."""
+    """Disable a rule. It matches nothing until it is enabled again."""
     read(
         lambda session: operate.enable_rule(session, ref, False),
         lambda client: client.rules.enable(ref, False),
@@ -147,14 +147,15 @@ def disable(ref: Rule, json: Json = False) -> None:
 
 @rules.command()
 def delete(ref: Rule, json: Json = False) -> None:
-    """Remove a rule. What it has started goes on."""
+    """Delete a rule. What it has started goes on."""
     read(lambda session: operate.delete_rule(session, ref), lambda client: client.rules.delete(ref))
     _changed(ref, "deleted", json)
 
 
 @rules.command()
 def test(event: Annotated[UUID, typer.Argument(help="An event.")], json: Json = False) -> None:
-    """Try all rules of an event's trigger on it, starting nothing: which match, which do not, and why."""
+    """Evaluate all rules of an event's trigger for the event, without starting anything: which match, and why others
+    do not."""
     verdicts = with_session(lambda session: event_rules.tried(session, event))
     if json:
         for verdict in verdicts:
@@ -167,7 +168,7 @@ def test(event: Annotated[UUID, typer.Argument(help="An event.")], json: Json = 
     )
 
 
-# Once, however often a process builds the command line.
+# Added here once, since a process may build the command line several times.
 cli_rule_errors.add_to(rules)
 
 

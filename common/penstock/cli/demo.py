@@ -1,4 +1,5 @@
-"""`penstock demo`: real history becomes events, rules, executions, results, and a report, on this machine alone."""
+"""The command `penstock demo`, which turns the history of a git repository into events, rules, executions and a
+report, on this machine alone."""
 
 from __future__ import annotations
 
@@ -38,9 +39,9 @@ QUICK: dict[str, Any] = {
     "lease": 5.0,
     "restage_age": 5.0,
 }
-"""So that what a killed run left is taken up within seconds."""
+"""Settings with which the work of a killed run is taken over within seconds."""
 SERVERS = ("PENSTOCK_DATABASE_URL", "PENSTOCK_BROKER_URL")
-"""The demo leaves servers that these name alone."""
+"""The variables whose servers the demo does not use."""
 
 say = VisibleConsole(highlight=False)
 
@@ -57,7 +58,8 @@ def demo(
         bool, typer.Option("--open", help="Open its pages in a browser, and go on until Ctrl-C.")
     ] = False,
 ) -> None:
-    """See it work: every commit of a repository becomes an event, rules pick some, actions look at what changed."""
+    """See Penstock work: every commit of a repository becomes an event, rules select some, and actions look at the
+    changes."""
     for name in SERVERS:
         os.environ.pop(name, None)
     failed: list[NotCompleted] = []
@@ -73,7 +75,7 @@ def demo(
 
 
 def example() -> Path:
-    """Return the path of the example definitions. Raises ConfigurationError where they are not installed."""
+    """Return the path of the example definitions. Raises ConfigurationError if they are not installed."""
     for place in (Path(__file__).parents[3], Path(sys.prefix) / "share/penstock"):
         if (place / "examples/git_history").is_dir():
             return place / "examples/git_history"
@@ -85,8 +87,8 @@ def example() -> Path:
 async def _show(
     folder: Path, commits: int, files: int, home: Path, fresh: bool, browse: bool
 ) -> list[NotCompleted]:
-    """Run it, and print what it did. Returns the executions that did not complete. With `browse`, or in a
-    terminal, the pages stay until Ctrl-C."""
+    """Run the demo, and print its results. Return the executions that did not complete. With `browse`, or in a
+    terminal, the pages stay available until Ctrl-C."""
     from penstock.client.local_installation import LocalInstallation
 
     began = time.perf_counter()
@@ -140,7 +142,7 @@ def _progress() -> Progress:
 
 
 async def _follow(run: DemoRun, progress: Progress, events: int) -> None:
-    """Show how far it is until all is done."""
+    """Show the progress until all executions have ended."""
     published = progress.add_task("events published", total=events)
     progress.update(published, completed=events)
     bars: dict[str, TaskID] = {
@@ -203,7 +205,7 @@ def _print_next(figures: Figures) -> None:
 
 
 def _command() -> str:
-    """Return the form in which this command is typed here."""
+    """Return the command as it is typed in this environment."""
     program = Path(sys.argv[0])
     on_path = shutil.which("penstock")
     return (

@@ -1,4 +1,4 @@
-"""One run of the demo: its events, how far they have come, and what came of them."""
+"""One run of the demo: its events, their progress, and their results."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ FILES = "git.measure_file"
 COMMITS = "git.survey"
 TOGETHER = "git.sum_up"
 PAUSE = 0.2
-"""Seconds between looks."""
+"""The seconds between two looks at the progress."""
 STUCK = 90.0
-"""Seconds without any progress after which the demo gives up."""
+"""The seconds without progress after which the demo gives up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The number, the rate and the kinds of executions that ran. `largest` and `event` are ids of rows to look at."""
+    """The number, the rate and the kinds of executions that ran. `largest` and `event` are ids of rows that the demo
+    suggests to show."""
 
     actions: Sequence[ActionFigures]
     matches: int
@@ -42,7 +43,7 @@ class Figures:
 
 
 class DemoRun:
-    """Publishes, and follows what comes of it."""
+    """A run of the demo, which publishes the events and follows their executions."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -58,12 +59,12 @@ class DemoRun:
         return len(self._left)
 
     async def publish(self, payloads: Sequence[dict[str, Any]]) -> None:
-        """Publish them all at once: the client puts what is pending into one transaction."""
+        """Publish all events at once. The client puts pending ones into one transaction."""
         self._events = await asyncio.gather(*(self._client.publish(TRIGGER, payload) for payload in payloads))
 
     async def expected(self) -> dict[str, int]:
-        """Return the number of expected executions of each action: the rules are tried here as `penstock rules test`
-        does."""
+        """Return the number of expected executions of each action. It evaluates the rules here, as `penstock rules
+        test` does."""
         rules = [
             (rule.action, compile_rule(orjson.loads(rule.body or "{}")))
             for rule in await store.rules(self._client.session, [TRIGGER], bodies=True)
@@ -82,8 +83,8 @@ class DemoRun:
         return dict(self._expected.most_common())
 
     async def progress(self) -> AsyncIterator[dict[str, int]]:
-        """Yield the number of ended executions of each action until all have ended. Raises ConnectionFailed if it
-        stops."""
+        """Yield the number of ended executions of each action until all have ended. Raises ConnectionFailed if there
+        is no progress."""
         loop = asyncio.get_running_loop()
         previous: dict[str, int] = {}
         moved = loop.time()
@@ -103,7 +104,7 @@ class DemoRun:
             await asyncio.sleep(PAUSE)
 
     async def report(self) -> dict[str, Any]:
-        """Let a last action make a report of the results."""
+        """Run a last action, which makes a report of the results, and return the report."""
         results: dict[str, list[Any]] = {COMMITS: [], "git.weigh": [], "git.read_documents": []}
         for action, result in await demo.results(self._client.session, self._events):
             results[action].append(orjson.loads(result))
@@ -116,7 +117,7 @@ class DemoRun:
         return report
 
     async def failed(self) -> list[NotCompleted]:
-        """Up to ten executions that did not complete."""
+        """Return up to ten executions that did not complete."""
         return await demo.not_completed(self._client.session, self._events, self._reports)
 
     async def figures(self) -> Figures:

@@ -1,4 +1,4 @@
-"""The loop of `penstock dev`: it loads saved files again, and prints what ran."""
+"""The loops of `penstock dev`, which reload saved files, and print the executions that ran."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ from penstock.store.executions import changes
 from penstock.store.session.database import Database, Session
 
 PAUSE = 0.3
-"""Seconds between two looks at what ran."""
+"""The seconds between two looks for ended executions."""
 MOST = 200
-"""Moves that one look reads."""
+"""The maximum number of moves that one look reads."""
 OVERLAP = timedelta(seconds=2)
-"""A move may become visible after a later one: so much is looked at again."""
+"""The time before the last look that is read again, since a move may become visible after a later one."""
 SHOWN = 100
-"""Characters of a result."""
+"""The maximum length of a printed result, in characters."""
 SUFFIXES = (".py", ".yaml", ".yml")
 
 
 class Definitions(DefaultFilter):
-    """Files of definitions, outside of .venv, .git and the like."""
+    """The filter for files of definitions, outside of .venv, .git and the like."""
 
     def __call__(self, change: Any, path: str) -> bool:
         return path.endswith(SUFFIXES) and super().__call__(change, path)
 
 
 async def reload_changes(local: LocalInstallation, modules: Sequence[str], stop: asyncio.Event) -> None:
-    """Take over what the modules define whenever a file of theirs is saved, until it is asked to stop. What is wrong is
-    said, and the last good definitions stay."""
+    """Apply the definitions of the modules whenever one of their files is saved, until `stop` is set. Faults are
+    printed, and the last valid definitions stay in force."""
     logging.getLogger("watchfiles").setLevel(logging.WARNING)
-    sys.dont_write_bytecode = True  # two saves within a second would otherwise look alike
+    sys.dont_write_bytecode = True  # a stale .pyc could be used after two saves within a second
     folders = folders_of(modules)
     async for saved in awatch(*folders, watch_filter=Definitions(), stop_event=stop, debounce=300, step=50):
         await take_over(local, modules, folders, sorted({Path(path).name for _, path in saved}))
@@ -73,7 +73,7 @@ async def take_over(
 
 
 async def print_executions(local: LocalInstallation) -> None:
-    """A line for each execution that ends, for as long as this runs."""
+    """Print a line for each execution that ends, until cancelled."""
     database = Database(local.settings, role="dev")
     try:
         session = database.session()
@@ -99,7 +99,7 @@ async def _ended(session: Session) -> AsyncIterator[UUID]:
 
 
 def line_of(execution: dict[str, Any]) -> str:
-    """Return one line: the start, the action, the outcome, the duration, and the result or the first line of the
+    """Return the line for an execution: its start, action, outcome, duration, and its result or the first line of its
     error."""
     began, finished, status = execution["created_at"], execution["finished_at"], execution["status"]
     indent = "  " if execution["parent"] else ""

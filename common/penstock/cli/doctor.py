@@ -1,4 +1,4 @@
-"""`penstock doctor`: what is wrong, and what to do about it."""
+"""The command `penstock doctor`, which examines an installation."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ def doctor(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Look at versions, servers, schema, clocks, partitions and services; say what to do. Exit code 1 if it is bad."""
-    from penstock.operate.doctor import Finding, examine  # takes a while
+    """Examine versions, servers, schema, clocks, partitions and services, and say what to do. Exit code 1 if something
+    is bad."""
+    from penstock.operate.doctor import Finding, examine  # slow to import
     from penstock.operate.doctor import security as hardening
 
     async def work() -> list[Finding]:

@@ -1,4 +1,4 @@
-"""Commands for durable functions: signal, replay."""
+"""The commands for durable functions: signal, replay."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def signal(
     value: Annotated[str, typer.Argument(help="JSON, or plain text.")] = "null",
     json: Json = False,
 ) -> None:
-    """Tell a durable function something. What comes before it waits for it is kept."""
+    """Send a signal to a durable function. It is stored if the function does not wait for it yet."""
     by_either(lambda client: client.signal(id, name, parse_value(value)))
     if json:
         json_line({"id": id, "signal": name})
@@ -43,7 +43,8 @@ def replay(
     against: Annotated[Path, typer.Option(help="The Python file, or folder, of the code to try.")],
     json: Json = False,
 ) -> None:
-    """Try code against what a run has recorded: nothing is run, nothing is written. Exit code 1 if it does not fit."""
+    """Replay the records of a run with other code. Nothing is run, and nothing is written. Exit code 1 if the code
+    does not fit the records."""
     definitions = load(against)
 
     async def work(session: Session) -> Replayed:

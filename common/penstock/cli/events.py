@@ -1,4 +1,4 @@
-"""Commands about events: publish, events, and `show`, which takes an event or an execution."""
+"""The commands about events: publish, events, and `show`, which takes an event or an execution."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from penstock.store.events.event_list import EventFilter
 from penstock.store.session.database import Session
 
 SHOWN = 80
-"""Characters of a payload in a list."""
+"""The maximum length of a payload in a list, in characters."""
 
 
 def publish(
@@ -70,7 +70,7 @@ def events(
     before: Annotated[UUID | None, typer.Option(help="Go on after this id.")] = None,
     json: Json = False,
 ) -> None:
-    """List the newest events, and how many rules matched each."""
+    """List the newest events, each with the number of rules that matched it."""
     event_filter = EventFilter(
         trigger=trigger,
         tenant=tenant,
@@ -113,8 +113,8 @@ def show(
     mermaid: Annotated[bool, typer.Option("--mermaid", help="The same as a Mermaid drawing.")] = False,
     json: Json = False,
 ) -> None:
-    """Everything about an execution, and of a workflow the tree of its tasks; or about an event, and which rules matched
-    it and why the others did not."""
+    """Show everything about an execution, with the tree of its tasks if it is a workflow. Or show an event, with the
+    rules that matched, and why the others did not."""
 
     async def work(session: Session) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
         execution = await described(session, id)
@@ -138,7 +138,8 @@ def show(
         json_line({**record, "rules": verdicts} if "trigger" in record else plain(record))
     elif "trigger" in record:
         details = {name: value for name, value in record.items() if name != "payload"}
-        details["awaited"] = record["awaited"] or None  # that no workflow waits for it is the ordinary case
+        # no entry in the ordinary case, in which no workflow waits
+        details["awaited"] = record["awaited"] or None
         fields({"event" if name == "id" else name: value for name, value in details.items()})
         out.print("[dim]payload[/dim]")
         out.print_json(orjson.dumps(record["payload"]).decode())

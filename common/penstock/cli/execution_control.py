@@ -1,4 +1,4 @@
-"""`penstock cancel` and `rerun`: for executions that are named, or for all that are chosen."""
+"""The commands `penstock cancel` and `rerun`, for executions that are named or selected by a filter."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def cancel(
     reason: Annotated[str, typer.Option(help="Kept in the history.")] = "asked on the command line",
     json: Json = False,
 ) -> None:
-    """Ask for executions to end: those that are named, or all that are chosen. Running ones are told at once. Broken off, it
-    can be called again."""
+    """Ask executions to end: the named ones, or all that match a filter. Running ones are notified at once. After an
+    interruption it can be called again."""
     _say_which(bool(ids), chosen, every, dry_run)
 
     if ids:
@@ -87,8 +87,8 @@ def rerun(
     reason: Annotated[str | None, typer.Option("--reason", help="Kept with the run.")] = None,
     json: Json = False,
 ) -> None:
-    """Run what has ended once more: a new execution of the same version, with the same parameters. Of those that are chosen
-    by options, what was run once more already is left alone; so, broken off, it can be called again."""
+    """Run ended executions again: a new execution of the same version, with the same parameters. With a filter,
+    executions that were re-run before are left out, so after an interruption it can be called again."""
     _say_which(id is not None, chosen, every, dry_run)
     if id is not None:
         _rerun_one(id, from_failed, from_task, by, reason, json)
@@ -123,7 +123,7 @@ def _rerun_one(
 
 
 def _say_which(named: bool, filters: ExecutionFilter, every: bool, dry_run: bool) -> None:
-    """Raises InvalidInput unless it is said which, in one way."""
+    """Raise InvalidInput unless the executions are selected in exactly one way."""
     filtered = filters != ExecutionFilter() or every
     if named and (filtered or dry_run):
         raise InvalidInput("they are named, and chosen by options, too", hint="Do one of the two.")

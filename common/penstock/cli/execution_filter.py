@@ -1,4 +1,4 @@
-"""Options that choose executions and events, the same wherever some are chosen."""
+"""The options that select executions and events, shared by all commands that have them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def executions(
     parent: Parent = None,
     key: Key = None,
 ) -> ExecutionFilter:
-    """Return the filter that these options describe. Raises InvalidInput."""
+    """Return the filter that the options describe. Raises InvalidInput."""
     for value in status or ():
         if value not in STATUSES:
             raise InvalidInput(f"there is no status {value!r}", hint=f"There are: {', '.join(STATUSES)}.")
@@ -73,7 +73,8 @@ def executions(
 
 
 def choosing(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options of `executions` in the place of its parameter `chosen`, which is what they choose."""
+    """Return the command with the options of `executions` in place of its parameter `chosen`, which receives their
+    filter."""
     options = inspect.signature(executions, eval_str=True).parameters
     own = inspect.signature(command, eval_str=True)
 
@@ -93,7 +94,7 @@ def choosing(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def instant(option: str, text: str | None) -> datetime | None:
-    """`1h` (ago) or ISO text as an instant. Raises InvalidInput."""
+    """Return `1h` (ago) or ISO text as an instant. Raises InvalidInput."""
     if text is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Commands that show executions: executions, history; and what `show` shows of one."""
+"""The commands that list executions (executions, history), and the output of `show` for one execution."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _progress(progress: Mapping[str, Any] | None) -> str | None:
 
 
 def print_execution(execution: dict[str, Any]) -> None:
-    """One execution, for people: what it is and how it went; what has its ordinary value is left out."""
+    """Print one execution for people: what it is and how it went. Values that are the ordinary ones are left out."""
     finished_at = execution["finished_at"]
     fields(
         {
@@ -141,7 +141,7 @@ def history(
     id: Annotated[UUID, typer.Argument(help="An execution.", autocompletion=name_completion.executions)],
     json: Json = False,
 ) -> None:
-    """Show every status of an execution, with its instant and the actor that moved it."""
+    """Show every status of an execution, with its instant and the actor that changed it."""
 
     rows = done(lambda client: client.history(id), lambda client: client.history(id))
     if json:

@@ -1,4 +1,5 @@
-"""`penstock explain`: what an error means, why it happens and what to do, wherever Penstock is installed."""
+"""The command `penstock explain`: the meaning, the cause and the remedy of an error, from texts that are installed
+with Penstock."""
 
 from __future__ import annotations
 
@@ -9,12 +10,12 @@ from typing import Annotated
 import typer
 
 from penstock import errors
-from penstock.cli.error_texts import TEXTS
+from penstock.cli.explain_texts import TEXTS
 from penstock.cli.output import Json, json_line, out
 from penstock.errors import NotFound, PenstockError
 
 _LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
-"""To a page, relative to that of the error."""
+"""A link to a page, relative to the page of the error."""
 
 
 def explain(

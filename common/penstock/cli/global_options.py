@@ -1,4 +1,4 @@
-"""The options that stand before every command."""
+"""The options of the whole command line, which stand before every command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ON_THIS_MACHINE = (
     "dev", "demo", "new", "import", "lint", "schema", "test", "executor", "worker", "api", "migrate", "doctor",
     "completion",
 )  # fmt: skip
-"""Commands that are about servers themselves, or need none: PENSTOCK_SERVER says nothing to them."""
+"""Commands about servers themselves, or without any server. They ignore PENSTOCK_SERVER."""
 
 
 def _version(requested: bool) -> None:

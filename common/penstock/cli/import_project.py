@@ -1,4 +1,5 @@
-"""`penstock import`: what other systems were told to do, as a project of ours, and what is left to do by hand."""
+"""The commands `penstock import`, which turn the definitions of another system into a project, with a list of what is
+left to do by hand."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def stackstorm(
     into: Into = None,
     json: Json = False,
 ) -> None:
-    """A pack of StackStorm: actions, triggers, rules and Orquesta workflows. IMPORT.md lists what is to be done by hand."""
+    """Import a pack of StackStorm: actions, triggers, rules and Orquesta workflows. IMPORT.md lists what is left to do
+    by hand."""
     from penstock.cli.imports.stackstorm import StackStormPack
 
     source = StackStormPack(pack)
@@ -39,8 +41,8 @@ def celery(
     into: Into = None,
     json: Json = False,
 ) -> None:
-    """Celery: tasks with their retries, routes, and the schedule of beat. The source is read and not run; IMPORT.md lists what is
-    to be done by hand."""
+    """Import Celery tasks with their retries and routes, and the schedule of beat. The source is read and not run.
+    IMPORT.md lists what is left to do by hand."""
     from penstock.cli.imports.celery import CeleryProject
 
     _write(CeleryProject(module), f"{module.name} of Celery", into, json)

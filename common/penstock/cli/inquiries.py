@@ -1,4 +1,4 @@
-"""Commands about questions that executions wait for: inquiries, answer."""
+"""The commands about inquiries: inquiries, answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def inquiries(
     assignee: Annotated[str | None, typer.Option(help="Only those that ask this one.")] = None,
     json: Json = False,
 ) -> None:
-    """List what executions wait to be told."""
+    """List the inquiries that executions wait for."""
     rows = read(
         lambda session: store.listed(session, answered=every, assignee=assignee),
         lambda client: client.inquiries(answered=every, assignee=assignee),
@@ -49,7 +49,7 @@ def answer(
     by: Annotated[str, typer.Option(help="Who answers.")] = ME,
     json: Json = False,
 ) -> None:
-    """Answer a question; the answer becomes the execution's result."""
+    """Answer an inquiry. The answer becomes the execution's result."""
     value = parse_value(response)
 
     by_either(lambda client: client.answer(id, value, by=by))

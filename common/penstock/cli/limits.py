@@ -1,4 +1,4 @@
-"""`penstock limit`: how many may run at once, changed while they run."""
+"""The commands `penstock limit`, which show and change limits at run time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Ref = Annotated[
 
 @commands.command("list")
 def list_(json: Json = False) -> None:
-    """List the limits in force, with their holders and waiters."""
+    """List the limits in force, each with its holders and waiters."""
     rows = read(in_force, lambda client: client.limits.in_force())
     if json:
         for row in rows:
@@ -78,7 +78,8 @@ def set_(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Change a limit, or make one. It is in force at once, and stays so until `penstock limit rm`, whatever is applied."""
+    """Change a limit, or create one. It is in force at once and overrides applied definitions, until `penstock limit
+    rm`."""
     options = {
         "max": max, "scope": scope, "by": by or None, "rate": rate, "burst": burst, "when_full": when_full,
         "max_waiting": max_waiting, "fair": fair or None, "while_waiting": while_waiting,
@@ -102,7 +103,7 @@ def set_(
 
 @commands.command("rm")
 def rm(ref: Ref, json: Json = False) -> None:
-    """Take back what was set by hand; or remove a limit that is only declared, until it is applied again."""
+    """Undo the manual change of a limit. A limit that is only declared is removed until it is applied again."""
 
     async def work(client: Client) -> LimitInForce | None:
         return await client.limits.remove(ref)
@@ -117,7 +118,7 @@ def rm(ref: Ref, json: Json = False) -> None:
 
 
 def allows(row: LimitInForce) -> str:
-    """`5 at once, 100 in 60 s`"""
+    """Return the text of a limit's bounds: `5 at once, 100 in 60 s`."""
     parts = [f"{row.max} at once"] if row.max else []
     if row.rate_count:
         parts.append(f"{row.rate_count} in {row.rate_seconds:g} s")

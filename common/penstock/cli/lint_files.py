@@ -1,4 +1,5 @@
-"""`penstock lint`: all that is wrong with files of definitions, at once, for people and for CI; and `schema`, for editors."""
+"""The command `penstock lint`, which reports all faults of definitions at once, for people and for CI, and `schema`,
+for editors."""
 
 from __future__ import annotations
 
@@ -38,12 +39,12 @@ def lint(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Say all that is wrong with definitions, without a database. Exit code 1 if something is. Python files are run, as they
-    are when they are applied."""
+    """Report all faults of definitions, without a database. Exit code 1 if there are any. Python files are run, as
+    `apply` runs them."""
     looked = [loading.lint(name) for name in source]
     whole, faults = loading.joined([definitions for definitions, _ in looked])
     faults = [fault for _, reported in looked for fault in reported] + faults
-    if not faults and not alone:  # what is missing may be what could not be read
+    if not faults and not alone:  # after faults, a missing definition may be one that could not be read
         faults = loading.check(whole, load().executors)
     faults += _nondeterminism(whole)
     reported = [*faults, *likely_typos(whole)]
@@ -69,7 +70,7 @@ def print_faults(faults: Iterable[Fault], to: Console) -> None:
 
 
 def _nondeterminism(definitions: Definitions) -> list[Fault]:
-    """Return the faults of durable functions that read the world outside of their steps."""
+    """Return the faults of durable functions that read a clock or other outside state outside of their steps."""
     functions = [
         item.function for item in definitions.actions.values() if item.durable and item.function is not None
     ]
@@ -88,8 +89,8 @@ def _nondeterminism(definitions: Definitions) -> list[Fault]:
 def schema(
     kind: Annotated[Kind, typer.Argument(help="A pack (pack.yaml), or a file with a workflow.")],
 ) -> None:
-    """Print the JSON Schema of the YAML that you write, for your editor: in a file, name it in the first line of the YAML as
-    `# yaml-language-server: $schema=pack.schema.json`."""
+    """Print the JSON Schema of the YAML of packs or workflows, for your editor. Save it, and name the file in the
+    first line of the YAML as `# yaml-language-server: $schema=pack.schema.json`."""
     out.print_json(shipped(kind.value))
 
 

@@ -1,4 +1,4 @@
-"""`penstock logs`: what an execution printed, or all the tasks of a workflow."""
+"""The command `penstock logs`, which prints the output of an execution, or of all tasks of a workflow."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until it has ended.")] = False,
     json: Json = False,
 ) -> None:
-    """Print the output and the log of an execution; of a workflow the lines of its tasks, each with the name of its
-    task."""
+    """Print the output and the log of an execution. For a workflow, print the lines of all its tasks, each with the
+    task's name."""
     printed = read(
         lambda session: _print_lines(session, id, follow, json),
         lambda client: _print_over_http(client, id, follow, json),
@@ -38,7 +38,7 @@ def logs(
 
 
 async def _print_lines(session: Session, id: UUID, follow: bool, json: bool) -> int:
-    """Print what there is, and with `follow` what comes; returns how many lines that were."""
+    """Print the stored lines, and with `follow` the later ones. Return the number of lines."""
     count = 0
     last: dict[UUID, tuple[int, int]] = {}
     names: dict[UUID, str] = {}
@@ -62,7 +62,8 @@ async def _print_lines(session: Session, id: UUID, follow: bool, json: bool) -> 
 
 
 async def _print_over_http(client: HttpClient, id: UUID, follow: bool, json: bool) -> int:
-    """Print the lines of an execution over HTTP. The lines of its tasks are read by their own ids."""
+    """Print the lines of an execution over HTTP, and return their number. The lines of tasks have to be read by the
+    tasks' own ids."""
     count, cursor = 0, None
     while True:
         lines, cursor, finished = await client.log_lines(id, cursor)

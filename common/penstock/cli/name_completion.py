@@ -1,5 +1,4 @@
-"""The completions of TAB where a command takes a name: the names of the installation or the server, or none where
-neither answers soon."""
+"""The completion of names by TAB, from the installation or the server. Nothing is completed if neither answers soon."""
 
 from __future__ import annotations
 
@@ -19,23 +18,24 @@ if TYPE_CHECKING:
     from penstock.store.session.database import Session
 
 PATIENCE = 2.0
-"""Seconds after which nothing is offered."""
+"""The seconds after which no names are offered."""
 NEWEST = 30
-"""Executions that are offered."""
+"""The number of executions that are offered."""
 PATHS = {"action": "/actions", "workflow": "/actions", "trigger": "/triggers", "rule": "/rules"}
-"""Where the API lists definitions of a kind."""
+"""The API's path for definitions of each kind."""
 
 Offered = list[tuple[str, str]]
-"""Names, and what shells that can do so show beside them."""
+"""The offered names, each with the text that some shells show beside it."""
 OfSession = Callable[["Session"], Awaitable[Offered]]
 OfServer = Callable[["HttpClient"], Awaitable[Offered]]
 Complete = Callable[[typer.Context], Offered]
 
-# A command that runs needs none of this: what is needed here is imported when it is asked for.
+# A command that runs needs none of these imports, so each is done where it is needed.
 
 
 def _asking(of_session: OfSession, of_server: OfServer) -> Complete:
-    """Offers what the one that the command is for says. No error belongs between one word and the next."""
+    """Return a completion that reads names from the database or the server, whichever the command uses. It shows no
+    errors."""
 
     def complete(ctx: typer.Context) -> Offered:
         from penstock.cli.command_runner import SERVER
@@ -54,7 +54,7 @@ def _asking(of_session: OfSession, of_server: OfServer) -> Complete:
 
 
 def _end_after(seconds: float) -> None:
-    """End this process then, whatever it waits for: it may be a thread that looks up the name of a host."""
+    """Exit this process after so many seconds, even if a thread is blocked, such as by the look-up of a host name."""
     signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
     signal.setitimer(signal.ITIMER_REAL, seconds)
 
@@ -76,7 +76,7 @@ def _definitions(*kinds: str) -> Complete:
 
 
 def _said(row: Mapping[str, Any]) -> str:
-    """The first line of what a definition says of itself, or what it is."""
+    """Return the first line of a definition's description, or else its kind."""
     lines = str(row["definition"].get("description") or "").strip().splitlines()
     return (lines[0] if lines else row["kind"]) if row["enabled"] else "out of use"
 
@@ -191,7 +191,7 @@ route_patterns = _asking(_patterns, _patterns_of)
 
 
 def routes_by_commas(ctx: typer.Context, incomplete: str) -> Offered:
-    """Routes, after those that are there: `gpu,lo` may become `gpu,local`."""
+    """Complete the last of several routes, separated by commas: `gpu,lo` may become `gpu,local`."""
     prefix = incomplete.rpartition(",")[0]
     named = prefix.split(",")
     return [

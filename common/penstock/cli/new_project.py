@@ -1,4 +1,4 @@
-"""`penstock new`: a small project that runs at once."""
+"""The command `penstock new`, which creates a small project that runs at once."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ ALWAYS = {
     "README.md": "README.md",
 }
 IN_PYTHON = {"module.py": "{name}.py", "test_module.py": "test_{name}.py", **ALWAYS}
-"""The files of `project_template`, and what they are called in a project."""
+"""The files of `project_template` for a project in Python, and their names in the project."""
 IN_YAML = {
     "pack.yaml": "{name}/pack.yaml",
     "orders.py": "{name}/orders.py",
     "test_pack.py": "test_{name}.py",
     **ALWAYS,
 }
-"""The same of a project whose definitions are a pack."""
+"""The files of `project_template` for a project whose definitions are a pack, and their names."""
 
 
 def new(
@@ -43,7 +43,8 @@ def new(
         bool, typer.Option("--yaml", help="Definitions as YAML that an editor can check, a pack.")
     ] = False,
 ) -> None:
-    """Make a small project: definitions, tests that need no server, servers for Compose, and a README with what to type."""
+    """Create a small project: definitions, tests that need no server, servers for Compose, and a README with the next
+    steps."""
     _check_name(name)
     folder = into or Path(name)
     if folder.exists() and any(folder.iterdir()):

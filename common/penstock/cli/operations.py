@@ -1,4 +1,4 @@
-"""Commands for operators: check, repair, workers list, show, cordon and uncordon."""
+"""The commands for operators: check, repair, workers list, show, cordon and uncordon."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ workers = typer.Typer(help="List workers, take them out of service and back.", n
 
 
 def check(json: Json = False) -> None:
-    """Check every invariant on the live database. Exit code 1 when one is violated."""
+    """Check every invariant on the live database. Exit code 1 if one is violated."""
     findings = with_session(checks.check)
     if json:
         for finding in findings:
@@ -52,7 +52,7 @@ def repair(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Mend what `check` finds, where there is a mend that does no harm. Exit code 1 while something is violated."""
+    """Repair what `check` reports, if a harmless repair exists. Exit code 1 while an invariant is violated."""
     findings = with_parts(
         lambda parts: repairs.repair(parts.database.session(), parts.publisher, apply=apply, only=only or ())
     )
@@ -82,7 +82,7 @@ def repair(
 
 @workers.command("list")
 def list_workers(json: Json = False) -> None:
-    """Executors and workers that live, as their heartbeats say."""
+    """List the live executors and workers, by their heartbeats."""
     rows = read(processes.all, lambda client: client.workers.all())
     if json:
         for process in rows:
@@ -122,7 +122,7 @@ def show(
     ],
     json: Json = False,
 ) -> None:
-    """One worker: what it serves and runs, and how its task executors do, as its last heartbeat said."""
+    """Show a worker, by its last heartbeat: what it serves and runs, and the state of its task executors."""
     rows = read(
         lambda session: operate_workers.named(session, name), lambda client: client.workers.named(name)
     )
@@ -162,7 +162,7 @@ Names = Annotated[list[str], typer.Argument(help="Names of workers.", autocomple
 
 @workers.command()
 def cordon(names: Names, json: Json = False) -> None:
-    """Let workers take no new work. What runs goes on."""
+    """Cordon workers, so that they take no new work. Running work goes on."""
     done = read(
         lambda session: operate_workers.cordon(session, names),
         lambda client: client.workers.cordon(names, True),
@@ -175,7 +175,7 @@ def cordon(names: Names, json: Json = False) -> None:
 
 @workers.command()
 def uncordon(names: Names, json: Json = False) -> None:
-    """Let workers take work again."""
+    """Uncordon workers, so that they take new work again."""
     done = read(
         lambda session: operate_workers.uncordon(session, names),
         lambda client: client.workers.cordon(names, False),

@@ -49,27 +49,28 @@ STYLES = {
     "skipped": "dim",
 }
 WHOLE = (UUID, datetime, timedelta, int, float)
-"""Values that are of no use when they are broken over two lines."""
+"""The types of values that must not be broken over two lines."""
 TREE = " │├└─*"
-"""What stands before a name in a tree."""
+"""The characters that may precede a name in a tree."""
 ENDLESS = 10_000
-"""Columns of a file or a pipe: what programs read is not folded."""
+"""The width of a file or a pipe in columns. Programs read it, so lines are not folded."""
 
 
 class VisibleConsole(Console):
-    """The way of every text of a command to a terminal: what would steer the terminal is shown as an escape."""
+    """The console through which all texts of commands reach the terminal. Control characters are shown as escapes."""
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Return the text to print, of a line or a cell of a table. Its width is measured by the same method."""
+        """Return the text to print for a line or a cell of a table. The width is measured with it too."""
         return super().render_str(visible(text), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield what is written. A renderable that is no string, such as JSON in colours, does not pass `render_str`."""
+        """Yield the segments to write. Objects other than strings, such as JSON in colours, do not pass through
+        `render_str`."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text))
 
     def print_json(self, json: str | None = None, **options: Any) -> None:
-        """Print a JSON document in colours. What would steer the terminal is an escape of JSON."""
+        """Print a JSON document in colours. Control characters become JSON escapes."""
         super().print_json(None if json is None else visible_json(json), **options)
 
 
@@ -78,7 +79,7 @@ err = VisibleConsole(stderr=True, soft_wrap=True, emoji=False)
 
 
 def json_line(value: Any) -> None:
-    """One JSON document on one line of standard output."""
+    """Print a JSON document on one line of standard output."""
     document = orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS).decode()
     sys.stdout.write(visible_json(document) + "\n")
 
@@ -92,7 +93,7 @@ def _plain(value: Any) -> Any:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str = "Nothing.") -> None:
-    """A table, or one line saying that there is nothing to show."""
+    """Print a table, or the line `empty` if there are no rows."""
     values = [tuple(row) for row in rows]
     if not values:
         out.print(f"[dim]{escape(empty)}[/dim]")
@@ -101,7 +102,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str =
 
 
 def print_whole(rendered: Table) -> None:
-    """Print a table. Where names, ids and times are too much for the terminal, lines go over its edge: no name is broken."""
+    """Print a table. If names, ids and times are too wide for the terminal, lines overflow, since names are not
+    broken."""
     width = out.width
     out.width = max(width, Measurement.get(out, out.options.update(max_width=ENDLESS), rendered).minimum)
     out.print(rendered)
@@ -109,7 +111,7 @@ def print_whole(rendered: Table) -> None:
 
 
 def grid(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
-    """A table that is not printed yet."""
+    """Return a table without printing it."""
     rendered = Table(box=None, pad_edge=False, header_style="bold")
     for n, column in enumerate(columns):
         values = [row[n] for row in rows]
@@ -121,12 +123,12 @@ def grid(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
 
 
 def _is_name(value: Any) -> bool:
-    """One word, perhaps within a tree; or nothing."""
+    """Return whether a cell is one word, possibly in a tree, or empty."""
     return value is None or (isinstance(value, str) and " " not in value.strip(TREE))
 
 
 def fields(values: Mapping[str, Any]) -> None:
-    """Names and values, one a line; what is None is left out."""
+    """Print names and values, one a line. A value of None is left out."""
     rendered = Table(box=None, pad_edge=False, show_header=False)
     rendered.add_column(style="dim", no_wrap=True)
     rendered.add_column(overflow="fold")
@@ -137,7 +139,8 @@ def fields(values: Mapping[str, Any]) -> None:
 
 
 def text(value: Any) -> str:
-    """A value as people read it: times in UTC to the millisecond, lists by commas, statuses in colour."""
+    """Return a value as text for people: times in UTC to the millisecond, lists separated by commas, statuses in
+    colour."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -156,7 +159,7 @@ def text(value: Any) -> str:
 
 
 def span(length: timedelta) -> str:
-    """A length of time in two or three digits: 35 ms, 1.2 s, 5 min, 3 h, 2 d."""
+    """Return a duration in two or three digits: 35 ms, 1.2 s, 5 min, 3 h, 2 d."""
     seconds = length.total_seconds()
     if seconds < 0.9995:
         return f"{max(0.0, seconds) * 1000:.0f} ms"
@@ -169,12 +172,12 @@ def span(length: timedelta) -> str:
 
 
 def age(at: datetime | None) -> str:
-    """Return the age of an instant, such as `12 s ago`; empty where there is none."""
+    """Return the age of an instant, such as `12 s ago`, or an empty text for None."""
     return "" if at is None else f"{span(max(timedelta(0), datetime.now(UTC) - at))} ago"
 
 
 def complain(error: PenstockError) -> None:
-    """The error, what to do next, and where there is more, on standard error."""
+    """Print the error, its remedy, and where to read more, on standard error."""
     err.print(f"[red]error:[/red] {escape(error.message)}")
     if error.hint:
         err.print(f"[dim]hint:[/dim]  {escape(error.hint)}")

@@ -1,4 +1,4 @@
-"""`penstock polls`: functions that are called every so often to look for events."""
+"""The commands `penstock polls`, about the functions of poll triggers, which are called at an interval to find events."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _shown(poll: store.Poll) -> dict[str, object]:
 
 @polls.command("list")
 def list_(json: Json = False) -> None:
-    """List them, with what the last call of each came to."""
+    """List poll triggers, each with the outcome of its last call."""
     rows = with_session(store.listed)
     if json:
         for poll in rows:
@@ -55,7 +55,7 @@ def list_(json: Json = False) -> None:
 
 @polls.command()
 def show(ref: Ref, json: Json = False) -> None:
-    """Show one, with its state."""
+    """Show a poll trigger, with its state."""
     rows = [poll for poll in with_session(store.listed) if poll.trigger == ref]
     if not rows:
         raise _missing(ref)
@@ -81,19 +81,19 @@ def _change(ref: str, done: str, json: bool, *, enabled: bool | None = None) -> 
 
 @polls.command()
 def enable(ref: Ref, json: Json = False) -> None:
-    """Let it be called again, at once."""
+    """Enable a poll trigger. It is called at once."""
     _change(ref, "enabled", json, enabled=True)
 
 
 @polls.command()
 def disable(ref: Ref, json: Json = False) -> None:
-    """Do not call it until it is enabled again. A call that is under way goes on."""
+    """Disable a poll trigger. It is not called until it is enabled again. A running call goes on."""
     _change(ref, "disabled", json, enabled=False)
 
 
 @polls.command()
 def reset(ref: Ref, json: Json = False) -> None:
-    """Drop what it remembers: the next call begins with an empty state."""
+    """Reset the state of a poll trigger: the next call begins with an empty state."""
     _change(ref, "reset", json)
 
 

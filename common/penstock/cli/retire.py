@@ -1,4 +1,4 @@
-"""`penstock retire`: take an action, a workflow or a trigger out of use."""
+"""The command `penstock retire`, which takes an action, a workflow or a trigger out of use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def retire(
     undo: Annotated[bool, typer.Option("--undo", help="Bring it back.")] = False,
     json: Json = False,
 ) -> None:
-    """Let nothing new begin of an action or a workflow, or take no more events of a trigger. What runs goes on."""
+    """Start nothing new of an action or a workflow, or accept no more events of a trigger. Running work goes on."""
     kinds = with_session(lambda session: retiring.retire(session, ref, undo=undo))
     now = "in use again" if undo else "retired"
     if json:

@@ -1,4 +1,4 @@
-"""`penstock roles`: a role of PostgreSQL and a user of RabbitMQ for each service."""
+"""The command `penstock roles`: a PostgreSQL role and a RabbitMQ user for each service."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ def roles(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Print the SQL that gives each service a role with the rights that it needs, or run it. The schema stays the role's that
-    `penstock migrate` runs as. With --apply, ROLE_PASSWORD_WORKER and so on are the passwords of new and of old roles."""
+    """Print the SQL that gives each service a role with the rights that it needs, or run it. The schema stays with the
+    role that runs `penstock migrate`. With --apply, ROLE_PASSWORD_WORKER and so on set the passwords of new and of
+    existing roles."""
     services = operate.named(names)
     if broker:
         settings = run(_settings())

@@ -1,4 +1,4 @@
-"""`penstock routes`: the queue of each kind of work, its workers, and the reason."""
+"""The commands `penstock routes`: the queue of each kind of work, its workers, and the reason."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ commands = typer.Typer(help="List and explain where work goes; remove rules.", n
 
 @commands.command("list")
 def list_(json: Json = False) -> None:
-    """List the rules in the order in which they are tried, and the routes, with what names them and the number of workers."""
+    """List the routing rules in the order in which they are tried, and the routes, with what names them and the number
+    of workers."""
 
     async def work(session: Session) -> tuple[list[RoutingRule], list[RouteUse]]:
         return await routes.rules(session), await routes.table(session, await find_installation())
@@ -46,7 +47,7 @@ def list_(json: Json = False) -> None:
 
 
 def warn(use: RouteUse) -> None:
-    """Say on standard error what is amiss with a route."""
+    """Print a warning about a route on standard error, if something is wrong with it."""
     says = (
         f"nothing goes to the route {use.route}, which is served by {count(use.workers, 'worker')}."
         if use.workers
@@ -68,7 +69,7 @@ def explain(
     ],
     json: Json = False,
 ) -> None:
-    """Say which route something takes, which rule decides that, and why those before it do not."""
+    """Show which route an action or namespace takes, which rule decides that, and why earlier rules do not match."""
 
     async def work(session: Session) -> tuple[str, RouteChoice, int]:
         namespace, choice = await routes.explain(session, what)
@@ -111,7 +112,7 @@ def remove(
     ],
     json: Json = False,
 ) -> None:
-    """Take a rule out of force. What it has routed goes where the rules that are left say."""
+    """Remove a routing rule. The remaining rules route the work that it routed."""
     with_session(lambda session: routes.remove(session, pattern))
     if json:
         json_line({"pattern": pattern, "is": "removed"})

@@ -1,4 +1,4 @@
-"""`penstock rules errors` and `rerun`: rules that failed on events."""
+"""The commands `penstock rules errors` and `rerun`, about rules that failed on events."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def errors(
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 50,
     json: Json = False,
 ) -> None:
-    """List the events on which rules have failed, the newest first, and why."""
+    """List the events on which rules failed, newest first, with the reason."""
     rows = with_session(lambda session: rule_errors.newest(session, rule=rule, limit=limit))
     if json:
         for row in rows:
@@ -58,7 +58,7 @@ def rerun(
     every: Annotated[bool, typer.Option("--all", help="Those of all rules.")] = False,
     json: Json = False,
 ) -> None:
-    """Let a rule look again at the events on which it has failed. Exit code 1 if it fails on some again."""
+    """Evaluate a rule again for the events on which it failed. Exit code 1 if it fails on some again."""
     if not (rule or event or every):
         raise InvalidInput("it is not said which", hint="Name a rule or --event ID, or say --all.")
 

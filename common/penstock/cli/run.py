@@ -1,4 +1,4 @@
-"""`penstock run`: start an action or a workflow, and wait for it if asked to."""
+"""The command `penstock run`, which starts an action or a workflow, and can wait for it."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from penstock.client.http_client import HttpClient
 
 Look = Callable[[], Awaitable[str | None]]
-"""Finds why nothing happens, or that nothing is in the way."""
+"""A function that returns the reason why nothing happens, or None if nothing is in the way."""
 PATIENCE = 3.0
-"""Seconds without a result after which we look whether an executor and a worker are running that could give one."""
+"""The seconds without a result after which the command checks that an executor and a suitable worker are running."""
 
 
 def run(
@@ -60,7 +60,7 @@ def run(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Start an action or workflow. With --wait: exit code 0 when it has completed, 1 when it ended in any other way."""
+    """Start an action or workflow. With --wait: exit code 0 if it completed, 1 if it ended in any other way."""
     parameters = parse_params(params or [])
     secrets = {name: str(value) for name, value in parse_params(secret or []).items()}
 
@@ -124,13 +124,13 @@ async def _why_nothing_happens(client: Client, ref: str) -> str | None:
 async def _why_over_http(client: HttpClient, ref: str) -> str | None:
     try:
         alive, action = await client.workers.all(), await client.get_json(f"/actions/{ref}")
-    except PenstockError:  # such as NotAllowed: a caller that may start something need not see the workers
+    except PenstockError:  # NotAllowed, for example: starting does not require seeing workers
         return None
     return _missing(alive, ref, action["kind"] == "action")
 
 
 def _missing(alive: Sequence[Process], ref: str, is_action: bool) -> str | None:
-    """The warning to print if no executor runs, or no worker that has the action; else None."""
+    """Return the warning that no executor runs, or no worker that has the action, or else None."""
     if not any(process.kind == "executor" for process in alive):
         return (
             "no executor is running. Start one with `penstock executor`, or everything with `penstock dev`."

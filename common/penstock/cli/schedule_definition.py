@@ -1,4 +1,4 @@
-"""Commands that declare schedules: create, update."""
+"""The commands that declare schedules: create, update."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that show schedules: list, show, preview, history, stats, health."""
+"""The commands that show schedules: list, show, preview, history, stats, health."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Ref = Annotated[
 
 
 def shown(row: ScheduleState) -> dict[str, Any]:
-    """A row of schedules as it is printed."""
+    """Return a schedule as it is printed."""
     body = orjson.loads(row.body)
     zone = body.get("timezone") or "UTC"
     return {
@@ -50,7 +50,7 @@ def shown(row: ScheduleState) -> dict[str, Any]:
 
 
 def shown_over_http(row: dict[str, Any]) -> dict[str, Any]:
-    """Show a row that the API returned."""
+    """Return a schedule from the API as it is printed."""
     zone = find_zone(row["timezone"])
     due = {name: row[f"{name}_due"] and _local(row[f"{name}_due"], zone) for name in ("next", "last")}
     same = ("ref", "state", "action", "when", "timezone", "waiting", "error")
@@ -69,7 +69,7 @@ async def _one(session: Session, ref: str) -> ScheduleState:
 
 
 def list_(json: Json = False) -> None:
-    """List schedules: when each fires next, and how its last fire ended."""
+    """List schedules, each with its next fire and the outcome of its last one."""
 
     async def of_session(session: Session) -> list[dict[str, Any]]:
         return [shown(row) for row in await reading.listed(session)]
@@ -88,7 +88,7 @@ def list_(json: Json = False) -> None:
 
 
 def show(ref: Ref, json: Json = False) -> None:
-    """Everything about a schedule."""
+    """Show everything about a schedule."""
 
     async def work(session: Session) -> dict[str, Any]:
         row = await _one(session, ref)
@@ -111,7 +111,7 @@ def preview(
     timezone: Annotated[str, typer.Option(help="IANA zone of an expression.")] = "UTC",
     json: Json = False,
 ) -> None:
-    """The next fires, in the zone's time, with what its clocks do to them. An expression needs no database."""
+    """Show the next fires, in the zone's time, with notes on clock changes. An expression needs no database."""
     if " " in what.strip() or what.startswith("@"):
         fires = Spec.parse(what, timezone).preview(count, datetime.now(UTC))
     else:
@@ -172,7 +172,7 @@ def stats(
     last: Annotated[str, typer.Option(help='How far back, such as "24h" or "7d".')] = "24h",
     json: Json = False,
 ) -> None:
-    """Counts and times of a schedule's fires."""
+    """Show counts and times of a schedule's fires."""
     seconds = parse_duration("--last", last)
 
     async def work(session: Session) -> FireStats:
@@ -194,7 +194,7 @@ def _seconds(value: float | None) -> str:
 
 
 def check_health(json: Json = False) -> None:
-    """Say what is wrong with schedules, by name. Exit code 1 if something is."""
+    """List the troubles of schedules, by name. Exit code 1 if there are any."""
     troubles = with_session(health.troubles)
     if json:
         for trouble in troubles:

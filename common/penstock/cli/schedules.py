@@ -1,4 +1,4 @@
-"""Commands about schedules that change them: enable, disable, pause, delete, run, backfill."""
+"""The commands that change schedules: enable, disable, pause, delete, run, backfill."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def _changed(
 
 @app.command()
 def enable(ref: Ref, json: Json = False) -> None:
-    """Let a schedule fire again, from now on."""
+    """Enable a schedule. It fires from now on."""
     _changed(lambda local: local.enable(ref), lambda remote: remote.enable(ref), "enabled", json)
 
 
 @app.command()
 def disable(ref: Ref, json: Json = False) -> None:
-    """Let a schedule fire nothing until it is enabled again."""
+    """Disable a schedule. It does not fire until it is enabled again."""
     _changed(lambda local: local.disable(ref), lambda remote: remote.disable(ref), "disabled", json)
 
 
@@ -75,7 +75,7 @@ def pause(
     for_: Annotated[str, typer.Option("--for", help='How long, such as "2h" or "30m".')],
     json: Json = False,
 ) -> None:
-    """Let a schedule fire nothing for a while, and then again by itself."""
+    """Pause a schedule for a time, after which it fires again by itself."""
     seconds = parse_duration("--for", for_)
     _changed(
         lambda local: local.pause(ref, seconds),
@@ -87,7 +87,7 @@ def pause(
 
 @app.command()
 def delete(ref: Ref, json: Json = False) -> None:
-    """Remove a schedule. Its history stays for a while, and what it has started goes on."""
+    """Delete a schedule. Its history stays for a while, and its runs go on."""
     _with_schedules(lambda schedules: schedules.delete(ref))
     if json:
         json_line({"ref": ref, "deleted": True})
@@ -97,7 +97,7 @@ def delete(ref: Ref, json: Json = False) -> None:
 
 @app.command()
 def run(ref: Ref, json: Json = False) -> None:
-    """Fire a schedule now, enabled or not. Its overlap policy holds."""
+    """Fire a schedule now, enabled or not, under its overlap policy."""
     fire: Fire = _with_schedules(lambda schedules: schedules.run(ref))
     if json:
         json_line(fire)
@@ -119,7 +119,7 @@ def backfill(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be started.")] = False,
     json: Json = False,
 ) -> None:
-    """Start the fires of a past range that have no execution. Doing it twice starts nothing twice."""
+    """Start the fires of a past range that have no execution. A second call starts none of them again."""
 
     async def work(schedules: Schedules) -> list[BackfillFire]:
         zone = (orjson.loads((await schedules.get(ref)).body)).get("timezone") or "UTC"
@@ -150,7 +150,7 @@ def _instant(text: str, zone: str, option: str) -> datetime:
     return instant if instant.tzinfo else instant.replace(tzinfo=find_zone(zone))
 
 
-# Once, however often a process builds the command line.
+# Added here once, since a process may build the command line several times.
 schedule_views.add_to(app)
 schedule_definition.add_to(app)
 

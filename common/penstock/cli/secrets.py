@@ -1,4 +1,4 @@
-"""`penstock secrets`: values for actions that cannot be read back."""
+"""The commands `penstock secrets`: values for actions that cannot be read back."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def set_(
     tenant: Tenant = "public",
     json: Json = False,
 ) -> None:
-    """Set a secret, or set it anew. What runs already keeps what it was given."""
+    """Set a secret, or replace its value. Running executions keep the value that they were given."""
     if value is None:
         value = _typed() if sys.stdin.isatty() else sys.stdin.read().removesuffix("\n")
     saved = with_session(lambda session: operate.put(session, tenant, name, value, by=ME))
@@ -63,7 +63,7 @@ def list_(
 
 @secrets.command()
 def delete(name: Name, tenant: Tenant = "public", json: Json = False) -> None:
-    """Delete a secret. What needs it fails from now on, and says so."""
+    """Delete a secret. Executions that need it fail from now on, with an explanation."""
     with_session(lambda session: operate.delete(session, tenant, name))
     if json:
         json_line({"deleted": name, "tenant": tenant})
@@ -73,7 +73,8 @@ def delete(name: Name, tenant: Tenant = "public", json: Json = False) -> None:
 
 @secrets.command()
 def rotate(json: Json = False) -> None:
-    """Wrap all secrets under the newest master key: the first of PENSTOCK_SECRETS_KEY. The others can go then."""
+    """Wrap the data keys of all secrets under the newest master key, the first of PENSTOCK_SECRETS_KEY. The other
+    master keys can then be removed."""
     done = with_session(operate.rotate)
     if json:
         json_line({"rewrapped": done})

@@ -1,5 +1,5 @@
-"""The server of a command: the one of `--server` or of a profile, or none. Without a server the command works on the
-database itself."""
+"""The server of a command: that of `--server` or of a profile. Without a server the command works on the database
+itself."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Server:
 
 
 class Steering(Protocol):
-    """The methods of `Client` and `HttpClient` that commands need."""
+    """The methods that both `Client` and `HttpClient` have and that commands need."""
 
     async def cancel(self, *ids: UUID, reason: str = ...) -> int: ...
     async def rerun(
@@ -60,7 +60,7 @@ class Steering(Protocol):
 
 
 def chosen_server() -> Server | None:
-    """The server that this command is for. Raises ConfigurationError for a profile that is not there."""
+    """Return the server of this command, or None. Raises ConfigurationError for a profile that does not exist."""
     (url, name), token = SERVER.get(), os.environ.get("PENSTOCK_TOKEN") or None
     if url:
         return Server(checked_address(url), token)
@@ -90,13 +90,13 @@ def _profiles() -> dict[str, Any]:
 
 
 def over_http(work: Callable[[HttpClient], Awaitable[T]]) -> T:
-    """Run `work` with a client of the server. Raises ConfigurationError where none is chosen."""
+    """Run `work` with a client of the server, and return its result. Raises ConfigurationError without a server."""
     server = chosen_server()
     if server is None:
         raise ConfigurationError("no server is named", hint="Name it with --server.")
 
     async def start() -> T:
-        from penstock.client.http_client import HttpClient  # it takes a moment to load
+        from penstock.client.http_client import HttpClient  # slow to import
 
         async with HttpClient(server.url, token=server.token) as client:
             return await work(client)
@@ -105,15 +105,16 @@ def over_http(work: Callable[[HttpClient], Awaitable[T]]) -> T:
 
 
 def by_either(work: Callable[[Steering], Awaitable[T]]) -> T:
-    """Run what both clients can do with the one that this command is for."""
+    """Run `work` with the client that this command uses, `Client` or `HttpClient`, and return its result."""
     return over_http(work) if chosen_server() is not None else with_client(work, either=True)
 
 
 def read(of_session: Callable[[Session], Awaitable[T]], of_server: Callable[[HttpClient], Awaitable[T]]) -> T:
-    """Do it with a session, for which no broker is needed, or with a client of the server."""
+    """Run `of_server` with a client of the server, if one is chosen. Otherwise run `of_session`, which needs no
+    broker."""
     return over_http(of_server) if chosen_server() is not None else with_session(of_session, either=True)
 
 
 def done(of_client: Callable[[Client], Awaitable[T]], of_server: Callable[[HttpClient], Awaitable[T]]) -> T:
-    """Do it with a client of the database, or of the server."""
+    """Run `of_server` with a client of the server, if one is chosen. Otherwise run `of_client`, on the database."""
     return over_http(of_server) if chosen_server() is not None else with_client(of_client, either=True)

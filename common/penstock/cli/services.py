@@ -1,4 +1,4 @@
-"""Commands that run services: executor, worker, api, dev, migrate."""
+"""The commands that run services: executor, worker, api, dev, migrate."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def executor(
     port: Annotated[int | None, typer.Option(help="Of /live, /ready and /metrics.")] = None,
     wait: Wait = None,
 ) -> None:
-    """Run an executor replica. Run as many as you like: they are identical and compete."""
+    """Run an executor. Run any number of them: they are identical and compete for work."""
     _serve("executor", wait=wait, name=name, port=port)
 
 
@@ -79,7 +79,7 @@ def worker(
     port: Annotated[int | None, typer.Option(help="Of /live, /ready and /metrics.")] = None,
     wait: Wait = None,
 ) -> None:
-    """Run a worker for the actions of some modules or packs."""
+    """Run a worker for the actions of modules or packs."""
     _serve(
         "worker",
         wait=wait,
@@ -99,9 +99,10 @@ def api(
     health_port: Annotated[int | None, typer.Option(help="Of /live, /ready and /metrics.")] = None,
     wait: Wait = None,
 ) -> None:
-    """Run an HTTP API. Run as many as you like behind any load balancer: they are identical.
+    """Run an HTTP API. Run any number of them behind any load balancer: they are identical.
 
-    Nothing is answered without a token: `penstock tokens create` makes one."""
+    Every request needs a token: `penstock tokens create` creates one.
+    """
     require("api")
     _serve("api", wait=wait, api_host=host, api_port=port, name=name, port=health_port)
 
@@ -110,8 +111,8 @@ def migrate(
     check: Annotated[bool, typer.Option("--check", help="Only say whether something is to be done.")] = False,
     json: Json = False,
 ) -> None:
-    """Create or update the schema. Safe to run any time, by several at once."""
-    from penstock.store.schema import migrate as migrations  # takes a while, and few commands need it
+    """Create or update the schema. It is safe at any time, also from several processes at once."""
+    from penstock.store.schema import migrate as migrations  # slow to import, and only few commands need it
 
     async def work() -> tuple[str | None, str | None, list[str]]:
         settings = await find_installation()
@@ -164,8 +165,9 @@ def dev(
 ) -> None:
     """Run everything in this one process, PostgreSQL included.
 
-    PostgreSQL is embedded, unless PENSTOCK_DATABASE_URL names one; the worker runs what the modules define, and takes over
-    what is saved there. What is wrong is said, and the last good definitions stay."""
+    PostgreSQL is embedded, unless PENSTOCK_DATABASE_URL names a server. The worker runs the definitions of the
+    modules, and reloads saved files. Faults are printed, and the last valid definitions stay in force.
+    """
     require("embedded", "api")
     from penstock.cli.dev_loop import print_executions, reload_changes
     from penstock.cli.lint_files import print_faults
@@ -173,7 +175,8 @@ def dev(
     from penstock.language.loading.likely_typos import likely_typos
 
     modules = module or []
-    log_level = os.environ.get("PENSTOCK_LOG_LEVEL", "warning")  # what runs is said line by line
+    # what runs is printed line by line instead of logged
+    log_level = os.environ.get("PENSTOCK_LOG_LEVEL", "warning")
 
     async def start() -> None:
         async with LocalInstallation.started(

@@ -1,4 +1,4 @@
-"""The output of `show` from the API's answer, with instants and tasks as the database returns them."""
+"""The input of `show` from the API's answer, with instants and tasks in the form in which the database returns them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ INSTANTS = ("created_at", "ready_at", "since", "not_before", "finished_at")
 
 
 async def described_over_http(client: HttpClient, id: UUID) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """An execution, or an event and what rules made of it. Raises NotFound."""
+    """Return the description of an execution with its tasks, or of an event with the outcomes of its rules. Raises
+    NotFound."""
     try:
         return _execution(await client.described(id)), []
     except NotFound:

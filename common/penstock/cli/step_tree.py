@@ -1,4 +1,4 @@
-"""The steps that a run of a durable function has recorded, as `show` shows them."""
+"""The output of `show` for the recorded steps of a durable function's run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def print_steps(steps: Sequence[Step], state: Mapping[str, Any]) -> None:
-    """The steps of a run as a tree of its branches, and its state."""
+    """Print the steps of a run as a tree of its branches, and its state."""
     table(
         ["step", "kind", "status", "tries", "took", "at", "execution"],
         [

@@ -1,4 +1,4 @@
-"""`penstock subscriptions`: programs that are called when executions move."""
+"""The commands `penstock subscriptions`: programs that are called when executions change status."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def set_(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Have a program called, or change how. One that was disabled is called again from now on."""
+    """Create a subscription, or change it. A disabled one is called again from now on."""
     subscription, fresh = with_session(
         lambda session: operate.put(
             session,
@@ -61,7 +61,7 @@ def set_(
 
 @subscriptions.command("list")
 def list_(json: Json = False) -> None:
-    """List them, and how their calls go."""
+    """List subscriptions, with the state of their calls."""
     rows = with_session(store.listed)
     if json:
         for row in rows:
@@ -76,7 +76,7 @@ def list_(json: Json = False) -> None:
 
 @subscriptions.command()
 def enable(name: Name, json: Json = False) -> None:
-    """Call one again that was disabled. What happened meanwhile is not told."""
+    """Enable a disabled subscription. Changes in the meantime are not delivered."""
     subscription = with_session(lambda session: operate.enable(session, name))
     if json:
         json_line(asdict(subscription))
@@ -86,7 +86,7 @@ def enable(name: Name, json: Json = False) -> None:
 
 @subscriptions.command()
 def rm(name: Name, json: Json = False) -> None:
-    """Remove one, with the calls that wait."""
+    """Remove a subscription, with its calls that were not made yet."""
     with_session(lambda session: operate.remove(session, name))
     if json:
         json_line({"removed": name})

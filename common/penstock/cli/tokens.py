@@ -1,4 +1,4 @@
-"""`penstock tokens`: the tokens of the HTTP API."""
+"""The commands `penstock tokens`: the tokens of the HTTP API."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def create(
     expires: Expires = "90d",
     json: Json = False,
 ) -> None:
-    """Make a token. It is printed once, and kept nowhere."""
+    """Create a token. It is printed once, and not stored."""
     seconds = _lifetime(expires)
     token, secret = with_session(
         lambda session: access.create_token(
@@ -57,7 +57,7 @@ def rotate(
     expires: Expires = "90d",
     json: Json = False,
 ) -> None:
-    """Give a token another secret. The secret before stays good for a while, so that its holder can change it."""
+    """Replace the secret of a token. The old secret stays valid for a while, so that the holder can change over."""
     overlap_s = 0.0 if overlap == "0" else parse_duration("--overlap", overlap)
     token, secret = with_session(
         lambda session: access.rotate_token(session, name, overlap=overlap_s, seconds=_lifetime(expires))
@@ -72,7 +72,7 @@ def rotate(
 
 @tokens.command("list")
 def list_(json: Json = False) -> None:
-    """List them, without their secrets."""
+    """List tokens, without their secrets."""
     rows = with_session(store.listed)
     if json:
         for row in rows:
@@ -98,7 +98,7 @@ def list_(json: Json = False) -> None:
 
 @tokens.command()
 def revoke(name: Name, json: Json = False) -> None:
-    """Take a token back. It is refused within seconds."""
+    """Revoke a token. It is refused within seconds."""
     with_session(lambda session: access.revoke_token(session, name))
     if json:
         json_line({"revoked": name})

@@ -1,4 +1,4 @@
-"""`penstock top`: a live view of the installation."""
+"""The command `penstock top`, a live view of the installation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.operate.overview import CAUSES, Overview, newest_failures, summed_
 from penstock.store.session.database import Session
 
 LEAST = 1.0
-"""Seconds between two looks, at the least: a look reads what the first page reads."""
+"""The minimum number of seconds between two looks. Each look runs the queries of the start page."""
 
 
 def top(
@@ -29,7 +29,7 @@ def top(
     every: Annotated[float, typer.Option(min=LEAST, help="Seconds between two looks.")] = 2.0,
     json: Json = False,
 ) -> None:
-    """Show the installation until Ctrl-C: ends, durations, waiting work, workers, the latest failures."""
+    """Show the installation until Ctrl-C: ended executions, durations, waiting work, workers, the latest failures."""
 
     async def of_session(session: Session) -> None:
         watch, stale = ActivityWatch(), (await find_installation()).stale_threshold
@@ -44,7 +44,7 @@ def top(
 
 
 async def _shown(look: Callable[[], Awaitable[Overview]], once: bool, every: float, json: bool) -> None:
-    """Print one look where the output is no terminal; in a terminal, one after the other."""
+    """Print the view once if the output is not a terminal. In a terminal, refresh it at each interval."""
     if json:
         json_line(_document(await look()))
     elif once or not out.is_terminal:

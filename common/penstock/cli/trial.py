@@ -1,4 +1,4 @@
-"""`penstock test`: a rule or an expression, tried on a payload before there is any event."""
+"""The command `penstock test`: a rule or an expression, evaluated for a payload without an event."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def test(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Try a rule or an expression on a payload, with nothing running. Exit code 1 if it fails; a rule that does not match
-    has not failed."""
+    """Evaluate a rule or an expression for a payload, without a server. Exit code 1 if it fails. A rule that does not
+    match has not failed."""
     values = parse_params(payload or [])
     with hidden_secrets():
         definitions = load_all(",".join(module or []))

@@ -1,4 +1,4 @@
-"""`penstock users`: users of the API with a password."""
+"""The commands `penstock users`: the API's users that log in with a password."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def create(
 
 @users.command("list")
 def list_(json: Json = False) -> None:
-    """List them, with their roles."""
+    """List users, with their roles."""
     rows = with_session(store.listed)
     if json:
         for row in rows:
@@ -65,13 +65,13 @@ def list_(json: Json = False) -> None:
 
 @users.command()
 def roles(name: Name, role: Role = None, tenant: Tenant = None, json: Json = False) -> None:
-    """Give a user these roles for these tenants, or for all. They replace the user's roles for these tenants."""
+    """Set the roles of a user for these tenants, or for all tenants. They replace the user's earlier roles there."""
     _show(_done(lambda people, s: people.set_roles(s, name, role or (), tenant or ())), json)
 
 
 @users.command()
 def password(name: Name, password: Password = None, json: Json = False) -> None:
-    """Set another password. All sessions of theirs end."""
+    """Set the password of a user. All sessions of the user end."""
     new_password = password or _typed()
     _done(lambda people, s: people.set_password(s, name, new_password))
     _say(json, {"changed": name}, f"{name} has another password, and is logged out everywhere.")
@@ -86,7 +86,7 @@ def logout(name: Name, json: Json = False) -> None:
 
 @users.command("totp-off")
 def totp_off(name: Name, json: Json = False) -> None:
-    """Turn off the second factor of a user that has lost it."""
+    """Turn off the second factor of a user that lost it."""
     require("api")
     from penstock.operate import second_factor
 
@@ -104,7 +104,7 @@ def delete(name: Name, json: Json = False) -> None:
 
 def _done(work: Callable[[Any, Session], Awaitable[Any]]) -> Any:
     require("api")
-    from penstock.operate import people  # what hashes passwords is loaded for them alone
+    from penstock.operate import people  # it loads the password hashing, which no other command needs
 
     return with_session(lambda session: work(people, session))
 

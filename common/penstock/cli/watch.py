@@ -1,4 +1,4 @@
-"""`penstock watch`: every move of an execution as it comes."""
+"""The command `penstock watch`, which prints every status change of an execution."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from penstock.store.executions.executions import Move
 from penstock.store.session.database import Session
 
 PAUSE = 0.5
-"""Seconds between two looks."""
+"""The seconds between two looks."""
 
 
 def watch(
     id: Annotated[UUID, typer.Argument(help="An execution.", autocompletion=name_completion.executions)],
     json: Json = False,
 ) -> None:
-    """Show every move of an execution until it has ended. Exit code 0 when it has completed, 1 when it ended in any other way."""
+    """Show every status change of an execution until it ends. Exit code 0 if it completed, 1 if it ended in any other
+    way."""
 
     async def of_session(session: Session) -> str:
         async def look() -> list[Move]:
@@ -40,7 +41,7 @@ def watch(
 
 
 async def _follow(look: Callable[[], Awaitable[list[Move]]], json: bool) -> str:
-    """Print what is new at each look; the status that it ended in."""
+    """Print the new moves at each look, and return the final status."""
     shown_count = 0
     while True:
         moves = await look()

@@ -1,4 +1,4 @@
-"""`penstock webhooks`: addresses that other programs call, each call an event."""
+"""The commands `penstock webhooks`: addresses for other programs, where each call becomes an event."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def set_(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Make a webhook, or change it."""
+    """Create a webhook, or change it."""
     webhook = with_session(
         lambda session: operate.put(
             session,
@@ -69,7 +69,7 @@ def set_(
 
 @webhooks.command("list")
 def list_(json: Json = False) -> None:
-    """List them, without their secrets."""
+    """List webhooks, without their secrets."""
     rows = with_session(store.listed)
     if json:
         for row in rows:

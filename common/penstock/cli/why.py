@@ -1,4 +1,4 @@
-"""Commands about what waits: why one execution does, and how many do where."""
+"""The commands about waiting work: the reason for one execution, and the numbers by place."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def why(
     task: Annotated[str | None, typer.Argument(help="One of its tasks, if it is a workflow.")] = None,
     json: Json = False,
 ) -> None:
-    """Say in one sentence what an execution waits for: which limit, timer, worker, task, person; or what came of it."""
+    """Say in one sentence what an execution waits for (a limit, timer, worker, task or person), or how it ended."""
 
     async def work(session: Session) -> Why:
         return await ask(session, id, await find_installation(), task)
@@ -52,7 +52,7 @@ def queues(
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many lines before limits.")] = 20,
     json: Json = False,
 ) -> None:
-    """Print the waiting work: for workers, route by route, and for limits, key by key."""
+    """Print the waiting work: by route for workers, and by key for limits."""
 
     async def work(session: Session) -> tuple[list[RouteWork], list[Line]]:
         settings = await find_installation()

@@ -22,17 +22,17 @@ Why = Annotated[str | None, typer.Option("--reason", help="Kept with the run.")]
 
 
 def pause(id: RunId, by: By = ME, reason: Why = None, json: Json = False) -> None:
-    """Let nothing more start in a run, nor in workflows inside it. What workers have begun goes on."""
+    """Pause a run: nothing more starts in it or in workflows inside it. Attempts that workers have begun go on."""
     _command(id, "pause", by, reason, json)
 
 
 def resume(id: RunId, by: By = ME, reason: Why = None, json: Json = False) -> None:
-    """Start what became due while a run was paused."""
+    """Resume a run: what became due during the pause starts."""
     _command(id, "resume", by, reason, json)
 
 
 def skip(id: RunId, task: Task, by: By = ME, reason: Why = None, json: Json = False) -> None:
-    """Do without a task that has not ended."""
+    """Skip a task that has not ended."""
     _command(id, "skip", by, reason, json, task)
 
 

@@ -1,4 +1,4 @@
-"""The run of a workflow as a terminal shows it."""
+"""The output of a workflow's run in a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands about workflows as they are defined: show, versions and diff."""
+"""The commands about workflow definitions: show, versions and diff."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from penstock.store.session.database import Session
 
 DIGEST = re.compile(r"[0-9a-fA-F]{4,64}")
 SHORT = 12
-"""Characters of a digest that name a version to people."""
+"""The number of digits of a digest that identify a version to people."""
 
 workflows = typer.Typer(help="Show and compare workflows.", no_args_is_help=True)
 
@@ -62,7 +62,7 @@ def show(
 
 @workflows.command()
 def versions(ref: Ref, json: Json = False) -> None:
-    """List the versions of a workflow, the newest first. A run keeps the one that it began with."""
+    """List the versions of a workflow, newest first. A run keeps the version with which it began."""
     rows = with_session(lambda session: operate.versions(session, ref))
     if json:
         for row in rows:
@@ -84,7 +84,7 @@ def compare(
     new: Annotated[str | None, typer.Argument(metavar="[B]", help="The same.")] = None,
     json: Json = False,
 ) -> None:
-    """Say what changed from A to B. A alone: what it would change in the current version."""
+    """Show the changes from A to B. With A alone: what it would change in the current version."""
 
     async def work(session: Session) -> list[Difference]:
         if new is None:
@@ -102,7 +102,8 @@ def compare(
 
 
 async def _version(session: Session, ref: str, word: str) -> Workflow:
-    """The version of this digest, which may be shortened, or what is in the file of this name. Raises NotFound."""
+    """Return the version with this digest, which may be shortened, or the workflow in the file of this name. Raises
+    NotFound."""
     if DIGEST.fullmatch(word) and not Path(word).exists():
         return await operate.version(session, ref, word.lower())
     return from_yaml(_text(Path(word)), word)

@@ -1,4 +1,4 @@
-"""The client of programs, which publish, start, wait, ask and steer: `Client` and its parts.
+"""The client of an installation for programs: publish events, start executions, wait for results, answer and command.
 
-Not here: what an operator asks of an installation (`operate`), and any statement (`store`).
+Not here: queries of operators on an installation (`operate`), and SQL statements (`store`).
 """

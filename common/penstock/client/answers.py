@@ -1,4 +1,4 @@
-"""The answers to a group of submits or events: for each its id, or the reason for which it was refused."""
+"""The answers to a group of submissions or events: for each its id, or the error with which it was refused."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from penstock.store.executions.executions import Submission, Submitted
 
 
 class Stale(DefinitionError):
-    """A submit named a version that is not current any more."""
+    """The error of a submission that names a version which is no longer current."""
 
 
 def of_submissions(submitted: Submitted, group: Sequence[Submission]) -> list[UUID | Exception]:
-    """Return the id or the refusal of each submission of the group. Raises Stale, if nothing was stored for that."""
+    """Return the id or the error of each submission of the group. Raises Stale if nothing was stored, because a
+    version was not current."""
     if submitted.stale:
         raise Stale("a definition changed meanwhile")
     winners = _winners(
@@ -28,7 +29,7 @@ def of_submissions(submitted: Submitted, group: Sequence[Submission]) -> list[UU
 
 
 def of_events(stored: StoredEvents, group: Sequence[NewEvent]) -> list[UUID | Exception]:
-    """Return the id or the refusal of each event of the group."""
+    """Return the id or the error of each event of the group."""
     winners = _winners(
         stored.existing,
         stored.conflicts,
@@ -41,13 +42,13 @@ def of_events(stored: StoredEvents, group: Sequence[NewEvent]) -> list[UUID | Ex
 def _winners(
     existing: Mapping[UUID, UUID], conflicts: Mapping[UUID, UUID], conflict: str, hint: str
 ) -> dict[UUID, UUID | Exception]:
-    """By the id given: the id that its key already has, or the conflict."""
+    """Return the id that already has the key, or the Conflict, by the id of each refused item."""
     refused = {id: Conflict(conflict.format(winner), hint=hint) for id, winner in conflicts.items()}
     return {**existing, **refused}
 
 
 def unwrap(answer: UUID | Exception) -> UUID:
-    """The id. Raises what it was refused for."""
+    """Return the id. Raises the error if the item was refused."""
     if isinstance(answer, Exception):
         raise answer
     return answer

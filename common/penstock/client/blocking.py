@@ -1,4 +1,4 @@
-"""The base of clients with blocking methods: an event loop in a thread, and methods that wait for coroutines."""
+"""The base of clients with blocking methods: an event loop in a thread, and methods that wait for coroutines there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ C = TypeVar("C")
 
 
 class LoopThread:
-    """An event loop in a thread of its own, for callers in other threads."""
+    """A thread with an event loop, for callers in other threads."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -39,18 +39,18 @@ class LoopThread:
 
 
 class Blocking(Generic[C]):
-    """Something with coroutines, which run in this thread while the caller waits."""
+    """An object with coroutine methods. They run in the loop's thread while the caller waits."""
 
     _client: C
     _thread: LoopThread
 
 
 class BlockingClient(Blocking[C], ABC):
-    """A client, to be used in a `with`, or closed in the end."""
+    """A blocking client, for a `with` block or an explicit `close`."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
 
     def __enter__(self) -> Self:
         return self
@@ -64,7 +64,7 @@ class BlockingClient(Blocking[C], ABC):
 def waiting(
     method: Callable[Concatenate[C, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate[Blocking[C], P], R]:
-    """The method of the client, which returns once its coroutine has."""
+    """Return a blocking method for a coroutine method of the client. It returns the coroutine's result."""
 
     @wraps(method)
     def call(self: Blocking[C], /, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -1,5 +1,5 @@
-"""The base of commands on many things at once: they work in batches, each of which is committed by itself, and report
-the outcome of each thing. Broken off and begun again, they go on with what is left."""
+"""The base of commands on many items. They work in batches, commit each batch by itself, and report the outcome for
+each item. A command that was interrupted continues with the remaining items when it is called again."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from penstock.errors import PenstockError
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome for one thing: the command was carried out, and `said` reports its effect, or it was left alone
-    because of `error`."""
+    """The outcome for one item. Either the command was carried out, and `said` reports its effect, or the item was
+    left unchanged because of `error`."""
 
     id: UUID
     said: str | None = None
@@ -22,8 +22,11 @@ class Outcome:
 
 @dataclass(slots=True)
 class Part:
-    """Some of many: those that come after the one of `before` in the list, and `most` of them, or some more to fill a batch.
-    `next`: what `before` is of the rest, once it is done; None where nothing is left."""
+    """The range of items for one call: those after the item `before` in the list, at least `most` of them, up to a
+    whole batch.
+
+    After the call `next` is the `before` of the following call, or None if no items are left.
+    """
 
     before: UUID | None = None
     most: int | None = None
@@ -32,7 +35,7 @@ class Part:
 
 @dataclass(slots=True)
 class Refusal:
-    """The reason for which some things were left alone: their number, and one of them."""
+    """The items that were left unchanged for one reason: the error, their number, and one of them."""
 
     error: PenstockError
     example: UUID
@@ -41,7 +44,7 @@ class Refusal:
 
 @dataclass(slots=True)
 class Tally:
-    """The number of things that a command was carried out on, and of those left alone, by the reason."""
+    """The number of items for which a command was carried out, and the refusals by reason."""
 
     done: int = 0
     refused: dict[str, Refusal] = field(default_factory=dict)
@@ -55,7 +58,7 @@ class Tally:
 
 
 async def tally(outcomes: AsyncIterator[Outcome]) -> Tally:
-    """Let a command on many come to its end, and count."""
+    """Run a bulk command to its end, and return the counts of its outcomes."""
     counted = Tally()
     async for outcome in outcomes:
         counted.add(outcome)

@@ -1,4 +1,5 @@
-"""A transaction of the caller's own, to submit in: the submit has happened exactly if that one commits."""
+"""The caller's own transaction as the place of a submission: the submission is stored exactly if that transaction
+commits."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from penstock.store.session.postgres_errors import in_our_words
 
 
 class CallerTransaction:
-    """A caller's own open transaction."""
+    """An open transaction of the caller."""
 
     def __init__(self, connection: Any) -> None:
         if not hasattr(connection, "is_in_transaction"):
@@ -21,7 +22,8 @@ class CallerTransaction:
 
     @property
     def empty(self) -> bool:
-        """It may stay open for long: so it takes no locks of limits' keys, which others wait for."""
+        """Return False, since the transaction may stay open for long. So the submission takes no locks on limits'
+        keys, which other transactions wait for."""
         return False
 
     async def stage_alone(self, sql: str, *args: Any) -> list[Row]:

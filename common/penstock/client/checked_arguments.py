@@ -1,7 +1,8 @@
-"""The types of the arguments that callers give to clients, checked before anything is done with them.
+"""The check of the arguments of client methods against their annotated types, before the method runs.
 
-A program without a type checker gives a text for an id, or a naive datetime. Without this check the database driver or the
-HTTP library would refuse the value late, in words that name neither the parameter nor the mend."""
+A program without a type checker may pass a text for an id, or a naive datetime. Without this check the database driver
+or the HTTP library would refuse the value later. Its message would name neither the parameter nor a remedy.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ from penstock.language.terms.action_ref import ActionCall
 
 T = TypeVar("T", bound=type)
 BIGGEST = 2**31 - 1
-"""The largest whole number of a parameter: that of PostgreSQL's `integer`. Narrower ranges are those of the methods."""
+"""The largest integer of a parameter: that of PostgreSQL's `integer`. Methods check narrower ranges themselves."""
 LONGEST_S = 1e10
-"""The largest number of seconds of a parameter, of either sign: some 300 years."""
+"""The largest number of seconds of a parameter, positive or negative: some 300 years."""
 
 
 class _Kind(NamedTuple):
@@ -29,7 +30,7 @@ class _Kind(NamedTuple):
 
 
 def is_text(value: Any) -> bool:
-    """Return true for a text that PostgreSQL and JSON can keep."""
+    """Return whether `value` is a text that PostgreSQL and JSON can store."""
     if not isinstance(value, str):
         return False
     try:
@@ -77,7 +78,7 @@ def _is_mapping_of_texts(value: Any) -> bool:
 
 
 def _is_filter(value: Any) -> bool:
-    from penstock.store.executions.execution_list import ExecutionFilter  # only where one is given
+    from penstock.store.executions.execution_list import ExecutionFilter  # imported only for such a parameter
 
     return isinstance(value, ExecutionFilter)
 
@@ -114,13 +115,13 @@ KINDS: Mapping[str, _Kind] = {
     "ExecutionFilter": _Kind(_is_filter, "a filter of executions", "Give ExecutionFilter(...)."),
     "Schedule": _Kind(_is_schedule, "a schedule", "Give Schedule(...)."),
 }
-"""The types that annotations of parameters stand for. `| None` allows None beside them."""
+"""The checks, by the annotation of a parameter. `| None` permits None as well."""
 UNCHECKED = ("Any", "float | timedelta | None")
-"""Annotations of parameters that their methods check themselves: values that are sent as JSON, delays, connections."""
+"""The annotations of parameters that methods check themselves: values that are sent as JSON, delays, connections."""
 
 
 class _Parameters:
-    """The parameters of a method by their places and names, with their kinds."""
+    """The checked parameters of a method, by position and name."""
 
     def __init__(self, method: Callable[..., Any]) -> None:
         parameters = list(inspect.signature(method).parameters.values())[1:]
@@ -144,7 +145,7 @@ class _Parameters:
 
 
 def _kind_of(annotation: str) -> tuple[_Kind, bool] | None:
-    """Return the kind of an annotation, and whether it allows None. Return None for what is not checked."""
+    """Return the check for an annotation, and whether it permits None. Return None for an unchecked annotation."""
     if annotation in UNCHECKED:
         return None
     plain = annotation.removesuffix(" | None")
@@ -165,11 +166,12 @@ def _check(name: str, expected: tuple[_Kind, bool] | None, value: Any) -> None:
 
 @cache
 def _parameters(method: Callable[..., Any]) -> _Parameters:
-    return _Parameters(method)  # at the first call: an import stays quick
+    return _Parameters(method)  # at the first call, so that an import stays quick
 
 
 def check_options(method: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Check options that are passed on to a method. Raise InvalidInput for one that it does not take, too."""
+    """Check options that are passed on to a method. Raise InvalidInput for a wrong type, and for an option that the
+    method does not take."""
     parameters = _parameters(inspect.unwrap(method))
     for name in options:
         if name not in parameters.by_name:
@@ -182,7 +184,8 @@ def check_options(method: Callable[..., Any], options: Mapping[str, Any]) -> Non
 
 
 def checks_arguments(owner: T) -> T:
-    """Have each public coroutine of a class check the types of its arguments: a wrong one raises InvalidInput."""
+    """Wrap each public coroutine method of a class in a check of its arguments' types. A wrong type raises
+    InvalidInput."""
     for name, method in list(vars(owner).items()):
         if not name.startswith("_") and inspect.iscoroutinefunction(method):
             setattr(owner, name, _checked(method))

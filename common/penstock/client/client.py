@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from penstock.store.executions.past_attempts import PastAttempt
     from penstock.store.session.database import Database, Session, Transaction
 
-# The import of the client costs little: what a method needs is imported when it is first called, and what all of them
-# need when it connects. A web server imports it in every process, and a script that only shows its usage too.
+# Importing the client costs little. A method's imports happen at its first call, and the common imports at `connect`.
+# A web server imports the client in every process, and so does a script that only prints its usage.
 
 
 @checks_arguments
 class Client(StartAndWatch):
-    """Talks to one installation. Safe to share between tasks; make one for each process."""
+    """A client of one installation. It is safe to share between tasks; create one for each process."""
 
     def __init__(self, settings: Settings, database: Database, publisher: Publisher) -> None:
         from penstock.client.publishing import Publishing
@@ -58,8 +58,9 @@ class Client(StartAndWatch):
     @classmethod
     @asynccontextmanager
     async def connect(cls, settings: Settings | None = None) -> AsyncIterator[Client]:
-        """A client for the installation that the settings name; by default those of the environment, or the embedded
-        one of this folder. Raises ConnectionFailed when PostgreSQL or the broker does not answer."""
+        """Connect a client to the installation that the settings name. By default they are those of the environment,
+        or of the embedded installation of this folder. Raises ConnectionFailed when PostgreSQL or the broker does not
+        answer."""
         if isinstance(settings, str):
             raise InvalidInput(
                 "a client is connected with settings, and not with an address",
@@ -72,7 +73,7 @@ class Client(StartAndWatch):
         from penstock.store.session.database import Database
 
         settings = settings or await find_installation()
-        tracing.is_on()  # so that what the program traces itself finds its way
+        tracing.is_on()  # so that the program's own traces are propagated
         database = Database(settings, role="client")
         transport = make_transport(database, role="client")
         publisher = Publisher(transport, database)
@@ -106,8 +107,7 @@ class Client(StartAndWatch):
         return Limits(self.session, self.publisher)
 
     async def close(self) -> None:
-        """Notify the callers that still wait for a result that the watch has ended. The maker of the connections closes
-        them."""
+        """End the waits for results, with an error for their callers. The creator of the connections closes those."""
         await self._watch.close()
 
     async def start(
@@ -126,14 +126,15 @@ class Client(StartAndWatch):
         secrets: Mapping[str, str] | None = None,
         connection: Any = None,
     ) -> UUID:
-        """Start an action or workflow, given as its ref, itself, or with its parameters (`charge.call(order=7)`); returns the
-        id of its execution once it is durably stored.
+        """Start an action or workflow. `ref` is its ref, the object, or a call with parameters
+        (`charge.call(order=7)`). Return the id of its execution once it is durably stored.
 
-        `key`: the same key again gives the same execution (Conflict if the parameters differ). `delay` (seconds) or `at` put
-        the start off; an execution that has not started by `expires_at` ends as timeout. `by`: the starter, kept as its
-        origin. `secrets`: parameters that are secrets of the store, each with the secret's name. `connection`: an open
-        asyncpg transaction of yours to submit in; it is published when a relay finds it after your commit. Raises NotFound,
-        InvalidInput, Conflict."""
+        `key`: a second start with the same key returns the same execution (Conflict if the parameters differ). `delay`
+        (seconds) or `at` put off the start. An execution that has not started by `expires_at` ends as timeout. `by` is
+        the starter, stored as the origin. `secrets` maps parameters to the names of the stored secrets that they get.
+        `connection` is an open asyncpg transaction of yours in which to submit; a relay publishes the execution after
+        your commit. Raises NotFound, InvalidInput, Conflict.
+        """
         from penstock.client.starts import Request
 
         ref, params = named_start(ref, params)
@@ -148,7 +149,8 @@ class Client(StartAndWatch):
         tenant: str = "public",
         priority: int = 0,
     ) -> list[UUID]:
-        """Start one execution for each of `params`, all in one transaction. Raises as `start`; then none started."""
+        """Start one execution for each of `params`, all in one transaction. Raises the errors of `start`, and then
+        starts none."""
         from penstock.client.starts import Request
 
         name, _ = named_start(ref)
@@ -165,46 +167,50 @@ class Client(StartAndWatch):
         tenant: str = "public",
         source: str = "client",
     ) -> UUID:
-        """Publish an event; returns its id once it is durably stored. The same `key` of the same `source` again gives the same
-        event. Raises NotFound for an unknown trigger, InvalidInput for a payload that does not fit or a source that is reserved,
-        Conflict."""
+        """Publish an event, and return its id once it is durably stored. A second publish with the same `key` and
+        `source` returns the same event.
+
+        Raises NotFound for an unknown trigger. Raises InvalidInput for a payload that its schema refuses, or a
+        reserved source. Raises Conflict if the payload of the key differs.
+        """
         source = check_source(source)
         return await self.publishing.publish(trigger, payload, key=key, tenant=tenant, source=source)
 
     # -- results -------------------------------------------------------------------------------------------------
 
     async def result(self, id: UUID, *, timeout: float | None = None) -> Any:
-        """Wait for an execution to end; its result. Raises ExecutionFailed with its error, TimeoutError, NotFound."""
+        """Wait for an execution to end, and return its result. Raises ExecutionFailed with its error, TimeoutError,
+        NotFound."""
         return await self._watch.result(id, timeout=timeout)
 
     async def get(self, id: UUID) -> Execution:
-        """The execution as it is now. Raises NotFound."""
+        """Return the current state of an execution. Raises NotFound."""
         from penstock.operate.executions import one
 
         return await one(self.session, id)
 
     async def history(self, id: UUID) -> list[Move]:
-        """Every status it ever had, oldest first. Raises NotFound."""
+        """Return every status of an execution, oldest first. Raises NotFound."""
         from penstock.store.executions import executions
 
         return await executions.history(self.session, await self.get(id))
 
     async def attempts(self, id: UUID) -> list[PastAttempt]:
-        """Every attempt of it, oldest first: when it began and ended, on which worker, and what it came to. Raises
+        """Return every attempt of an execution, oldest first, with its times, its worker and its outcome. Raises
         NotFound."""
         from penstock.store.executions import past_attempts
 
         return await past_attempts.attempts(self.session, await self.get(id))
 
     async def why(self, id: UUID, task: str | None = None) -> Why:
-        """Explain the place of an execution: what it waits for, or what came of it. `task` is one of the tasks of a
-        workflow, begun or not. Raises NotFound."""
+        """Explain what an execution waits for, or how it ended. `task` selects a task of a workflow, begun or not.
+        Raises NotFound."""
         from penstock.operate.why import why
 
         return await why(self.session, id, self.settings, task)
 
     async def cancel(self, *ids: UUID, reason: str = "asked by a client") -> int:
-        """Ask for executions to end; returns how many were told. Those that have ended are left alone."""
+        """Ask for executions to end, and return the number of those asked. Ended ones are left unchanged."""
         from penstock.messaging import broadcast
         from penstock.store.executions import executions
         from penstock.store.session.database import retried
@@ -213,7 +219,7 @@ class Client(StartAndWatch):
             async with self.session.transaction() as tx:
                 return tx, await executions.cancel(tx, ids, reason)
 
-        # An execution that was told already is left alone the second time.
+        # A retry is harmless: it leaves alone executions that the first try asked to end.
         tx, count = await retried(ask, deadline=30)
         self.publisher.publish(tx.staged)
         await broadcast.cancel_requested(self.publisher.transport, tx.canceling)
@@ -229,9 +235,12 @@ class Client(StartAndWatch):
         by: str,
         reason: str | None = None,
     ) -> None:
-        """Tell a running workflow to `pause`, `resume`, `skip` a task or `set_result` of one. It is kept with its author and
-        reason, and obeyed under the workflow's lock. Or a durable function to `skip` a step, or take a result for it. Raises
-        Conflict if it does not run."""
+        """Send a running workflow the command `pause`, `resume`, `skip` (a task) or `set_result` (of a task). A
+        durable function takes `skip` or `set_result` for a step.
+
+        The command is stored with `by` and `reason`, and a workflow follows it under its lock. Raises Conflict if the
+        execution does not run.
+        """
         from penstock.client import commands
         from penstock.messaging import broadcast
 
@@ -241,12 +250,12 @@ class Client(StartAndWatch):
         await broadcast.cancel_requested(self.publisher.transport, tx.canceling)
 
     async def signal(self, id: UUID, name: str, value: Any = None) -> None:
-        """Tell a durable function something, which `ctx.signal(name)` gives it. Raises Conflict if it has ended, or is none,
-        DefinitionError, InvalidInput."""
-        from penstock.client import steps
+        """Send a durable function a signal. There `ctx.signal(name)` returns its value. Raises Conflict if the
+        execution has ended, or is not a durable function. Raises DefinitionError, InvalidInput."""
+        from penstock.client import durable_commands
 
         async with self.session.transaction() as tx:
-            await steps.signal(tx, id, name, value)
+            await durable_commands.signal(tx, id, name, value)
         self.publisher.publish(tx.staged)
 
     async def rerun(
@@ -258,9 +267,11 @@ class Client(StartAndWatch):
         by: str,
         reason: str | None = None,
     ) -> UUID:
-        """Run what has ended once more, the same version with the same parameters; returns the id of the new execution. Of a
-        workflow, `from_failed` keeps what succeeded, and `from_task` what does not come after that task. It is kept with its
-        author and reason. Raises NotFound, Conflict, InvalidInput."""
+        """Run an ended execution again, with the same version and parameters. Return the id of the new execution.
+
+        For a workflow, `from_failed` keeps the tasks that succeeded, and `from_task` keeps those that do not come
+        after that task. The re-run is stored with `by` and `reason`. Raises NotFound, Conflict, InvalidInput.
+        """
         from penstock.client import commands
         from penstock.store.session.database import retried
 
@@ -284,17 +295,19 @@ class Client(StartAndWatch):
         return new
 
     async def answer(self, id: UUID, response: Any, *, by: str, asked: datetime | None = None) -> None:
-        """Answer what an execution asks; the answer becomes its result, or it goes on with it. `asked`: the `created_at` of the
-        question that is meant, where it may ask several. Raises NotFound, InvalidInput, NotAllowed, and Conflict where that was
-        answered before or something else is asked by now."""
+        """Answer the inquiry of an execution. The answer becomes its result, or the execution continues with it.
+
+        `asked` is the `created_at` of the inquiry, for an execution that may ask several. Raises NotFound,
+        InvalidInput, NotAllowed. Raises Conflict if the inquiry was answered before, or another one is open by now.
+        """
         from penstock.client import inquiries
 
         self.publisher.publish(await inquiries.answer(self.session, id, response, by, asked))
 
     def publish_staged(self, tx: Transaction) -> None:
-        """Publish what a transaction on this client's session has staged and committed."""
+        """Publish the messages that a committed transaction on this client's session staged."""
         self.publisher.publish(tx.staged)
 
     async def flush(self) -> None:
-        """Wait until all that was submitted is published."""
+        """Wait until all submitted messages are published."""
         await self.publisher.flush()

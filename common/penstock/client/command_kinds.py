@@ -1,4 +1,4 @@
-"""The commands that a running workflow, or a durable function, obeys."""
+"""The kinds of commands that a running workflow or a durable function follows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ COMMANDS = ("pause", "resume", "skip", "set_result")
 
 
 def check_command(kind: str) -> None:
-    """Raise InvalidInput for a word that is no command."""
+    """Raise InvalidInput for an unknown kind of command."""
     if kind not in COMMANDS:
         raise InvalidInput(
             f"{kind[:60]!r} is not a command to a workflow", hint=f"There is: {', '.join(COMMANDS)}."

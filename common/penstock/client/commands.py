@@ -1,5 +1,5 @@
-"""The commands of operators to executions, stored with actor and reason: pause, resume, skip a task or set its result
-in a workflow, and re-run an ended execution."""
+"""The commands of operators to executions, stored with actor and reason: pause, resume, skip a task or set its result,
+and re-run an ended execution."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 import orjson
 
 from penstock import tracing
-from penstock.client import steps
+from penstock.client import durable_commands
 from penstock.client.command_kinds import check_command
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.moves import COMPLETED
@@ -27,12 +27,15 @@ from penstock.tracing.spans import START, execution_span
 async def command(
     tx: Transaction, id: UUID, kind: str, *, task: str | None, value: Any, by: str, reason: str | None
 ) -> None:
-    """Tell a running workflow something; it obeys under its lock. Of a durable function a step is skipped, or given a result.
-    Raises Conflict if it does not run, InvalidInput for another word."""
+    """Store a command to a running workflow, which follows it under its lock. For a durable function, skip a step or
+    set its result.
+
+    Raises Conflict if the execution does not run, and InvalidInput for an unknown kind.
+    """
     check_command(kind)
     if kind in ("skip", "set_result") and task is not None:
         result = check_value(value, tx.settings.payload_cap, what="result").decode()
-        if await steps.give(tx, id, kind, task, result, by=by, reason=reason):
+        if await durable_commands.give(tx, id, kind, task, result, by=by, reason=reason):
             return
     encoded = None if value is None else check_value(value, tx.settings.payload_cap, what="result").decode()
     if not await workflow_commands.command(tx, id, kind, task, encoded, by, reason):
@@ -43,7 +46,7 @@ async def command(
 
 
 async def found(tx: Transaction, id: UUID) -> Execution:
-    """The execution. Raises NotFound."""
+    """Return an execution. Raises NotFound."""
     rows = await executions.find(tx, [id])
     if not rows:
         raise NotFound(f"no execution {id}", hint="It may be older than the archive's retention.")
@@ -60,7 +63,7 @@ async def rerun(
     by: str,
     reason: str | None,
 ) -> None:
-    """Run an execution once more as `new`. Raises NotFound, Conflict if it has not ended, InvalidInput."""
+    """Run an execution again, under the id `new`. Raises NotFound, InvalidInput, and Conflict if it has not ended."""
     old = row.id
     if row.finished_at is None:
         raise Conflict(
@@ -90,7 +93,7 @@ async def rerun(
             reason=reason,
         )
     if is_there and (from_failed or from_task is not None):
-        await steps.keep(tx, new, old, from_task)
+        await durable_commands.keep(tx, new, old, from_task)
     if not is_there:
         raise NotFound(
             f"execution {old} is gone", hint="It may have come to the end of the archive's retention."
@@ -98,7 +101,8 @@ async def rerun(
 
 
 def _traced(old: Execution) -> dict[str, Any]:
-    """The caller's trace, in which the new run is linked to the old one's span, if that was traced."""
+    """Return the caller's trace for the new run, with a link to the old run's span if that was traced. Empty without a
+    trace."""
     traced = tracing.current()
     if traced is None:
         return {}
@@ -110,7 +114,8 @@ def _traced(old: Execution) -> dict[str, Any]:
 async def _see_what_is_kept(
     tx: Transaction, row: Execution, from_failed: bool, from_task: str | None
 ) -> bool:
-    """Return true if the execution has tasks, of which some are kept."""
+    """Return whether the re-run keeps tasks or steps of the old run. Raises an error if the request contradicts the
+    execution."""
     if from_failed and from_task is not None:
         raise InvalidInput("it is either from what failed or from a task", hint="Choose one of the two.")
     if from_failed and row.status == COMPLETED:
@@ -121,7 +126,7 @@ async def _see_what_is_kept(
     body = (await catalog.bodies(tx, [row.definition_id]))[row.definition_id]
     if "durable" in body:
         if from_task is not None:
-            await steps.check_kept(tx, row.id, from_task)
+            await durable_commands.check_kept(tx, row.id, from_task)
         return True
     if body["kind"] != "workflow":
         if from_task is None:

@@ -1,8 +1,8 @@
-"""Dead letters: list and count them, look at one, put them back, or forget them.
+"""Dead letters: list and count them, show one, replay them, or drop them.
 
-An event from outside is checked again and stored once, under the same message id; an envelope of ours is staged again. The
-letter goes in the same transaction, so that each is put back once. Work of an ended execution is not put back: it would
-change nothing.
+The replay of an event from outside checks it again and stores it once, under the same message id. The replay of one of
+our envelopes stages it again. The same transaction deletes the letter, so that each is replayed once. Work of an ended
+execution is not replayed, since it would change nothing.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ from penstock.store.outbox.dead_letters import (
 from penstock.store.session.database import Session, Transaction, retried
 
 BATCH = 200
-"""Letters of one transaction."""
+"""The maximum number of letters in one transaction."""
 ENVELOPE = 20
-"""Ids of one message that is staged again."""
+"""The maximum number of ids in one message that is staged again."""
 OUR_HEADERS = ("x-penstock-", "x-death", "x-first-death-", "x-last-death-", "x-delivery-count")
 READ_HEADERS = frozenset({"tenant", "traceparent", "tracestate"})
-"""Headers that Penstock or RabbitMQ writes, and those that Penstock reads."""
+"""Headers besides OUR_HEADERS that may be shown, since Penstock reads them."""
 BATCH_BYTES = 8 * 1024 * 1024
-"""Bytes of their bodies, above which a transaction has fewer."""
+"""The size of the bodies, in bytes, above which a transaction takes fewer letters."""
 
 
 async def newest(
     session: Session, filters: LetterFilter = LetterFilter(), *, limit: int = 50, before: UUID | None = None
 ) -> list[DeadLetterSummary]:
-    """Return dead letters, the latest to arrive first. `before` is the last letter of the page before. Raises NotFound if
-    that letter is gone."""
+    """Return dead letters, the latest to arrive first. `before` is the last letter of the previous page. Raises
+    NotFound if that letter is gone."""
     if before is not None:
         await find(session, before)
     return await dead_letters.newest(session, filters, limit, before)
@@ -66,7 +66,7 @@ async def counts(session: Session, filters: LetterFilter = LetterFilter()) -> li
 
 
 async def find(session: Session, id: UUID) -> DeadLetter:
-    """One with its headers, and its body as text. Raises NotFound."""
+    """Return a dead letter with its headers, and its body as text. Raises NotFound."""
     letter = await dead_letters.find(session, id)
     if letter is None:
         raise NotFound(f"no dead letter {id}", hint="`penstock dead-letters list` shows them.")
@@ -74,9 +74,9 @@ async def find(session: Session, id: UUID) -> DeadLetter:
 
 
 async def shown(session: Session, id: UUID) -> DeadLetter:
-    """Return a dead letter with secrets masked, as the schema of its trigger marks them. Where the trigger is unknown, the
-    marks of all schemas apply. Only headers that Penstock reads are shown: a header of a foreign program may be a key.
-    Raises NotFound."""
+    """Return a dead letter with secrets masked, as the schema of its trigger marks them. If the trigger is unknown,
+    the marks of all schemas apply. Only headers that Penstock reads are shown, since a header of a foreign program may
+    contain a key. Raises NotFound."""
     letter = await find(session, id)
     headers = {name: value if _is_ours(name) else MASK for name, value in letter.headers.items()}
     trigger = letter.headers.get(TRIGGER)
@@ -93,7 +93,8 @@ def _is_ours(header: str) -> bool:
 
 
 async def drop(session: Session, filters: LetterFilter, *, dry_run: bool = False) -> int:
-    """Forget them. Returns how many that were, or would be."""
+    """Delete the dead letters that match the filter. Return their number, or with `dry_run` the number that would be
+    deleted."""
     if dry_run:
         return await dead_letters.count(session, filters)
     dropped = 0
@@ -108,8 +109,11 @@ async def drop(session: Session, filters: LetterFilter, *, dry_run: bool = False
 
 
 async def replay(client: Client, filters: LetterFilter, *, dry_run: bool = False) -> AsyncIterator[Outcome]:
-    """Put them back where they came from, and forget them here. Should one fail again, it comes back. What cannot be put
-    back stays, and its outcome says why. `dry_run`: only look which could be."""
+    """Replay dead letters: return each to where it came from, and delete it here. A message that fails again is
+    dead-lettered again.
+
+    A letter that cannot be replayed stays, and its outcome has the reason. With `dry_run` nothing changes.
+    """
     cursor: UUID | None = None
     while letters := await dead_letters.batch(client.session, filters, cursor, limit=BATCH, most=BATCH_BYTES):
         tries = 0
@@ -135,14 +139,14 @@ async def replay(client: Client, filters: LetterFilter, *, dry_run: bool = False
 
 @dataclass(frozen=True, slots=True)
 class _Staging:
-    """An envelope of ours: what is staged again, and where."""
+    """One of our envelopes, as it will be staged: its queue and its ids."""
 
     queue: str
     ids: list[UUID]
 
 
 _Ready = NewEvent | _Staging | PenstockError
-"""What a letter becomes, or why it cannot be put back."""
+"""The form in which a letter is replayed, or the reason why it cannot be."""
 
 
 async def _ready(client: Client, letters: Sequence[DeadLetter]) -> dict[UUID, _Ready]:
@@ -207,8 +211,10 @@ def _ended(execution: UUID) -> PenstockError:
 
 
 async def _put_back(tx: Transaction, ready: Mapping[UUID, _Ready], *, again: bool) -> list[Outcome]:
-    """Put back the letters that are still stored. Another transaction may have put back the rest. With `again`, an earlier
-    commit may have done so before its answer was lost."""
+    """Replay the letters that are still stored. Another transaction may have replayed the others.
+
+    With `again`, an earlier try may have committed although its confirmation was lost.
+    """
     held = await dead_letters.hold(
         tx, [id for id, item in ready.items() if not isinstance(item, PenstockError)]
     )
@@ -220,7 +226,7 @@ async def _put_back(tx: Transaction, ready: Mapping[UUID, _Ready], *, again: boo
         )
         for id, answer in zip(new, stored, strict=True):
             results[id] = answer if isinstance(answer, PenstockError) else f"event {answer}"
-    staged: dict[str, dict[UUID, None]] = {}  # each id once
+    staged: dict[str, dict[UUID, None]] = {}  # dicts, so that each id occurs once
     for id, item in ready.items():
         if isinstance(item, PenstockError):
             results[id] = item

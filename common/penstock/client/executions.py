@@ -1,4 +1,4 @@
-"""Executions by the many: those that a filter chooses are listed, counted, cancelled, and run once more."""
+"""Bulk operations on the executions that match a filter: list, count, cancel and re-run them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.store.workflows import workflow_commands
 
 CANCELLED_AT_ONCE = 500
 RERUN_AT_ONCE = 100
-"""Executions of one transaction."""
+"""The number of executions that are re-run in one transaction."""
 
 
 async def page(
@@ -30,7 +30,7 @@ async def page(
     before: UUID | None = None,
     limit: int = 50,
 ) -> list[ListedExecution]:
-    """The newest first; `before` an id goes on from a page's end."""
+    """Return the executions that match the filter, newest first. `before` is the id at the end of the previous page."""
     return await execution_list.page(session, filters, before=before, limit=limit)
 
 
@@ -42,8 +42,12 @@ async def count(session: Session, filters: ExecutionFilter = ExecutionFilter()) 
 async def cancel(
     client: Client, filters: ExecutionFilter, *, reason: str, dry_run: bool = False, part: Part | None = None
 ) -> int:
-    """Ask those to end that have not. Returns how many were told, or would be. Broken off and called again, it goes on with
-    what is left; what is started meanwhile is left alone. `part`: only so many of them."""
+    """Ask the unfinished executions that match the filter to end. Return the number asked, or with `dry_run` the
+    number that would be.
+
+    A call after an interruption continues with the rest. Executions that start meanwhile are left alone. `part` limits
+    the call to a range.
+    """
     still_open = replace(filters, ended=False)
     if dry_run:
         return await count(client.session, still_open)
@@ -63,9 +67,12 @@ async def rerun(
     dry_run: bool = False,
     part: Part | None = None,
 ) -> AsyncIterator[Outcome]:
-    """Run those once more that have ended, each as `Client.rerun` does, and those not that were run once more already: so,
-    broken off and called again, it goes on with what is left. `from_failed`: workflows keep what succeeded. What cannot be
-    run once more has an outcome that says why. `part`: only so many of them."""
+    """Run the ended executions that match the filter again, each as `Client.rerun` does. Yield an outcome for each,
+    also for one that cannot be re-run.
+
+    Executions that were re-run before are left out, so a call after an interruption continues with the rest.
+    `from_failed`: workflows keep what succeeded. `part` limits the call to a range.
+    """
     async for rows in _batches(client.session, replace(filters, ended=True), RERUN_AT_ONCE, part):
         news: dict[UUID, UUID] = {}
 
@@ -75,7 +82,7 @@ async def rerun(
             async with client.session.transaction() as tx:
                 olds = [row.id for row in rows]
                 reruns = await workflow_commands.rerun_before(tx, olds)
-                # By a commit that lost its answer:
+                # Re-run by an earlier try, which was committed although its confirmation was lost:
                 done = [
                     Outcome(old, f"execution {news[old]}") for old in olds if old in reruns and old in news
                 ]
@@ -108,7 +115,7 @@ async def _rerun(
 async def _batches(
     session: Session, filters: ExecutionFilter, size: int, part: Part | None = None
 ) -> AsyncIterator[list[ListedExecution]]:
-    """The newest first, so that what is made meanwhile, by a re-run for one, is not among them."""
+    """Yield batches, newest first. So executions that are created meanwhile, such as re-runs, are not among them."""
     part = part or Part()
     part.next, read_count = part.before, 0
     while part.most is None or read_count < part.most:

@@ -37,11 +37,11 @@ from penstock.store.upkeep.overview import Standing
 PREFIX = "/api/v1"
 NO_HEADERS: Mapping[str, str] = {}
 PATIENCE = 30.0
-"""Seconds that an answer may take."""
+"""The timeout of a request, in seconds."""
 WAIT = 20.0
-"""Seconds that the server is asked to wait for a result; then it is asked again."""
+"""The seconds for which one request waits for a result on the server. Then the client asks again."""
 PAUSE = 0.05
-"""Seconds before that: one that is about to stop answers at once."""
+"""The pause before it asks again, in seconds, since a server that is about to stop answers at once."""
 
 _LISTED = TypeAdapter(list[ListedExecution])
 _STANDING = TypeAdapter(list[Standing])
@@ -51,20 +51,20 @@ _LINES = TypeAdapter(list[LogLine])
 
 @checks_arguments
 class HttpClient(StartAndWait):
-    """A client of the API of one installation. It raises the errors that `Client` raises: NotFound, Conflict, InvalidInput,
-    and ConnectionFailed where no server answers. Safe to share between tasks. The token names the caller."""
+    """A client of an installation's API. It raises the errors of `Client`: NotFound, Conflict, InvalidInput, and
+    ConnectionFailed if no server answers. It is safe to share between tasks. The token identifies the caller."""
 
     def __init__(
         self, server: str, *, token: str | None = None, transport: httpx.AsyncBaseTransport | None = None
     ) -> None:
-        tracing.is_on()  # so that what the program traces itself finds its way
+        tracing.is_on()  # so that the program's own traces are propagated
         headers = {"authorization": f"Bearer {token}"} if token else {}
         self._server = server
         self._http = httpx.AsyncClient(
             base_url=server.rstrip("/"),
             headers=headers,
             timeout=PATIENCE,
-            limits=httpx.Limits(max_connections=None),  # each wait for a result has one
+            limits=httpx.Limits(max_connections=None),  # each wait for a result takes a connection
             transport=transport,
         )
         self.limits = HttpLimits(self._tell)
@@ -78,7 +78,7 @@ class HttpClient(StartAndWait):
     async def __aexit__(self, *_: object) -> None:
         await self._http.aclose()
 
-    # -- what happens --------------------------------------------------------------------------------------------
+    # -- commands ------------------------------------------------------------------------------------------------
 
     async def start(
         self,
@@ -176,7 +176,8 @@ class HttpClient(StartAndWait):
         await self._send("POST", f"/inquiries/{id}/answer", {"response": response, "asked": asked})
 
     async def cancel_chosen(self, filters: ExecutionFilter, *, reason: str, dry_run: bool = False) -> int:
-        """Ask those to end that are chosen; how many were told, or would be."""
+        """Ask the executions that match the filter to end. Return the number asked, or with `dry_run` the number that
+        would be."""
         count: int = 0
         cursor = None
         while True:
@@ -193,7 +194,8 @@ class HttpClient(StartAndWait):
         from_failed: bool = False,
         dry_run: bool = False,
     ) -> list[Outcome]:
-        """Run those once more that are chosen; what became of them, without which is which."""
+        """Run the ended executions that match the filter again. Return the outcomes, without a mapping to the
+        executions."""
         outcomes: list[Outcome] = []
         cursor = None
         while True:
@@ -214,17 +216,18 @@ class HttpClient(StartAndWait):
         body = {"chosen": filtered, "all": not filtered, "before": cursor, "dry_run": dry_run, **fields}
         return await self._send("POST", f"/bulk/executions/{action}", body)
 
-    # -- what there is -------------------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------------------
 
     async def executions(
         self, filters: ExecutionFilter, *, before: UUID | None = None, limit: int = 50
     ) -> list[ListedExecution]:
-        """The newest first; `before` an id goes on from a page's end."""
+        """Return the executions that match the filter, newest first. `before` is the id at the end of the previous
+        page."""
         page = await self._get("/executions", **filter_of(filters), before=before, limit=limit)
         return _listed(page["items"])
 
     async def described(self, id: UUID) -> dict[str, Any]:
-        """Everything about an execution, as JSON. Raises NotFound."""
+        """Return the full description of an execution as JSON. Raises NotFound."""
         execution: dict[str, Any] = await self._get(f"/executions/{id}")
         return execution
 
@@ -233,20 +236,20 @@ class HttpClient(StartAndWait):
         return _MOVES.validate_python(await self._get(f"/executions/{id}/history"))
 
     async def why(self, id: UUID, task: str | None = None) -> Why:
-        """Return the reason for a wait, as `Client.why`."""
+        """Return the explanation of a wait or an end, as `Client.why`."""
         answer = await self._get(f"/executions/{id}/why", task=task)
         return Why(**{**answer, "id": UUID(answer["id"])})
 
     async def inquiries(self, *, answered: bool = False, assignee: str | None = None) -> list[Inquiry]:
-        """Return the inquiries of executions."""
+        """Return the open inquiries, and with `answered` also the ended ones."""
         rows = await self._get("/inquiries", answered=answered, assignee=assignee)
         return TypeAdapter(list[Inquiry]).validate_python(
             [{**row, "schema": text_of(row["schema"]), "response": text_of(row["response"])} for row in rows]
         )
 
     async def log_lines(self, id: UUID, after: str | None = None) -> tuple[list[LogLine], str | None, bool]:
-        """Return the lines after that place, the place of the last of them, and true if the execution has ended and
-        these were all."""
+        """Return the log lines after the place `after`, and the place of the last of them. Also return whether the
+        execution has ended and no more lines follow."""
         page = await self._get(f"/executions/{id}/logs", after=after)
         return _LINES.validate_python(page["lines"]), page["next"], page["ended"]
 
@@ -264,7 +267,7 @@ class HttpClient(StartAndWait):
         """Return the JSON of any other route: `get_json("/workers")`. /docs of the server lists them all."""
         return await self._get(path, **query)
 
-    # -- the way there -------------------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------------------------
 
     async def _get(self, path: str, **query: Any) -> Any:
         params = {name: value for name, value in query.items() if value is not None}
@@ -284,7 +287,8 @@ class HttpClient(StartAndWait):
     async def _ask(
         self, method: str, path: str, *, headers: Mapping[str, str] = NO_HEADERS, **how: Any
     ) -> Any:
-        headers = {**headers, **(tracing.current() or {})}  # what is started goes on with the caller's trace
+        # an execution that this request starts continues the caller's trace
+        headers = {**headers, **(tracing.current() or {})}
         try:
             answer = await self._http.request(method, PREFIX + path, headers=headers, **how)
         except (httpx.HTTPError, httpx.InvalidURL) as error:

@@ -1,4 +1,4 @@
-"""Limits, rules, schedules and workers over HTTP: a part of the client over HTTP."""
+"""The parts of the HTTP client for limits, rules, schedules and workers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.store.admission.limits import LimitInForce
 from penstock.store.processes.processes import Process
 
 Ask = Callable[..., Coroutine[Any, Any, Any]]
-"""Asks the API: a method, a path, and a body or None."""
+"""The function that sends a request: a method, a path, and a body or None."""
 
 _LIMITS = TypeAdapter(list[LimitInForce])
 _PROCESSES = TypeAdapter(list[Process])
@@ -32,11 +32,11 @@ class HttpLimits:
         return _limits(await self._ask("GET", "/limits"))
 
     async def set(self, /, ref: str, **options: Any) -> LimitInForce:
-        """Change a limit, or make one. Raises InvalidInput."""
+        """Change a limit, or create one. Raises InvalidInput."""
         return _limits([await self._ask("PATCH", f"/limits/{segment(ref)}", options)])[0]
 
     async def remove(self, ref: str) -> LimitInForce | None:
-        """Take back what was set by hand; what is in force then. Raises NotFound."""
+        """Undo the manual change of a limit. Return the limit that is then in force, or None. Raises NotFound."""
         limit = (await self._ask("DELETE", f"/limits/{segment(ref)}"))["in_force"]
         return None if limit is None else _limits([limit])[0]
 
@@ -47,16 +47,16 @@ class HttpRules:
         self._ask = ask
 
     async def all(self) -> list[dict[str, Any]]:
-        """Rules, and on how many events each has failed."""
+        """Return the rules, each with the number of events on which it failed."""
         rules: list[dict[str, Any]] = await self._ask("GET", "/rules")
         return rules
 
     async def enable(self, ref: str, enabled: bool) -> None:
-        """Let it match again, or nothing. Raises NotFound."""
+        """Enable or disable a rule. Raises NotFound."""
         await self._ask("POST", f"/rules/{segment(ref)}/{'enable' if enabled else 'disable'}", {})
 
     async def delete(self, ref: str) -> None:
-        """Raises NotFound."""
+        """Delete a rule. Raises NotFound."""
         await self._ask("DELETE", f"/rules/{segment(ref)}")
 
 
@@ -70,15 +70,15 @@ class HttpSchedules:
         return [_instants(row) for row in await self._ask("GET", "/schedules")]
 
     async def enable(self, ref: str) -> dict[str, Any]:
-        """Let it fire again, from now on. Raises NotFound."""
+        """Enable a schedule: it fires from now on. Raises NotFound."""
         return _instants(await self._ask("POST", f"/schedules/{segment(ref)}/enable", {}))
 
     async def disable(self, ref: str) -> dict[str, Any]:
-        """Let it fire nothing until it is enabled again. Raises NotFound."""
+        """Disable a schedule: it does not fire until it is enabled again. Raises NotFound."""
         return _instants(await self._ask("POST", f"/schedules/{segment(ref)}/disable", {}))
 
     async def pause(self, ref: str, seconds: float) -> dict[str, Any]:
-        """Let it fire nothing for so many seconds. Raises NotFound."""
+        """Pause a schedule for `seconds`, in which it does not fire. Raises NotFound."""
         return _instants(await self._ask("POST", f"/schedules/{segment(ref)}/pause", {"seconds": seconds}))
 
 
@@ -88,15 +88,15 @@ class HttpWorkers:
         self._ask = ask
 
     async def all(self) -> list[Process]:
-        """Executors and workers that live."""
+        """Return the executors and workers that are alive."""
         return processes_of(await self._ask("GET", "/workers"))
 
     async def named(self, name: str) -> list[Process]:
-        """Raises NotFound."""
+        """Return the live processes of this name. Raises NotFound."""
         return processes_of(await self._ask("GET", f"/workers/{segment(name)}"))
 
     async def cordon(self, names: Sequence[str], cordoned: bool) -> list[str]:
-        """Let them take no new work, or again; their names. Raises NotFound."""
+        """Cordon workers, so that they take no new work, or undo it. Return their names. Raises NotFound."""
         changed: list[str] = []
         for name in names:
             path = f"/workers/{segment(name)}/{'cordon' if cordoned else 'uncordon'}"
@@ -109,7 +109,7 @@ def _limits(rows: Sequence[dict[str, Any]]) -> list[LimitInForce]:
 
 
 def processes_of(rows: Sequence[dict[str, Any]]) -> list[Process]:
-    """Processes, of what the API says of them."""
+    """Return processes from their JSON in the API."""
     texts = ("labels", "executors")
     return _PROCESSES.validate_python(
         [{**row, **{name: orjson.dumps(row[name]).decode() for name in texts}} for row in rows]

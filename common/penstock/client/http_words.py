@@ -1,4 +1,4 @@
-"""The encoding of the HTTP client's questions, and the decoding of the answers."""
+"""The encoding of the HTTP client's requests, and the decoding of the answers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from penstock.errors import ConnectionFailed, ExecutionFailed, InvalidInput, Pen
 from penstock.store.executions.execution_list import ExecutionFilter
 
 KIND = "urn:penstock:error:"
-"""What the type of a problem begins with, before the name of the error."""
+"""The prefix of a problem's type, before the name of the error."""
 
 
 def error_of(answer: httpx.Response) -> PenstockError:
-    """The error that the API was told by a problem."""
+    """Return the error that the API reported as a problem document."""
     try:
         problem = answer.json()
         detail, hint = str(problem["detail"]), problem.get("hint")
@@ -37,7 +37,7 @@ def error_of(answer: httpx.Response) -> PenstockError:
 
 
 def filter_of(filters: ExecutionFilter) -> dict[str, Any]:
-    """Raises InvalidInput for what HTTP has no word for."""
+    """Return a filter as a query. Raises InvalidInput for a condition that the API has no parameter for."""
     fields = asdict(filters)
     for name in ("params", "key"):
         if fields.pop(name) is not None:
@@ -61,7 +61,7 @@ def text_of(value: Any) -> str | None:
 
 
 def word_of(value: Any) -> Any:
-    """Return the word of a query for a value. Raise InvalidInput for a text that no address can hold."""
+    """Return a value as the text of a query parameter. Raises InvalidInput for a text that a URL cannot hold."""
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, str) and not is_text(value):

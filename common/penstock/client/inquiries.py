@@ -1,4 +1,4 @@
-"""Questions to humans: the permission to answer, and the answers."""
+"""Inquiries: the list, the permission to answer, and the answer."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ async def listed(
     limit: int = 100,
     tenants: Collection[str] | None = None,
 ) -> list[Inquiry]:
-    """Open inquiries, newest first; with `answered` the others too, secrets of their answers masked."""
+    """Return the open inquiries, newest first. With `answered` also return the ended ones, with secrets in their
+    answers masked."""
     rows = await inquiries.newest(session, answered=answered, assignee=assignee, limit=limit, tenants=tenants)
     return [replace(row, response=_masked(row)) for row in rows]
 
 
 def may_answer(assignee: str | None, by: str) -> bool:
-    """Return true if this person may answer the inquiries of `assignee`; a person with the login `ada` is
-    `user:ada`."""
+    """Return whether `by` may answer the inquiries of `assignee`. A person with the login `ada` is `user:ada`."""
     return assignee is None or by in (assignee, f"user:{assignee}")
 
 
@@ -46,10 +46,11 @@ def _masked(row: Inquiry) -> str | None:
 async def answer(
     session: Session, execution: UUID, response: object, by: str, asked: datetime | None = None
 ) -> list[StagedMessage]:
-    """Answer the question that was asked at `asked` (its `created_at`; by default the one that is asked now). Returns what
-    was staged. Raises NotFound, InvalidInput for a response that does not fit its schema, and NotAllowed for a person that
-    it does not ask. Raises Conflict if it was answered, timed out or was cancelled before, or if another question is asked
-    by now."""
+    """Answer the inquiry that was created at `asked`, by default the open one. Return the staged messages.
+
+    Raises NotFound, InvalidInput for a response that its schema refuses, and NotAllowed for a person that is not its
+    assignee. Raises Conflict if it was answered, timed out or was cancelled before, or if another one is open by now.
+    """
     staged: list[StagedMessage] = []
     tried = False
     async for attempt in backoff(deadline=30):
@@ -57,11 +58,11 @@ async def answer(
             try:
                 async with session.transaction() as tx:
                     inquiry = await _asking(tx, execution)
-                    asked = asked or inquiry.created_at  # another try is about the same question
+                    asked = asked or inquiry.created_at  # another try must answer the same inquiry
                     await _answer(tx, inquiry, asked, response, by)
                 staged = tx.staged
             except Conflict:
-                # An earlier try of this very call may have committed, and only its answer was lost.
+                # An earlier try of this call may have committed, although its confirmation was lost.
                 if not tried or asked is None or not await _is_ours(session, execution, asked, response, by):
                     raise
             finally:
@@ -112,7 +113,7 @@ async def _is_ours(session: Session, execution: UUID, asked_at: datetime, respon
         return False
     if inquiry.created_at == asked_at:
         return bool(inquiry.responder == by and orjson.loads(inquiry.response or "null") == response)
-    # It went on, and asked something else: its history has the author of that answer.
+    # The execution has continued and asked again. Its history has the author of the earlier answer.
     rows = await executions.find(session, [execution])
     moves = await executions.history(session, rows[0]) if rows else []
     answered = next((move for move in moves if move.old == WAITING and move.at >= asked_at), None)

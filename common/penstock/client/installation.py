@@ -1,4 +1,4 @@
-"""The installation of this process: the one that the settings name, else the embedded one of this folder."""
+"""The installation of this process: the one that the settings name, or else the embedded one of this folder."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from penstock.service.environment import load
 from penstock.settings import Settings
 
 HOME = Path(".penstock")
-"""Where the embedded database lives."""
+"""The folder of the embedded database."""
 
 
 async def find_installation(settings: Settings | None = None) -> Settings:
-    """The settings (by default: of the environment), with the embedded database of this folder where they name none. It
-    runs for as long as a process, such as this one, uses it. Raises ConfigurationError where there is none."""
+    """Return the settings, by default those of the environment. If they name no database, use the embedded one of this
+    folder.
+
+    The embedded database runs as long as a process uses it. Raises ConfigurationError if there is none.
+    """
     settings = settings or load()
     if settings.database_url is not None:
         return settings
@@ -30,14 +33,15 @@ async def find_installation(settings: Settings | None = None) -> Settings:
             hint="Run `penstock dev` here first, or set PENSTOCK_DATABASE_URL.",
         )
     require("embedded")
-    from penstock.service import embedded  # most processes have a server of their own
+    # imported here only: most processes name an external server and never need it
+    from penstock.service import embedded
 
     server = await asyncio.to_thread(embedded.start, home.resolve())
     return settings.model_copy(update={"database_url": SecretStr(server.dsn)})
 
 
 def can_be_asked() -> bool:
-    """Return true if an installation answers without the start of a server."""
+    """Return whether an installation can be queried without starting a server."""
     if load().database_url is not None:
         return True
     home = Path(os.environ.get("PENSTOCK_HOME", HOME))

@@ -1,4 +1,4 @@
-"""The operations on limits while work waits under them, for the client and the command line."""
+"""The operations on limits at run time, for the client and the command line."""
 
 from __future__ import annotations
 
@@ -22,34 +22,37 @@ T = TypeVar("T")
 
 
 async def in_force(session: Session, ref: str | None = None) -> list[LimitInForce]:
-    """All limits that are in force, by ref, or this one."""
+    """Return the limits that are in force, by ref, or only the one with this ref."""
     return await retried(lambda: limits.in_force(session, ref), deadline=30)
 
 
 @checks_arguments
 class Limits:
-    """The limits of an installation: each is a `penstock.store.admission.limits.LimitInForce`."""
+    """The limits of an installation, each as a `penstock.store.admission.limits.LimitInForce`."""
 
     def __init__(self, session: Session, publisher: Publisher) -> None:
         self._session = session
         self._publisher = publisher
 
     async def all(self) -> list[LimitInForce]:
-        """All that are in force, by ref."""
+        """Return all limits that are in force, by ref."""
         return await in_force(self._session)
 
     async def get(self, ref: str) -> LimitInForce:
-        """Raises NotFound."""
+        """Return the limit with this ref. Raises NotFound."""
         rows = await in_force(self._session, ref)
         if not rows:
             raise await _missing(self._session, ref)
         return rows[0]
 
     async def set(self, ref: str, **options: Any) -> LimitInForce:
-        """Change a limit, or make one, with the options of `Limit`; what is not given stays as it is, and None takes
-        an option away. It is in force from now on, whatever is applied, until it is removed: what has room starts at
-        once; where fewer are allowed than hold a slot, the next one starts when enough have ended. Raises NotFound for
-        one that does not exist and is given no `scope`, InvalidInput."""
+        """Change a limit, or create one, with the options of `Limit`. Omitted options stay, and None removes an
+        option.
+
+        The change overrides applied definitions until it is removed. Executions for which there is now room start at
+        once. If more slots are held than are now allowed, the next execution starts once enough have ended. Raises
+        InvalidInput, and NotFound for a limit that does not exist and gets no `scope`.
+        """
 
         async def change(tx: Transaction) -> list[limits.Stored]:
             current = (await limits.versions(tx, ref)).in_force
@@ -63,9 +66,11 @@ class Limits:
         return await self.get(ref)
 
     async def remove(self, ref: str) -> LimitInForce | None:
-        """Take back what was set by hand: what is declared is in force again, and returned. One that is only declared
-        is gone until definitions that declare it are applied again. What holds its slots goes on, and what waits for
-        nothing else starts. Raises NotFound."""
+        """Undo the manual change of a limit, so that the declared limit is in force again. Return that limit, or None.
+
+        A limit without a manual change is removed until definitions that declare it are applied again. Executions that
+        hold its slots go on, and those that wait only for it start. Raises NotFound.
+        """
 
         async def change(tx: Transaction) -> list[limits.Stored]:
             versions = await limits.versions(tx, ref)
@@ -95,7 +100,7 @@ class Limits:
         await retried(self._fill, deadline=30)
 
     async def _fill(self) -> None:
-        """Start what has room now, and do not wait until a replica comes to it."""
+        """Admit the executions for which there is room now, instead of waiting until an executor does it."""
         woken = True
         while woken:
             async with self._session.transaction() as tx:
@@ -113,8 +118,8 @@ async def _missing(db: Session | Transaction, ref: str) -> NotFound:
 
 
 def _changed(ref: str, current: Mapping[str, Any], options: Mapping[str, Any]) -> Limit:
-    """The limit with these options. Its ref and, if it stays, its scope may be of a form that only those have which came
-    with an action or a task."""
+    """Return the limit with these options. A limit of an action or a task has a ref and a scope that users cannot
+    write; both are accepted if unchanged."""
     if not current and not is_ref(ref):
         raise InvalidInput(f"{ref!r} is no ref", hint="Write pack.name, in small letters: shop.database.")
     fields = {**current, **options, "ref": "by.hand", "scope": options.get("scope", EVERYTHING)}

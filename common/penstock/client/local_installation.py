@@ -1,4 +1,4 @@
-"""Everything on one machine, nothing to install: an embedded PostgreSQL, an executor, a worker and an API in this process."""
+"""A whole installation in this process: an embedded PostgreSQL, an executor, a worker and an API."""
 
 from __future__ import annotations
 
@@ -34,33 +34,36 @@ FOREVER = 365 * 86_400.0
 
 @dataclass(slots=True)
 class LocalInstallation:
-    """A whole installation in this process."""
+    """A whole installation in this process, while it runs."""
 
     settings: Settings
     definitions: Definitions
-    """As it was started with."""
+    """The definitions with which it was started."""
     changes: Sequence[Change]
     embedded: bool = False
-    """True if the installation has a PostgreSQL of its own."""
+    """True if the installation runs its own embedded PostgreSQL."""
     worker: Stop | None = None
-    """Stops the worker that takes work now; None where there are no actions to run."""
+    """The handle to stop the current worker, or None if there are no actions to run."""
     taken_port: int | None = None
-    """Where its pages and its API would be, had another program not been there first."""
+    """The default port of its pages and API if another program has taken it, or None."""
     services: set[asyncio.Task[None]] = field(default_factory=set)
     _stops: list[Stop] = field(default_factory=list)
 
     async def until(self, stop: asyncio.Event) -> None:
-        """Wait until it is asked to stop. Raises what a service ends with before that."""
+        """Wait until the installation is asked to stop. Raises the error of a service that ends before that."""
         waiting = asyncio.ensure_future(stop.wait())
         while not waiting.done():
             await asyncio.wait([waiting, *self.services], timeout=1.0, return_when=asyncio.FIRST_COMPLETED)
             for finished in [task for task in self.services if task.done()]:
-                self.services.discard(finished)  # a worker that was replaced ends once its work has
+                self.services.discard(finished)  # a replaced worker ends once its work has ended
                 await finished
 
     async def take_over(self, definitions: Definitions) -> Sequence[Change]:
-        """Apply these, and let a new worker run them. The one before takes nothing more, and ends what it has begun, however
-        long that takes. Raises DefinitionError; then everything is as it was."""
+        """Apply these definitions, and start a worker for them. The previous worker takes no new work, and finishes
+        what it has begun, however long that takes.
+
+        Return the changes. Raises DefinitionError, and then changes nothing.
+        """
         database = Database(self.settings, role="dev")
         try:
             changes = await register(database.session(), definitions)
@@ -81,9 +84,9 @@ class LocalInstallation:
         return stop
 
     async def stop(self) -> None:
-        """Let what runs end within its grace."""
+        """Stop all services. Running work may end within its grace period."""
         for stop in self._stops:
-            if stop.asked.is_set():  # it was replaced, and would wait for ever
+            if stop.asked.is_set():  # a replaced worker, which would wait without a bound
                 asyncio.get_running_loop().call_later(self.settings.grace, stop.at_once.set)
             stop.asked.set()
         await asyncio.gather(*self.services)
@@ -97,12 +100,12 @@ class LocalInstallation:
 
     @property
     def address(self) -> str:
-        """Return the address of its pages and its API."""
+        """Return the address of the pages and the API."""
         host = self.settings.api_host
         return f"http://{f'[{host}]' if ':' in host else host}:{self.settings.api_port}"
 
     def show(self) -> bool:
-        """Open the pages in a browser. False where there is none."""
+        """Open the pages in a browser. Return False if there is no browser."""
         return webbrowser.open(self.address)
 
     @classmethod
@@ -117,9 +120,12 @@ class LocalInstallation:
         apart: bool = False,
         owns_process: bool = False,
     ) -> AsyncIterator[LocalInstallation]:
-        """Start it, apply what the modules define, and stop it at the end. `apart`: whatever servers the environment
-        names, it has an embedded database, and no broker. `owns_process`: the process is for it alone, and its environment is
-        rid of our credentials before the modules are imported."""
+        """Start the installation, apply the definitions of `modules`, and stop it at the end.
+
+        `apart`: use an embedded database and no broker, whatever the environment names. `owns_process`: this process
+        serves only the installation, so our credentials are removed from its environment before the modules are
+        imported.
+        """
         values = {name: value for name, value in (overrides or {}).items() if value is not None}
         async with AsyncExitStack() as stack:
             base = load()
@@ -146,7 +152,7 @@ class LocalInstallation:
             if requested.api_port not in (0, settings.api_port):
                 local.taken_port = requested.api_port
             local._serve("executor", settings)
-            # One port for one service: the others of this process take any that is free.
+            # Only one service gets the configured port. The others of this process take any free port.
             beside = settings.model_copy(update={"port": 0})
             if definitions.actions:
                 local.worker = local._serve("worker", beside)
@@ -159,8 +165,10 @@ class LocalInstallation:
 
 
 def with_an_address(settings: Settings) -> tuple[Settings, socket.socket]:
-    """Return the settings with the address of the API, and the socket that listens there. Settings that were set stay.
-    Otherwise the API is open to this machine alone, on any free port if the default port is taken."""
+    """Return the settings with the address of the API, and the socket that listens there. Explicit settings are kept.
+
+    By default the API listens on the loopback address only, on any free port if the default port is taken.
+    """
     changes: dict[str, Any] = {}
     if "api_access" not in settings.model_fields_set and settings.api_host in LOOPBACK:
         changes["api_access"] = "open"

@@ -1,4 +1,5 @@
-"""From what happened to a stored event: checked against the schema of its trigger, and stored with those of the same instant."""
+"""The publishing of events. Each is checked against the schema of its trigger, and stored in one batch with concurrent
+ones."""
 
 from __future__ import annotations
 
@@ -25,11 +26,11 @@ from penstock.store.session.group_commit import GroupCommit
 from penstock.tracing.spans import PUBLISH
 
 FRESH = 5.0
-"""Seconds for which a trigger's schema is remembered."""
+"""The seconds for which a trigger's schema is cached."""
 
 
 class Publishing:
-    """Publishes events for a client, on its session."""
+    """The publisher of a client's events, on its session."""
 
     def __init__(self, session: Session, publisher: Publisher) -> None:
         self._session = session
@@ -38,7 +39,8 @@ class Publishing:
         self._triggers: dict[str, tuple[Schema, float]] = {}
 
     async def publish(self, trigger: str, payload: Any, *, key: str | None, tenant: str, source: str) -> UUID:
-        """Store an event. The caller vouches for its `source`. Raises NotFound, InvalidInput, Conflict."""
+        """Store an event, and return its id. The caller must have checked `source`. Raises NotFound, InvalidInput,
+        Conflict."""
         with tracing.producing(PUBLISH, trigger, tenant):
             return await self._group.submit(
                 await self.checked(trigger, payload, key=key, tenant=tenant, source=source)
@@ -47,7 +49,8 @@ class Publishing:
     async def checked(
         self, trigger: str, payload: Any, *, key: str | None, tenant: str, source: str
     ) -> NewEvent:
-        """Return an event that can be stored. The caller vouches for its `source`. Raises NotFound, InvalidInput."""
+        """Return a checked event that can be stored. The caller must have checked `source`. Raises NotFound,
+        InvalidInput."""
         check_tenant(tenant)
         if key is not None:
             check_name(key, "the key")
@@ -89,7 +92,7 @@ class Publishing:
             try:
                 async with self._session.transaction() as tx:
                     unwritten = group
-                    if tries > 1:  # the commit before may have come through, and only its answer was lost
+                    if tries > 1:  # an earlier try may have committed, although its confirmation was lost
                         stored_ids = {
                             event.id for event in await events.read(tx, [event.id for event in group])
                         }

@@ -1,4 +1,4 @@
-"""Rules that failed on events: list them, and take them up again once the rule, or its action, is mended."""
+"""The errors of rules on events: list them, and evaluate the rules again once the rule or its action is fixed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from penstock.store.events.rule_errors import Place, RuleError
 from penstock.store.session.database import Session, Transaction, retried
 
 BATCH = 200
-"""Of one transaction."""
+"""The maximum number of errors in one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """The outcome of matching a failed rule with its event again: the execution is `started`, the rule has `failed`
-    again, the event does `not match` any more, or the rule was `left` alone for a reason."""
+    """The outcome of evaluating a failed rule for its event again. `started`: it started an execution. `failed`: it
+    failed again. `no match`: the event no longer matches. `left`: it was not evaluated, for a reason."""
 
     event_id: UUID
     rule: str
@@ -34,15 +34,18 @@ class Rerun:
 
 
 async def newest(session: Session, *, rule: str | None = None, limit: int = 50) -> list[RuleError]:
-    """Return the errors (of one rule), the error of the newest event first."""
+    """Return the errors of all rules, or of one, newest event first."""
     return await rule_errors.newest(session, rule, limit)
 
 
 async def rerun(
     client: Client, *, rule: str | None = None, event: UUID | None = None
 ) -> AsyncIterator[Rerun]:
-    """Let the current versions of rules look again at the events on which they have failed (all of them; those of one `rule`;
-    those on one `event`). Each starts its action once, as it would have then."""
+    """Evaluate the current versions of failed rules for their events again. `rule` and `event` select some of the
+    errors.
+
+    Each rule that now matches starts its action once.
+    """
     cursor: Place | None = None
     while True:
 

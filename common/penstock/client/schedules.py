@@ -27,20 +27,20 @@ from penstock.store.session.database import Session, Transaction, backoff
 
 T = TypeVar("T")
 WHEN = ("cron", "every", "at", "rrule")
-"""Options of which a schedule has one: another one replaces it."""
+"""The options that say when a schedule fires. It has exactly one, so setting one removes another."""
 
 
 @checks_arguments
 class Schedules:
-    """The schedules of an installation: each is a `penstock.store.schedules.reading.ScheduleState`. Every method that
-    is given the ref of one raises NotFound where there is none."""
+    """The schedules of an installation, each as a `penstock.store.schedules.reading.ScheduleState`. Every method that
+    takes a `ref` raises NotFound if there is no such schedule."""
 
     def __init__(self, session: Session, publisher: Publisher) -> None:
         self._session = session
         self._publisher = publisher
 
     async def all(self) -> list[ScheduleState]:
-        """All of them, by ref."""
+        """Return all schedules, by ref."""
         return await reading.listed(self._session)
 
     async def get(self, ref: str) -> ScheduleState:
@@ -50,14 +50,15 @@ class Schedules:
         return rows[0]
 
     async def put(self, *declared: Schedule) -> list[Change]:
-        """Make schedules, or change them, as `penstock apply` would; says of each whether it is new, changed or
-        unchanged. Raises DefinitionError, for an unknown action too."""
+        """Create or change schedules, as `penstock apply` does. Return for each whether it is new, changed or
+        unchanged. Raises DefinitionError, also for an unknown action."""
         done = await register(self._session, Definitions(declared))
         await wake(self._publisher.transport)
         return done
 
     async def create(self, ref: str, options: Mapping[str, Any]) -> Change:
-        """Make a schedule with the options of `Schedule`. Raises Conflict if there is one, InvalidInput, DefinitionError."""
+        """Create a schedule with the options of `Schedule`. Raises InvalidInput, DefinitionError, and Conflict if it
+        exists."""
         if await reading.listed(self._session, ref):
             hint = f"Change it with `penstock schedule update {ref} ...`."
             raise Conflict(f"there is a schedule {ref}", hint=hint)
@@ -66,7 +67,7 @@ class Schedules:
         return await self._declare({"ref": ref, **options})
 
     async def update(self, ref: str, options: Mapping[str, Any]) -> Change:
-        """Change what is given of a schedule; the rest stays. Raises NotFound, InvalidInput, DefinitionError."""
+        """Change some options of a schedule. The others stay. Raises NotFound, InvalidInput, DefinitionError."""
         try:
             body = orjson.loads((await self.get(ref)).body)
         except NotFound as error:
@@ -87,38 +88,42 @@ class Schedules:
         return change
 
     async def preview(self, ref: str, count: int = 10) -> list[Preview]:
-        """The next fires, as if it were enabled, with what the clocks of its zone do to them."""
+        """Return the next fires, as if the schedule were enabled, with notes on its zone's clock changes."""
         row = await self.get(ref)
         compiled = compile_schedule(orjson.loads(row.body))
         return upcoming(compiled, max(row.since, row.now), count)
 
     async def enable(self, ref: str) -> ScheduleState:
-        """Let it fire again, from now on. What fell into the pause is not made up for; see `backfill`."""
+        """Enable a schedule: it fires from now on. Fires that fell into the pause are not made up for; see `backfill`."""
         return await self._change(lambda tx: changes.enable(tx, ref), wakes=True)
 
     async def disable(self, ref: str) -> ScheduleState:
-        """Let it fire nothing until it is enabled again. Runs go on; fires that wait are skipped."""
+        """Disable a schedule: it does not fire until it is enabled again. Its runs go on, and waiting fires are
+        skipped."""
         return await self._change(lambda tx: changes.disable(tx, ref))
 
     async def pause(self, ref: str, seconds: float) -> ScheduleState:
-        """Let it fire nothing for so long, and then again by itself."""
+        """Pause a schedule for `seconds`. Afterwards it fires again by itself."""
         return await self._change(lambda tx: changes.pause(tx, ref, seconds), wakes=True)
 
     async def delete(self, ref: str) -> None:
-        """Remove it. Its fires stay in the history until their retention ends, and its runs go on."""
+        """Delete a schedule. Its fires stay in the history until their retention ends, and its runs go on."""
         await self._change(lambda tx: changes.delete(tx, ref))
 
     async def run(self, ref: str) -> Fire:
-        """Fire it now, enabled or not, under its overlap policy. Returns the fire, as `history` does."""
+        """Fire a schedule now, enabled or not, under its overlap policy. Return the fire, as in `history`."""
         due, _ = await self._change(lambda tx: backfill.run(tx, ref))
         return next(row for row in await reading.history(self._session, ref, 20) if row.due_at == due)
 
     async def backfill(
         self, ref: str, first: datetime, last: datetime, *, dry_run: bool = False
     ) -> list[BackfillFire]:
-        """Start the fires from `first` to `last` (aware datetimes, both included) that have no execution; all at once,
-        or one after another where the overlap policy is not `allow`. Returns all fires of the range, with what they
-        were before and whether this starts them. Raises InvalidInput for a range with more than 10,000."""
+        """Start the fires from `first` to `last` (aware datetimes, both included) that have no execution. They start
+        all at once, or one after another if the overlap policy is not `allow`.
+
+        Return all fires of the range, with their earlier status and whether this call starts them. Raises InvalidInput
+        for a range with more than 10,000 fires.
+        """
         fires = await backfill.range_of(self._session, ref, first, last)
         dues = [fire.due for fire in fires if fire.starts]
         for start in range(0, len(dues) if not dry_run else 0, backfill.STEP):
@@ -127,12 +132,12 @@ class Schedules:
         return fires
 
     async def history(self, ref: str, limit: int = 50, before: datetime | None = None) -> list[Fire]:
-        """Its newest fires (`before` an instant, if given), newest first."""
+        """Return the fires of a schedule, newest first, only those before the instant `before` if given."""
         await self.get(ref)
         return await reading.history(self._session, ref, limit, before)
 
     async def stats(self, ref: str, seconds: float = 86_400) -> FireStats:
-        """Counts and times of the fires that were due in the last `seconds`."""
+        """Return counts and times of the fires that were due in the last `seconds`."""
         await self.get(ref)
         return await reading.stats(self._session, ref, seconds)
 
@@ -152,12 +157,12 @@ class Schedules:
 
 
 async def wake(transport: Transport) -> None:
-    """Have executors look at schedules at once. They do so some seconds later without being told."""
+    """Notify executors to look at schedules at once. Without the notification they do so some seconds later."""
     await broadcast.due_sooner(transport, "schedules")
 
 
 def upcoming(compiled: CompiledSchedule, since: datetime, count: int) -> list[Preview]:
-    """The first fires after `since`, within the start and end dates."""
+    """Return the first fires after `since`, within the start and end dates."""
     policy = compiled.policy
     if policy.starts_at:
         since = max(since, policy.starts_at - TICK)
@@ -166,7 +171,7 @@ def upcoming(compiled: CompiledSchedule, since: datetime, count: int) -> list[Pr
 
 
 def state_of(row: ScheduleState) -> str:
-    """disabled, paused, broken (it cannot be planned), over (it never fires again) or active."""
+    """Return disabled, paused, broken (it cannot be planned), over (it never fires again) or active."""
     if not row.enabled:
         return "disabled"
     if row.error:

@@ -1,4 +1,4 @@
-"""The address of an API that a token is sent to: over TLS, or on this machine."""
+"""The check of an API's address before a token is sent to it: it must use TLS, or be on this machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.language.terms.setting_values import LOOPBACK
 
 
 def checked_address(url: str) -> str:
-    """The address. Raises ConfigurationError where it is none, or where others could read the token on its way."""
+    """Return the address. Raises ConfigurationError if it is invalid, or if the token could be read on its way."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigurationError(

@@ -1,4 +1,5 @@
-"""The start of an action or a workflow and the wait for its result, typed by the definition that is started."""
+"""The method `run`, which starts an action or a workflow and waits for its result. Its types are those of the started
+definition."""
 
 from __future__ import annotations
 
@@ -15,13 +16,13 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 Startable = Union[str, ActionRef[..., Any], ActionCall[Any], "Workflow"]
-"""What can be started: a ref, what has one, or an action with its parameters."""
+"""The type of what can be started: a ref, an object with a ref, or an action with its parameters."""
 
 
 def named_start(
     target: Startable, params: Mapping[str, Any] | None = None
 ) -> tuple[str, Mapping[str, Any] | None]:
-    """The ref of what is to be started, and its parameters."""
+    """Return the ref and the parameters of a start."""
     if isinstance(target, ActionCall):
         return target.ref, {**target.parameters, **(params or {})}
     return (target if isinstance(target, str) else target.ref), params
@@ -29,7 +30,7 @@ def named_start(
 
 @checks_arguments
 class StartAndWait:
-    """A client's `run`."""
+    """The method `run` of a client."""
 
     start: Any
     result: Any
@@ -65,8 +66,8 @@ class StartAndWait:
         timeout: float | None = None,
         **options: Any,
     ) -> Any:
-        """Start and wait `timeout` seconds at the most: the result. Takes what `start` takes, raises what `result`
-        raises."""
+        """Start an execution, and return its result. Wait at most `timeout` seconds. Takes the options of `start`, and
+        raises the errors of `result`."""
         check_options(self.start, options)
         return await self._run(target, params, timeout, options)
 
@@ -81,7 +82,7 @@ class StartAndWait:
 
 
 class StartAndWatch(StartAndWait):
-    """The `run` of a client that watches results itself."""
+    """The method `run` of a client that watches results itself."""
 
     _submits: Submits
     _watch: ResultWatch
@@ -93,8 +94,11 @@ class StartAndWatch(StartAndWait):
         timeout: float | None,
         options: Mapping[str, Any],
     ) -> Any:
-        """Name the watcher of this client in the submit: the execution may end before a later statement could say that its end is
-        awaited. Under a key the execution may be another one, which is waited for as any other."""
+        """Start an execution that is watched by this client from the start, and return its result. The submission
+        itself names the watcher, since the execution may end before a later statement could.
+
+        Under a key it may be an earlier execution, which is waited for like any other.
+        """
         if {"key", "connection"} & options.keys():
             return await super()._run(target, params, timeout, options)
         from penstock.client.starts import Request
@@ -106,7 +110,7 @@ class StartAndWatch(StartAndWait):
 
 
 class BlockingStartAndWait:
-    """The `run` of a client with blocking methods."""
+    """The method `run` of a client with blocking methods."""
 
     @overload
     def run(self, target: ActionCall[R], /, *, timeout: float | None = None, **options: Any) -> R: ...
@@ -139,7 +143,7 @@ class BlockingStartAndWait:
         timeout: float | None = None,
         **options: Any,
     ) -> Any:
-        """Start and wait `timeout` seconds at the most: the result. Takes what
-        `start` takes, raises what `result` raises."""
-        client: Any = self  # attributes declared here would hide the types of those that clients have
+        """Start an execution, and return its result. Wait at most `timeout` seconds. Takes the options of `start`, and
+        raises the errors of `result`."""
+        client: Any = self  # typed Any: attributes declared here would hide the types of the client's own
         return client._thread.wait(client._client.run(target, params, timeout=timeout, **options))

@@ -1,4 +1,4 @@
-"""From what a caller wants started to a checked submission: which version, with which parameters, in which namespace."""
+"""The preparation of a start: a checked submission with its version, its parameters and its namespace."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from penstock.store.session import clock
 from penstock.store.session.database import Session, retried
 
 FIRST_YEAR, LAST_YEAR = 1970, 9000
-"""Instants lie between these years; beyond the last one lies what is held until it is resumed."""
+"""The years between which instants must lie. Later instants mark executions that are held until they are resumed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A start that a caller asks for, as `Client.start` takes it, without the parameters."""
+    """A request to start an execution, with the options of `Client.start` but without the parameters."""
 
     ref: str
     key: str | None = None
@@ -48,27 +48,27 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A version of an action or workflow: what a start checks its parameters against."""
+    """A version of an action or workflow, with the schema that checks the parameters of a start."""
 
     definition: int
     schema: Schema
 
 
 class Starts:
-    """Prepares submissions. It remembers the versions that it looked up."""
+    """The preparation of submissions, with a cache of looked-up versions."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._targets: dict[str, Target] = {}
 
     def forget(self) -> None:
-        """Look versions up anew: one of them is not current any more."""
+        """Clear the cache, since one of its versions is no longer current."""
         self._targets.clear()
 
     async def prepare(
         self, request: Request, params: Sequence[Mapping[str, Any] | None], watcher: UUID | None = None
     ) -> list[Submission]:
-        """One for each of `params`. Raises NotFound, InvalidInput."""
+        """Return a submission for each of `params`. Raises NotFound, InvalidInput."""
         ref, session = request.ref, self._session
         check_tenant(request.tenant)
         if request.key is not None:
@@ -131,7 +131,7 @@ class Starts:
 
 
 def _check_options(request: Request) -> None:
-    """Raise InvalidInput for what no column could hold."""
+    """Raise InvalidInput for options that no column could hold."""
     priority = request.priority
     if not isinstance(priority, int) or isinstance(priority, bool) or abs(priority) > HIGHEST_PRIORITY:
         raise InvalidInput(

@@ -1,4 +1,4 @@
-"""The way from calls of clients to stored executions: calls at the same time share a transaction."""
+"""The submission of executions for calls of a client. Concurrent calls share a transaction."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.tracing.spans import START
 
 
 class Submits:
-    """Starts executions for a client: looks their versions up on its session, writes on two of its own."""
+    """The submitter of a client. It looks up versions on the client's session, and writes on two sessions of its own."""
 
     def __init__(self, session: Session, database: Database, publisher: Publisher) -> None:
         self._publisher = publisher
@@ -37,8 +37,8 @@ class Submits:
         connection: Any,
         watcher: UUID | None = None,
     ) -> UUID:
-        """Start one execution, as `Client.start` does. `connection` is an open asyncpg transaction of the caller, or None.
-        The submit names `watcher`, which is notified of the end."""
+        """Start one execution, as `Client.start` does. `connection` is an open asyncpg transaction of the caller, or
+        None. The submission names `watcher`, which is notified of the execution's end."""
         with tracing.producing(START, request.ref, request.tenant):
             [submission] = await self._starts.prepare(request, [params], watcher)
             if connection is not None:

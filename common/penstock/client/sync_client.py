@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class SyncClient(BlockingStartAndWait, BlockingClient[Client]):
-    """`Client` with methods that block. They take, give and raise what those of `Client` do. Safe to share between threads;
-    make one for each process, after it has forked. Not for coroutines: those await `Client`."""
+    """The `Client` with blocking methods, which take, return and raise the same. It is safe to share between threads.
+    Create one for each process, after it has forked. Coroutines must use `Client` instead."""
 
     def __init__(self, settings: Settings | None = None, *, thread: LoopThread | None = None) -> None:
-        """Use `connect`, or call `close` in the end. Raises ConnectionFailed, ConfigurationError."""
+        """Connect. Use `connect`, or call `close` at the end. Raises ConnectionFailed, ConfigurationError."""
         self._own_thread = thread is None
         self._thread = thread or LoopThread()
         self._connection: AbstractAsyncContextManager[Client] = Client.connect(settings)
@@ -34,7 +34,8 @@ class SyncClient(BlockingStartAndWait, BlockingClient[Client]):
 
     @classmethod
     def connect(cls, settings: Settings | None = None) -> Self:
-        """A client for the installation that the settings name, as `Client.connect` finds it. Closed by `with` or `close`."""
+        """Connect a client to the installation that the settings name, as `Client.connect` does. `with` or `close`
+        closes it."""
         return cls(settings)
 
     start = waiting(Client.start)
@@ -53,7 +54,7 @@ class SyncClient(BlockingStartAndWait, BlockingClient[Client]):
     flush = waiting(Client.flush)
 
     def close(self) -> None:
-        """Publish what was submitted, and let go of the connections."""
+        """Publish all submitted messages, and close the connections."""
         try:
             self._thread.wait(_left(self._connection))
         finally:

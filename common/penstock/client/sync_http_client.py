@@ -15,7 +15,7 @@ from penstock.client.start_and_wait import BlockingStartAndWait
 
 
 class Part(Blocking[C]):
-    """A subject of the client, which waits in the client's thread."""
+    """A part of the client, which waits in the client's thread."""
 
     def __init__(self, client: C, thread: LoopThread) -> None:
         self._client, self._thread = client, thread
@@ -55,13 +55,13 @@ class SyncHttpWorkers(Part[HttpWorkers]):
 
 
 class SyncHttpClient(BlockingStartAndWait, BlockingClient[HttpClient]):
-    """`HttpClient` with methods that block. They take, give and raise what those of `HttpClient` do. Safe to share between
-    threads; make one for each process, after it has forked. Not for coroutines: those await `HttpClient`."""
+    """The `HttpClient` with blocking methods, which take, return and raise the same. It is safe to share between
+    threads. Create one for each process, after it has forked. Coroutines must use `HttpClient` instead."""
 
     def __init__(
         self, server: str, *, token: str | None = None, transport: httpx.AsyncBaseTransport | None = None
     ) -> None:
-        """Use `with`, or call `close` in the end."""
+        """Connect. Use `with`, or call `close` at the end."""
         self._client = HttpClient(server, token=token, transport=transport)
         self._thread = LoopThread()
         self.limits = SyncHttpLimits(self._client.limits, self._thread)
@@ -89,7 +89,7 @@ class SyncHttpClient(BlockingStartAndWait, BlockingClient[HttpClient]):
     get_json = waiting(HttpClient.get_json)
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         try:
             self._thread.wait(self._client.__aexit__(None, None, None))
         finally:

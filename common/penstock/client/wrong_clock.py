@@ -1,4 +1,4 @@
-"""The answer to a skewed clock: ids that the database rejected because this machine's clock is skewed are replaced."""
+"""The replacement of ids that the database rejected because this machine's clock is skewed."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ New = TypeVar("New", Submission, NewEvent)
 
 
 def with_new_ids(group: Sequence[New]) -> list[New]:
-    """These under other ids, which go by the database's clock since it has refused those that they had. None of them may have
+    """Return the items with new ids, which follow the database's clock since its rejection. None of the items may have
     been stored."""
     return [replace(item, id=new_id()) for item in group]

@@ -1,20 +1,21 @@
-"""The engine of workflows: pure functions from a workflow's state and the latest ends to its new state and the work
-to do.
+"""The engine of workflows: pure functions from a workflow's state and the latest ends to its new state and the work to
+do.
 
     plan = Plan(workflow)              compiled, once for each definition.
     begin(plan, facts, system)         the first decision of a run.
-    advance(plan, state, ends, ...)    executions of its tasks have ended.
+    advance(plan, state, ends, ...)    the decision after executions of its tasks have ended.
     resume, stop, skip, set_result     commands, one by one (`pause` only sets a mark on the state).
     take_turn(..., inbox)              all of these together, in order: `penstock.advance` calls it.
 
-Each of them but `pause` is a generator (`Asking`). It yields `Needed`, which names what it has to know; put that into
-`Facts` and go on. It returns a `Decision` (`take_turn` a `Turn` of several): the new `WorkflowState` and `TaskState`s to
-store, the executions to `Start`, those to cancel, what was `Published`, and at the end `Final`. Next time, give the
-state back; facts start empty. `serialization` writes states as JSON. Nothing else is remembered.
+Each of them but `pause` is a generator (`Asking`). It yields `Needed`, which names what facts it lacks: load those
+into `Facts` and resume the generator. It returns a `Decision` (`take_turn` a `Turn` of several): the new
+`WorkflowState` and `TaskState`s to store, the executions to `Start`, those to cancel, what was `Published`, and at the
+end `Final`. Pass the state to the next call, with empty facts. `serialization` writes states as JSON. The engine
+remembers nothing else.
 
-So a driver is a loop: `needed = next(steps)`, answer from wherever the state is kept, until StopIteration brings the
-decision. That of `penstock.advance` reads PostgreSQL; one with dictionaries for tables, for tests in a
-process without servers, is `penstock.testing.memory_workflow`.
+So a driver is a loop: `needed = next(steps)`, load `needed` from the store of the state, until StopIteration carries
+the decision. The driver in `penstock.advance` reads PostgreSQL. The driver in `penstock.testing.memory_workflow` reads
+dictionaries, for tests without servers.
 
 Not here: transactions, statements, clocks, ids.
 """

@@ -1,4 +1,5 @@
-"""The executions that a workflow starts, its children: with which parameters each runs."""
+"""The parameters of the executions that a workflow starts (its children), checked against the schemas of what they
+run."""
 
 from __future__ import annotations
 
@@ -20,8 +21,12 @@ def child_parameters(
     max_depth: int,
     payload_cap: int = PAYLOAD_CAP,
 ) -> tuple[str, dict[str, str] | None]:
-    """Return the parameters of a child as JSON, and None; or no parameters, and the error with which the task fails. `depth`
-    is the number of workflows inside one another, if the child is a workflow. `schemas` are of parameters, by definition."""
+    """Return a child's parameters as JSON, and None. If they are invalid, return "{}" and the error that fails the
+    task.
+
+    `depth` is the nesting depth of the child if it is a workflow. `schemas` are the parameter schemas by definition
+    id.
+    """
     ref = target_ref(start.step)
     if target is None or not target.enabled:
         return "{}", {"type": "NotFound", "message": f"{ref} is not registered, or is retired"}
@@ -37,7 +42,8 @@ def child_parameters(
 
 
 def _wait_parameters(start: Start) -> dict[str, Any]:
-    """Return the parameters of a task that waits: see `penstock.language.terms.waits`. Raises InvalidInput."""
+    """Return the parameters of a task that waits for an event or an inquiry, in the form of
+    `penstock.language.terms.waits`. Raises InvalidInput."""
     event, inquiry = start.step.wait_for_event, start.step.inquiry
     if event is not None:
         return {"trigger": event.trigger, "timeout": event.timeout, **start.body}

@@ -20,7 +20,8 @@ from penstock.language.moves import COMPLETED, SKIPPED
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`kind` is pause, resume, skip or set_result; `task` is a name, `value` the result to set."""
+    """A command to a workflow. `kind` is pause, resume, skip or set_result; `task` is a task's name, `value` the
+    result to set."""
 
     id: int
     kind: str
@@ -31,7 +32,8 @@ class Command:
 def apply_command(
     plan: Plan, state: WorkflowState, facts: Facts, system: Mapping[str, Any], command: Command
 ) -> Asking[Decision]:
-    """Decide on a command. Raises NotFound, Conflict or InvalidInput if it cannot be followed."""
+    """Yield requests for facts, and return the decision that follows from a command. Raises NotFound, Conflict or
+    InvalidInput if the workflow cannot follow it."""
     if command.kind == "pause":
         pause(state)
         return Decision(state)
@@ -48,8 +50,8 @@ def apply_command(
 
 
 def pause(state: WorkflowState) -> bool:
-    """Start nothing more; what runs goes on, and what it publishes counts. False if there is nothing to
-    pause."""
+    """Pause the workflow: no task starts, open executions go on, and what they publish counts. Return False if it is
+    paused or has ended."""
     if state.paused or state.phase == "ended":
         return False
     state.paused = True
@@ -59,7 +61,7 @@ def pause(state: WorkflowState) -> bool:
 def resume(
     plan: Plan, state: WorkflowState, facts: Facts, system: Mapping[str, Any], *, budget: int = BUDGET
 ) -> Asking[Decision]:
-    """Start what has become due meanwhile."""
+    """Resume the workflow: start the tasks that became due during the pause."""
     draft = Draft(plan, state, facts, system, budget)
     state.paused = False
     yield from draft.scope.load(Needed(tasks=set(list(state.due)[:budget])))
@@ -70,10 +72,11 @@ def resume(
 def stop(
     plan: Plan, state: WorkflowState, facts: Facts, system: Mapping[str, Any], status: str, error: Any
 ) -> Asking[Decision]:
-    """End the workflow as `status` (cancelled, timeout): what is open is cancelled, nothing starts but the
-    exit task.
+    """End the workflow as `status` (cancelled or timeout): cancel open executions, and start nothing but the exit
+    task.
 
-    Stopping it again while the exit task runs cancels that as well."""
+    A second stop while the exit task runs cancels the exit task.
+    """
     draft = Draft(plan, state, facts, system)
     if state.phase == "ended":
         return draft.decision
@@ -93,7 +96,7 @@ def stop(
         assert state.outcome is not None
         if state.outcome[0] == COMPLETED:
             state.outcome = (status, error)
-        if due:  # it was paused before it began
+        if due:  # the workflow was paused before it began
             yield from end_workflow(draft)
     return draft.decision
 
@@ -101,14 +104,14 @@ def stop(
 def skip(
     plan: Plan, state: WorkflowState, facts: Facts, system: Mapping[str, Any], task: int
 ) -> Asking[Decision]:
-    """Do without a task that has not ended. Raises Conflict if it has, or the workflow has."""
+    """Skip a task that has not ended. Raises Conflict if the task or the workflow has ended."""
     return (yield from _end_by_hand(plan, state, facts, system, task, SKIPPED, None))
 
 
 def set_result(
     plan: Plan, state: WorkflowState, facts: Facts, system: Mapping[str, Any], task: int, result: Any
 ) -> Asking[Decision]:
-    """Complete a task that has not ended with this result. Raises Conflict as `skip` does."""
+    """Complete a task that has not ended, with `result`. Raises Conflict if the task or the workflow has ended."""
     return (yield from _end_by_hand(plan, state, facts, system, task, COMPLETED, result))
 
 

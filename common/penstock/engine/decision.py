@@ -11,8 +11,8 @@ from penstock.language.workflows.task import Step
 
 @dataclass(frozen=True, slots=True)
 class ChildEnded:
-    """The execution of a task has ended, or of one of its items. `status` is final. Results are not in it; they are
-    asked for if an expression uses them."""
+    """The end of the execution of a task, or of one of its items. `status` is final. The result is not in it: the
+    engine asks for results that an expression uses."""
 
     task: int
     status: str
@@ -23,9 +23,10 @@ class ChildEnded:
 class Start:
     """An execution to create, once for each (workflow, task, item). `delay` is in seconds.
 
-    `step.kind` is action, workflow, event or inquiry. `body` is the input of an action or sub-workflow; for
-    an inquiry its prompt, assignee, default; for an event its `filter` and the values that this uses
-    (`bound`). Everything else is in `step`."""
+    `step.kind` is action, workflow, event or inquiry. `body` is the input of an action or sub-workflow; for an inquiry
+    its prompt, assignee, default; for an event its `filter` and the values of the names in that filter (`bound`).
+    `step` has everything else.
+    """
 
     task: int
     name: str
@@ -37,7 +38,7 @@ class Start:
 
 
 class Published(NamedTuple):
-    """A variable got a value. `writer` is a task, or WORKFLOW."""
+    """A value that a variable got. `writer` is the index of the task that published it, or WORKFLOW."""
 
     writer: int
     name: str
@@ -55,13 +56,13 @@ class Final:
 
 @dataclass(slots=True)
 class Decision:
-    """The new state and what to do about it.
+    """The new state of a workflow, and the work that a decision asks of the caller.
 
-    `tasks` are the states that changed. `store_items` are lists of items of which some start later: store them
-    where `Needed.items` is answered from. `cancel` are tasks with open executions to be cancelled,
-    `cancel_all` means every open one. `more_due`: there is more to start than one decision does; advance once
-    more, with nothing that ended, soon. `forget_kept` are tasks of a re-run with other items now: their
-    results of the run before are to be deleted. `final` is set once, when the workflow ends.
+    `tasks` are the task states that changed. `store_items` are the item lists of fan-outs of which some items start
+    later: store them where `Needed.items` is answered from. `cancel` names the tasks with open executions to cancel;
+    `cancel_all` means all tasks. `more_due` means that the budget is used up and more tasks are due: call `advance`
+    again soon, without ends. `forget_kept` are re-run tasks with a changed item list: delete their results of the run
+    before. `final` is set once, when the workflow ends.
     """
 
     state: WorkflowState

@@ -1,4 +1,4 @@
-"""A decision in the making."""
+"""The draft of a decision, which the modules of the engine fill."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from penstock.engine.scope import Scope
 from penstock.engine.state import TaskState, WorkflowState
 
 BUDGET = 1_000
-"""How many executions one decision starts at most; the rest is left to the next one."""
+"""The number of executions that one decision starts at most. The next decision starts the rest."""
 
 
 class Arrival(NamedTuple):
-    """`source` has ended, and comes to `target` as `outcome`. `rescue`: by its failure route."""
+    """The end of the task `source`, on its way to its successor `target`, where it counts as `outcome`. `rescue` is
+    true if it came by a failure route."""
 
     target: int
     source: int
@@ -25,8 +26,8 @@ class Arrival(NamedTuple):
 
 
 class Draft:
-    """A decision on one workflow in the making: what is known, what was decided so far, and which ends are still on their
-    way to the tasks after them (`arriving`)."""
+    """A decision on one workflow in the making: the known facts, the decision so far, and the ends that have not been
+    delivered to the successors yet (`arriving`)."""
 
     def __init__(
         self,
@@ -45,17 +46,18 @@ class Draft:
         if state.outcome is not None:
             self.set_outcome(*state.outcome)
         self.item_names: dict[int, tuple[int, dict[str, Any]]] = {}
-        """By task, what its items see, and how many values had been published when that was worked out."""
+        """For each fan-out task, the names that its items see, and the number of published values when they were
+        evaluated."""
         self.arriving: list[Arrival] = []
-        """A heap: what arrives at the task that stands first in the workflow's order comes first."""
+        """A heap of arrivals, ordered by target: the first task in the workflow's order comes first."""
 
     def set_outcome(self, status: str, error: Any) -> None:
-        """All tasks have ended: the outcome is known, and the exit task may see it."""
+        """Set the outcome of the workflow, once all tasks have ended. The expressions of the exit task see it."""
         self.state.outcome = (status, error)
         self.scope.system = {**self.scope.system, "status": status, "error": error}
 
     def to_change(self, task: int) -> Asking[TaskState]:
-        """The state of a task that is about to change. The decision will say that it did."""
+        """Return the state of a task that the caller will change. The decision lists the task as changed."""
         if task not in self.facts.tasks:
             yield Needed(tasks={task})
         state = self.facts.tasks[task]

@@ -1,7 +1,7 @@
-"""From the state of a workflow and what has ended to its new state and what is to be done.
+"""The decisions on a workflow: from its state and the ends of executions to its new state and the work to do.
 
-Ends are taken one after the other, each to its last consequence, so that it makes no difference in which
-batches they come. The cost is that of what ended and of what comes right after it.
+The engine takes one end after the other, each to its last consequence. So it makes no difference in which batches they
+come. The cost depends on the ends and their direct consequences, not on the size of the workflow.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def begin(
     kept: Mapping[int, KeptTask] | None = None,
     budget: int = BUDGET,
 ) -> Asking[Decision]:
-    """The first decision of a run. Of a re-run, `kept` are the tasks that ended in the run before and stay
-    so."""
+    """Return the first decision of a run, after requests for facts. In a re-run, `kept` are the tasks of the run
+    before that keep their end."""
     draft = Draft(plan, WorkflowState(len(plan.graph)), facts, system, budget)
     facts.tasks = dict.fromkeys(range(len(plan.graph) + 1))
     for task, kept_task in (kept or {}).items():
@@ -70,11 +70,12 @@ def advance(
     *,
     budget: int = BUDGET,
 ) -> Asking[Decision]:
-    """Yield requests for facts, and return the decision that follows from `ends` of executions. With none, it follows
-    from what is due. An end that is known already changes nothing.
+    """Yield requests for facts, and return the decision that follows from `ends` of executions. Without ends, return
+    the decision to start what is due. A known end changes nothing.
 
-    Each time the generator yields, `facts` lack what the yielded `Needed` names: add that and go on. `state` and the states
-    of tasks in `facts` are changed in place. Expressions see `system` under that name."""
+    At each yield, add what the yielded `Needed` names to `facts`, then resume. `state` and the task states in `facts`
+    are changed in place. Expressions see `system` under that name.
+    """
     ends = list(ends)
     draft = Draft(plan, state, facts, system, budget)
     if state.phase == "ended":
@@ -92,7 +93,7 @@ def _apply(draft: Draft, child: ChildEnded) -> Asking[None]:
         yield Needed(tasks={child.task})
     task_state = draft.facts.tasks[child.task]
     if task_state is None or task_state.status != OPEN:
-        return  # not of this run, or known already
+        return  # not a task of this run, or a known end
     if task_state.fan is not None:
         yield from end_item(draft, child, task_state)
     elif child.item is None:

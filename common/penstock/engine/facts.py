@@ -1,5 +1,5 @@
-"""The facts that a decision asks for (`Needed`), and those that it knows (`Facts`). The caller of the engine fills one with
-what the other names."""
+"""The facts that a decision asks for (`Needed`) and the facts that are loaded (`Facts`). The caller of the engine adds
+to `Facts` what `Needed` names."""
 
 from __future__ import annotations
 
@@ -10,22 +10,25 @@ from typing import Any, NamedTuple, TypeVar
 from penstock.engine.state import TaskState
 
 WORKFLOW = -1
-"""As the writer of a variable: the workflow's own `vars`."""
+"""The writer of the workflow's own `vars`, in place of a task's index."""
 EVERYTHING = -2
-"""As the reader of variables: what comes after all tasks, so that it sees what all have published."""
+"""The reader of variables that comes after all tasks, in place of a task's index. It sees what all tasks published."""
 
 
 @dataclass(slots=True)
 class VariablesRequest:
-    """A request for the variables that `reader` sees: of these names (None: all), of each the value of the
-    writer with the highest index among `writers` (None: all writers below `below`), or else WORKFLOW's."""
+    """A request for the variables that `reader` sees. `names` None means all names.
+
+    The value of a name is that of the writer with the highest index among `writers`, or else that of WORKFLOW.
+    `writers` None means all writers below `below`.
+    """
 
     names: frozenset[str] | None
     writers: tuple[int, ...] | None
     below: int
 
     def sees(self, writer: int, name: str) -> bool:
-        """Return whether the reader sees this variable, if no later writer has it too."""
+        """Return whether the reader sees the value that `writer` gave to `name`, if no later writer gave it another."""
         if self.names is not None and name not in self.names:
             return False
         if writer == WORKFLOW:
@@ -35,9 +38,9 @@ class VariablesRequest:
 
 @dataclass(slots=True)
 class Needed:
-    """Everything that is missing for a decision. `tasks` asks for states of tasks, `results` for results of tasks,
-    `variables` for variables by reader. `items` asks for ranges (first, end) of the stored items of tasks. `failures` asks for
-    up to ten tasks that are `failing`, in order. `item_errors` asks for the first failed items of tasks."""
+    """The facts that a decision lacks. `tasks` asks for states of tasks, `results` for results of tasks, `variables`
+    for variables by reader. `items` asks for ranges (first, end) of the stored items of tasks. `failures` asks for up
+    to ten tasks that are `failing`, in order. `item_errors` asks for the first failed items of tasks."""
 
     tasks: set[int] = field(default_factory=set)
     results: set[int] = field(default_factory=set)
@@ -60,23 +63,26 @@ class Needed:
 
 
 SHOWN_ITEMS = 3
-"""Of a fan-out that failed, so many items are named with their errors."""
+"""The number of failed items that the error of a fan-out names."""
 T = TypeVar("T")
 Asking = Generator[Needed, None, T]
-"""A computation that yields what it needs to know and returns a T. When it goes on, `Facts` hold all of that."""
+"""A computation that yields requests for facts and returns a T. The caller loads each request into `Facts` before it
+resumes the generator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Oversized:
-    """The place of the results of a fan-out that are not read, since they have `bytes` of JSON together and `bound` are read."""
+    """The mark in place of the results of a fan-out that are too large to load: they have `bytes` of JSON, and at most
+    `bound` are read."""
 
     bytes: int
     bound: int
 
 
 class TaskResult(NamedTuple):
-    """The result of a task. A fan-out has the results of its items in order, and None for an item without one. Their number
-    is the `fan.total` of its state in the facts, or else of the stored state. Oversized stands for results over the bound."""
+    """The result of a task. For a fan-out it is the list of its items' results, in order, with None for an item
+    without one. The length of the list is `fan.total` of the task's state in the facts, or else of the stored state.
+    Oversized stands for results over the bound."""
 
     result: Any = None
     error: Any = None
@@ -84,9 +90,12 @@ class TaskResult(NamedTuple):
 
 @dataclass(slots=True)
 class Facts:
-    """The loaded facts. `tasks` has None for a task of which nothing is stored. `variables`: by reader, the names that were
-    asked for (None: all) and name -> (writer, value). `parameters` is None until they are loaded, and with them `context`:
-    values that the run was started with beside its parameters. `rerun`: results may also be those of the run before."""
+    """The loaded facts. `tasks` maps a task without stored state to None. `variables` maps a reader to the names that
+    were loaded (None: all) and to a mapping from each name to (writer, value).
+
+    `parameters` is None until loaded. `context` is loaded with it: the values besides parameters with which the run
+    was started. `rerun` is true for a re-run. Its tasks may have results of the run before.
+    """
 
     tasks: dict[int, TaskState | None] = field(default_factory=dict)
     results: dict[int, TaskResult] = field(default_factory=dict)
@@ -101,7 +110,7 @@ class Facts:
     rerun: bool = False
 
     def missing(self, needed: Needed) -> Needed:
-        """The part of `needed` that is not known yet."""
+        """Return the part of `needed` that is not loaded yet."""
         missing = Needed(tasks=needed.tasks - self.tasks.keys(), results=needed.results - self.results.keys())
         for reader, request in needed.variables.items():
             if not self._has(reader, request):

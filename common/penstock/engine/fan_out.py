@@ -1,6 +1,6 @@
-"""FanOut-outs: a task over the items of a list, so many at a time, each item an execution.
+"""Fan-out: a task over the items of a list, with one execution for each item and a bound on how many run at a time.
 
-What has to be done for an end of an item does not depend on how many there are.
+The work for the end of one item does not depend on the number of items.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from penstock.language.moves import CANCELLED, COMPLETED, FAILED, SKIPPED
 
 
 def fan_out(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> Asking[None]:
-    """Start a task over its items. Raises ExpressionError if there is no list of them."""
+    """Start a task over its items. Raises ExpressionError if `with_items` does not give a list."""
     task = compiled.node.index
     names = yield from draft.scope.namespace(compiled.reads["fan"], task)
     items = _render_items(compiled, names)
@@ -53,7 +53,7 @@ def fan_out(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> Aski
 
 
 def start_items(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> Asking[None]:
-    """Start the next items, as far as the task's window and the budget of this decision go."""
+    """Start the next items, within the task's window and the budget of this decision."""
     fan, task = task_state.fan, compiled.node.index
     assert fan is not None
     names = yield from _item_names(draft, compiled)
@@ -64,7 +64,7 @@ def start_items(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> 
             yield from draft.scope.load(Needed(items={task: (item, end_of_range)}))
         fan.begun += 1
         if fan.settled[item >> 3] & 1 << (item & 7):
-            fan.ended += 1  # kept from the run before
+            fan.ended += 1  # completed in the run before
             continue
         names["item"], names["index"] = draft.facts.items[task][item], item
         try:
@@ -82,7 +82,7 @@ def start_items(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> 
 
 
 def end_item(draft: Draft, child: ChildEnded, task_state: TaskState) -> Asking[None]:
-    """An item has ended: another may start, or that was the last."""
+    """Count the end of an item. Then queue the task to start more items, or end it after its last item."""
     fan, compiled = task_state.fan, draft.plan[child.task]
     assert fan is not None
     if child.item is None or not 0 <= child.item < fan.begun or not fan.note_end(child.item):
@@ -97,7 +97,7 @@ def end_item(draft: Draft, child: ChildEnded, task_state: TaskState) -> Asking[N
 
 
 def _item_names(draft: Draft, compiled: CompiledTask) -> Asking[dict[str, Any]]:
-    """Return the names that the items of a task see. They are evaluated again only after a publish."""
+    """Return the names that the item templates of a task see. They are evaluated again only after a publish."""
     task, published = compiled.node.index, len(draft.decision.published)
     cached = draft.item_names.get(task)
     if cached is None or cached[0] != published:
@@ -116,7 +116,7 @@ def _count_failure(draft: Draft, compiled: CompiledTask, fan: FanOut) -> None:
 
 
 def _end_if_idle(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> Asking[None]:
-    """End the task if nothing of it runs and nothing more will start."""
+    """End the task if none of its items runs and none will start."""
     fan = task_state.fan
     assert fan is not None
     if fan.running or (fan.room > 0 and draft.state.phase == "running"):
@@ -135,7 +135,7 @@ def _end_if_idle(draft: Draft, compiled: CompiledTask, task_state: TaskState) ->
 
 
 def end_idle_fan_out(draft: Draft, task: int, task_state: TaskState) -> Asking[None]:
-    """The workflow stops: end a fan-out of which nothing runs, as no end of an item will come."""
+    """End a fan-out of a stopping workflow if none of its items runs: no item's end will come to end it."""
     if task_state.fan is not None:
         yield from _end_if_idle(draft, draft.plan[task], task_state)
 
@@ -157,7 +157,7 @@ def _render_items(compiled: CompiledTask, names: dict[str, Any]) -> list[Any]:
 
 
 def _render_window(compiled: CompiledTask, names: dict[str, Any]) -> int:
-    """Return the number of items that may run at a time; 0 means all."""
+    """Return the number of items that may run at a time. 0 means all."""
     if "concurrency" not in compiled.render:
         return 0
     window = compiled.render["concurrency"](names)

@@ -1,5 +1,5 @@
-"""The decision to run a task, be it a join of many or the successor of one. The ends of tasks arrive at the tasks
-after them, until each of these is decided."""
+"""The decision whether a task runs, from the ends of the tasks before it. An end arrives at each successor, until that
+successor is decided."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from penstock.language.workflows.task_trigger_rules import FAILURE, SourceOutcom
 
 
 def deliver_arrivals(draft: Draft) -> Asking[None]:
-    """Count each end at the tasks after it, and decide those that can be decided by now; those that are skipped end
-    too, and so on until nothing more follows.
+    """Count each arrived end at its target, and decide the targets that can be decided. A skipped target ends and
+    arrives at its own successors in turn.
 
-    In the workflow's order: when a task is looked at, everything that this end means for the tasks before it is known."""
+    Targets are taken in the workflow's order. So all arrivals at earlier tasks are counted before a task is looked at.
+    """
     while draft.arriving and draft.state.phase == "running":
         target = draft.arriving[0].target
         node = draft.plan.graph[target]
@@ -49,8 +50,8 @@ def deliver_arrivals(draft: Draft) -> Asking[None]:
 
 
 def run_or_skip(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> Asking[None]:
-    """Decide whether a task runs: it is due, or skipped, or fails if its rule is in error. How it ended, if it did, is
-    on its way to the tasks after it (`deliver_arrivals`)."""
+    """Decide whether a task runs. It becomes due, or is skipped, or fails if its rule is in error. If it ended, its
+    end is added to the arrivals at its successors (`deliver_arrivals`)."""
     try:
         runs = yield from _rule_holds(draft, compiled, task_state)
     except ExpressionError as error:
@@ -114,7 +115,7 @@ def _end_unstarted(
 
 
 def _arrival_from(draft: Draft, node: Node, source: int, source_state: TaskState) -> Arrival:
-    """Return the arrival of an ended source at this task."""
+    """Return the arrival of the ended task `source` at this task."""
     sender = draft.plan.graph[source]
     if sender.routes and node.index in sender.routes:
         return Arrival(node.index, source, "", node.index in source_state.routes)
@@ -122,7 +123,7 @@ def _arrival_from(draft: Draft, node: Node, source: int, source_state: TaskState
 
 
 def _wants_failure(node: Node, arrival: Arrival) -> bool:
-    """Return true if this running task is there for the failure that arrived."""
+    """Return whether this task runs because of the failure that arrived, and so handles it."""
     if arrival.rescue:
         return True
     return arrival.outcome == FAILURE and (

@@ -1,4 +1,4 @@
-"""A version of a workflow, compiled: its graph, and the templates of each task the first time it is met."""
+"""A compiled version of a workflow: its graph, and the templates of each task, which are compiled at their first use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from penstock.language.workflows.templates import (
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """The reads of templates, with tasks as indexes. `own` is the result of the task itself."""
+    """The names that templates read, with tasks as indexes. `own` is true if a template reads the task's own result."""
 
     results: frozenset[int] = frozenset()
     tasks: frozenset[int] = frozenset()
@@ -39,13 +39,13 @@ class Reads:
 
 NOTHING_READ = Reads()
 RENDER_ERRORS = (ExpressionError, ResultNotStorable)
-"""What a template raises: it cannot be rendered, or its value cannot be stored."""
+"""The errors of a template that cannot be rendered, or whose value cannot be stored."""
 FIRST_STAGES: tuple[Stage, ...] = ("decide", "fan", "start")
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledTransition:
-    """A transition, compiled."""
+    """A transition with compiled condition and values."""
 
     when: Condition
     always: bool
@@ -55,8 +55,8 @@ class CompiledTransition:
 
 @dataclass(frozen=True, slots=True)
 class CompiledTask:
-    """The templates of a task, by field, and what they read at each stage. `rule_reads_values`: its rule looks at values
-    too."""
+    """The compiled templates of a task by field, and the names that they read at each stage. `rule_reads_values` is
+    true if the task's trigger rule reads context values besides outcomes."""
 
     node: Node
     rule_reads_values: bool
@@ -67,13 +67,14 @@ class CompiledTask:
 
 
 class Plan:
-    """`plan[index]` is the task with its templates. Build one for each definition and keep it: it is
-    immutable."""
+    """A compiled workflow. `plan[index]` is a task with its templates. Build it once for each definition and keep it:
+    it is immutable."""
 
     def __init__(self, workflow: Workflow, payload_cap: int = PAYLOAD_CAP) -> None:
         self.workflow = workflow
         self.payload_cap = payload_cap
-        """Bytes of JSON that each value may have which the workflow stores: its output, what a task publishes, and so on."""
+        """The bound on each value that the workflow stores (its output, a task's published values and so on), in bytes
+        of JSON."""
         self.graph = Graph(workflow)
         self._compiled: dict[int, CompiledTask] = {}
         self._variables: dict[tuple[int, frozenset[str] | None], VariablesRequest | None] = {}
@@ -91,7 +92,7 @@ class Plan:
         return self.graph.index[name]
 
     def parameters(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters of a run, with the defaults of the schema for missing ones."""
+        """Return the parameters of a run, with the schema's defaults for missing ones."""
         properties = self.workflow.parameters.get("properties") or {}
         defaults = {
             name: schema["default"]
@@ -105,8 +106,8 @@ class Plan:
         return None if self.graph.exit is None else self.graph.exit.index
 
     def variables(self, reader: int, names: frozenset[str] | None) -> VariablesRequest | None:
-        """The request for variables of these names (None: all) as `reader` sees them, or None if there are
-        none."""
+        """Return the request for the variables `names` (None: all) as `reader` sees them, or None if the workflow has
+        no such variables."""
         if names == frozenset():
             return None
         key = (reader, names)
@@ -168,13 +169,13 @@ class Plan:
         return CompiledTask(node, rule_reads_values, reads_to_start, render, transitions, stage_reads)
 
     def _compile_slot(self, task: str, slot: Slot) -> Render:
-        """Compile the template of a slot. Its errors name the task and the field."""
+        """Return the compiled template of a slot. Its errors name the task and the field."""
         path = ".".join(str(part) for part in slot.path)
         place, render = f"task `{task}`, {path}", compile_template(slot.template)
         return self._stored(place, render) if slot.path[-1] == "publish" else name_place(place, render)
 
     def _stored(self, place: str, render: Render) -> Render:
-        """Return a template for a value that is stored as it is. It raises ResultNotStorable for a value that cannot be."""
+        """Return `render` with a check of its value. It raises ResultNotStorable for a value that cannot be stored."""
         placed = name_place(place, render)
 
         def bounded(namespace: Mapping[str, Any]) -> Any:
@@ -193,7 +194,7 @@ class Plan:
 
 
 def name_place(place: str, render: Callable[[Mapping[str, Any]], Any]) -> Render:
-    """Return `render` with its place in the message of each ExpressionError."""
+    """Return `render` with `place` in front of the message of each ExpressionError."""
 
     def placed(namespace: Mapping[str, Any]) -> Any:
         try:

@@ -1,6 +1,6 @@
-"""Asks at once for what a batch of ends will need, so that it is read from the database in one go.
+"""The prefetch of the facts that a batch of ends will probably need, in one round trip to the database.
 
-Only a guess, which decides nothing: what it leaves out is asked for later, and facts too many do no harm.
+It is a guess and decides nothing. A fact that it misses is requested later, and a superfluous fact does no harm.
 """
 
 from __future__ import annotations
@@ -16,18 +16,16 @@ from penstock.engine.state import OPEN
 
 
 def first_needed(draft: Draft, ends: Sequence[ChildEnded]) -> set[int]:
-    """Return the tasks with states that any decision on these ends begins with."""
+    """Return the tasks of which every decision on these ends needs the states."""
     tasks = set(islice(draft.state.due, draft.budget))
-    for task in {
-        child.task for child in ends
-    }:  # which may be in `tasks` already, as the target of another that ended
+    for task in {child.task for child in ends}:  # a target may be among `tasks` already, if it ended itself
         tasks.add(task)
         tasks.update(draft.plan.graph[task].targets)
     return tasks
 
 
 def prefetch(draft: Draft, child_ends: Sequence[ChildEnded]) -> Asking[None]:
-    """Load the states of these tasks, then what those read that probably end or start."""
+    """Load the states of these tasks, then the facts that the tasks read that will probably end or start."""
     known_tasks = draft.facts.tasks
     first = first_needed(draft, child_ends) - known_tasks.keys()
     if first:
@@ -62,8 +60,8 @@ def prefetch(draft: Draft, child_ends: Sequence[ChildEnded]) -> Asking[None]:
 
 
 def _ends(draft: Draft, compiled: CompiledTask, count: int, needed: Needed) -> bool:
-    """Return true if a task probably ends when `count` of its executions have ended. If more of its items start
-    instead, they are needed."""
+    """Return whether a task probably ends when `count` of its executions have ended. If more of its items start
+    instead, add these to `needed`."""
     task = compiled.node.index
     task_state = draft.facts.tasks[task]
     if task_state is None or task_state.fan is None:

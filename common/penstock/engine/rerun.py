@@ -1,4 +1,4 @@
-"""The tasks that a re-run keeps of the run before."""
+"""The tasks of the run before that keep their end in a re-run."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from penstock.engine.state import KeptTask, TaskState
 from penstock.language.moves import COMPLETED, SKIPPED
 
 TaskStates = Mapping[int, TaskState]
-"""Of the run before, by task."""
+"""The task states of the run before, by task index."""
 
 
 def from_failed(plan: Plan, tasks: TaskStates, completed: Mapping[int, bytes]) -> dict[int, KeptTask]:
-    """Keep what completed, may fail, or failed and was handled. Of a fan-out that is run again, `completed`
-    has a bit for each item that completed (by task)."""
+    """Return the tasks to keep if the run repeats its failures: the completed and skipped ones, those that may fail,
+    and those with a handled failure. `completed` has a bitmap of completed items for each fan-out that runs again."""
 
     def stands(task: int, task_state: TaskState) -> bool:
         return (
@@ -27,14 +27,15 @@ def from_failed(plan: Plan, tasks: TaskStates, completed: Mapping[int, bytes]) -
 
 
 def from_task(plan: Plan, tasks: TaskStates, task: int) -> dict[int, KeptTask]:
-    """Keep what ended, but neither this task nor what comes after it."""
+    """Return the tasks to keep if the run repeats `task` and its successors: all others that ended."""
     return _kept(plan, tasks, lambda other, task_state: other != task, {})
 
 
 def _kept(
     plan: Plan, tasks: TaskStates, stands: Callable[[int, TaskState], bool], completed: Mapping[int, bytes]
 ) -> dict[int, KeptTask]:
-    """In the workflow's order: a task is kept if it stands and everything before it will be as it was."""
+    """Return the tasks to keep, in the workflow's order. A task is kept if `stands` accepts it and all tasks before it
+    end as they did. Of other fan-outs, the items in `completed` are kept."""
     kept_tasks: dict[int, KeptTask] = {}
     same: set[int] = set()
     for node in plan.graph.nodes:
@@ -43,7 +44,7 @@ def _kept(
             continue
         by_hand = task_state.given and not task_state.runs
         if task_state.status == SKIPPED and not task_state.runs and not by_hand:
-            same.add(node.index)  # it will be skipped again, for the same reason
+            same.add(node.index)  # it will be skipped again for the same reason, so its state is not kept
         elif stands(node.index, task_state):
             same.add(node.index)
             total = None if task_state.fan is None else task_state.fan.total

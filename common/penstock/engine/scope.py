@@ -19,7 +19,7 @@ OVERSIZED_HINT = (
 
 
 class CallableFlag(int):
-    """`failed` and `failed()` are the same thing in a condition."""
+    """A flag that conditions may also call: `failed` and `failed()` mean the same."""
 
     def __call__(self) -> bool:
         return bool(self)
@@ -29,8 +29,8 @@ _EMPTY: dict[str, Any] = {"parameters": {}, "vars": {}, "context": {}, "tasks": 
 
 
 class Scope:
-    """Builds namespaces from facts, and asks for those that are missing. `published` is what this very
-    decision publishes: it is not stored yet."""
+    """A builder of namespaces for expressions. It requests the facts that are missing. `published` are the values that
+    this decision publishes, which are not stored yet."""
 
     def __init__(
         self, plan: Plan, facts: Facts, system: Mapping[str, Any], published: list[Published]
@@ -41,7 +41,7 @@ class Scope:
         self.published = published
 
     def add_needed(self, needed: Needed, reads: Reads, reader: int) -> None:
-        """Add to `needed` what a template that `reader` renders will ask for."""
+        """Add to `needed` the facts that a template reads which `reader` renders."""
         if reads is NOTHING_READ:
             return
         needed.tasks |= reads.tasks
@@ -63,7 +63,8 @@ class Scope:
         needed.parameters |= reads.parameters
 
     def namespace(self, reads: Reads, reader: int, **own: Any) -> Asking[dict[str, Any]]:
-        """Return the names that a template with these reads sees; `own` are names of its own."""
+        """Return the names that a template with these reads sees. `own` are names for this template alone, such as
+        `item`."""
         if reads is NOTHING_READ:
             return {**_EMPTY, "system": self.system, **own}
         needed = Needed(tasks=set(reads.tasks) | {reader} if reads.own else set(reads.tasks))
@@ -89,8 +90,8 @@ class Scope:
             yield missing
 
     def variables(self, reader: int, names: frozenset[str] | None) -> dict[str, Any]:
-        """Return the variables as `reader` sees them: of several values, that of the last writer in the
-        workflow."""
+        """Return the variables as `reader` sees them, from name to value. Of several values the last writer in the
+        workflow's order wins."""
         if names == frozenset():
             return {}
         latest = dict(self.facts.variables[reader][1]) if reader in self.facts.variables else {}
@@ -102,7 +103,7 @@ class Scope:
         return {name: value for name, (_, value) in latest.items()}
 
     def task(self, index: int, with_result: bool) -> dict[str, Any]:
-        """`tasks.<name>`"""
+        """Return the value of `tasks.<name>`: the task's status, and its result and error if `with_result`."""
         task_state = self.facts.tasks.get(index)
         names: dict[str, Any] = {"status": "waiting" if task_state is None else task_state.status}
         if with_result:
@@ -111,8 +112,7 @@ class Scope:
         return names
 
     def result_of(self, index: int, task_state: TaskState | None) -> TaskResult:
-        """Result and error of a task. What the engine itself found comes before what its execution
-        gave."""
+        """Return the result and error of a task. An error that the engine found wins over the execution's own."""
         if task_state is None or task_state.status not in FINAL or task_state.status == SKIPPED:
             return TaskResult()
         if task_state.given:
@@ -122,7 +122,7 @@ class Scope:
 
 
 def readable(task: str, end: TaskResult) -> TaskResult:
-    """Return a task's end as expressions see it. One that uses results over the bound fails."""
+    """Return a task's result and error as expressions see them. An expression that uses results over the bound fails."""
     if not isinstance(end.result, Oversized):
         return end
     reason = (
@@ -133,7 +133,7 @@ def readable(task: str, end: TaskResult) -> TaskResult:
 
 
 def end_names(status: str, end: TaskResult) -> dict[str, Any]:
-    """The names about a task's own end, for its `publish` and `next`."""
+    """Return the names for a task's own end, which its `publish` and `next` see."""
     return {
         "status": status,
         "result": end.result,

@@ -1,4 +1,4 @@
-"""The state of a run as it is stored: to JSON text, and back."""
+"""The stored form of the state of a run: JSON text."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def load_workflow_state(text: str) -> WorkflowState:
 
 
 def dump_task_state(task: TaskState) -> str:
-    """Serialize the state of a task. Fields with their default values are omitted, since most states are small."""
+    """Return the state of a task as JSON. Fields with their default values are omitted, since most states are small."""
     written: dict[str, Any] = {}
     for name in _FIELDS:
         value = getattr(task, name)

@@ -1,4 +1,4 @@
-"""Starting what is due."""
+"""The start of tasks that are due."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.run.outcomes import text
 
 
 def start_due(draft: Draft) -> Asking[None]:
-    """Start what is due, in order, as far as the budget of this decision goes."""
+    """Start the due tasks in order, within the budget of this decision."""
     while draft.state.due and draft.state.phase in ("running", "exiting") and not draft.state.paused:
         if draft.budget <= 0:
             draft.decision.more_due = True
@@ -34,7 +34,7 @@ def start_due(draft: Draft) -> Asking[None]:
 
 
 def end_as_before(draft: Draft, task: int, kept_task: KeptTask) -> Asking[None]:
-    """A task of a re-run ends at once, as it did in the run before."""
+    """End a kept task of a re-run at once, as it ended in the run before."""
     assert kept_task.status is not None
     task_state = yield from draft.to_change(task)
     task_state.kept = None
@@ -71,7 +71,7 @@ def _start(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> Askin
 def _end_at_once(
     draft: Draft, compiled: CompiledTask, task_state: TaskState, names: dict[str, Any]
 ) -> Asking[None]:
-    """`noop` and `fail`, which need no worker."""
+    """End a `noop` or `fail` task, which needs no worker."""
     inputs = render_input(compiled, names)
     task_state.given = True
     draft.plan.check_storable(inputs, f"task `{compiled.node.name}`, input")

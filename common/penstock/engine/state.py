@@ -1,8 +1,7 @@
 """The stored state of a run of a workflow between two decisions: a small state of its own, and a state of each task
-that has begun or of which a predecessor has ended. Nothing is stored of all the others: how they stand follows from
-the graph.
+that has begun or of which a predecessor has ended. Nothing is stored of all other tasks: they have not been reached.
 
-Tasks are named by their index in the graph. A task's status is one of those below or a final one of an execution.
+Tasks are named by their index in the graph. A task's status is PENDING, DUE, OPEN or a final status of an execution.
 Fields are stored under their names (`serialization`), and SQL reads some of them: do not rename them.
 """
 
@@ -16,25 +15,26 @@ from penstock.language.moves import COMPLETED, FINAL, SKIPPED
 from penstock.language.workflows.task_trigger_rules import FAILURE, SKIP, SUCCESS
 
 PENDING = "pending"
-"""Something before it has ended, and it is not decided yet whether it runs."""
+"""A task before this one has ended, and it is not decided yet whether this one runs."""
 DUE = "due"
-"""It will run; it has not started, as the workflow is paused or other starts come first."""
+"""The task will run. It has not started, as the workflow is paused or other starts come first."""
 OPEN = "open"
-"""It has started: its execution, or those of its items, are under way."""
+"""The task has started: its execution, or some of its items' executions, have not ended."""
 
 Phase = Literal["running", "stopping", "exiting", "ended"]
-"""Stopping: it was cancelled or timed out, nothing starts, and what is open is on its way out. Exiting: its
-exit task runs."""
+"""The phase of a workflow. stopping: it was cancelled or timed out, nothing starts, and open executions are being
+cancelled. exiting: its exit task is due or runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptTask:
-    """A task that a re-run keeps: how it ended in the run before. Its result, and those of its `total` items, are
-    stored apart.
+    """A task of the run before that keeps its end in a re-run. Its result, and those of its `total` items, are stored
+    separately.
 
-    `status` None: of a fan-out that is run again, only items are kept. `items` has a bit for each that completed;
-    they are kept if the list of items has the same `digest`. `given`, `result` and `error` are as in TaskState.
-    `by_hand`: an operator ended it before it was decided whether it runs."""
+    `status` is None for a fan-out that runs again and keeps only items. `items` has a bit for each completed item. The
+    items are kept if the item list still has the same `digest`. `given`, `result` and `error` are as in TaskState.
+    `by_hand`: an operator skipped or completed the task before it was decided whether it runs.
+    """
 
     status: str | None
     items: bytes = b""
@@ -48,12 +48,13 @@ class KeptTask:
 
 @dataclass(slots=True)
 class WorkflowState:
-    """The workflow's own state, of bounded size but for `due`.
+    """The workflow's own state. Its size is bounded, except for `due`.
 
-    `left` tasks have not ended, `open` of them have started; `unhandled` failures would fail the workflow if
-    it ended now. `due` are the tasks with something to start, in order. `faults` are the errors of transitions.
-    `outcome` is how the workflow ends, once that is known: a status and an error or None. It was stopped `stops`
-    times."""
+    `left` tasks have not ended, and `open` tasks have started and not ended. `unhandled` counts the failures that
+    would fail the workflow if it ended now. `due` are the tasks with something to start, in order. `faults` are the
+    errors of transitions. `outcome` is the status and error (or None) with which the workflow ends, once known.
+    `stops` counts the requests to stop.
+    """
 
     left: int
     open: int = 0
@@ -68,10 +69,12 @@ class WorkflowState:
 
 @dataclass(slots=True)
 class FanOut:
-    """The items of a task. `begun` of `total` were started or kept, in order; `ended` of these have ended, which
-    bits of `settled` say one by one, so that no end counts twice. At most `window` run at a time (0: any number).
-    `stopped`: no more of them start. `queued`: the task is among those that are due. `digest` is that of the list
-    of items."""
+    """The items of a task. `begun` of `total` items were started or kept, in order. `ended` of these have ended, and
+    `settled` has a bit for each, so that no end counts twice.
+
+    At most `window` items run at a time (0: any number). `stopped`: no more items start. `queued`: the task is in the
+    workflow's `due`. `digest` is the digest of the item list.
+    """
 
     total: int
     begun: int = 0
@@ -90,12 +93,12 @@ class FanOut:
 
     @property
     def room(self) -> int:
-        """Return the number of executions that may still start now."""
+        """Return the number of items that may start now within the window."""
         unstarted = 0 if self.stopped else self.total - self.begun
         return min(unstarted, self.window - self.running) if self.window else unstarted
 
     def note_end(self, item: int) -> bool:
-        """Note that an item has ended. False if that was known."""
+        """Mark an item as ended. Return False if it was marked already."""
         byte, bit = item >> 3, 1 << (item & 7)
         if self.settled[byte] & bit:
             return False
@@ -106,14 +109,14 @@ class FanOut:
 
 @dataclass(slots=True)
 class TaskState:
-    """The known state of a task. `success`, `failed` and `skipped` count how the tasks before it ended, until it is
+    """The stored state of a task. `success`, `failed` and `skipped` count the ends of the tasks before it, until it is
     decided whether it runs.
 
-    `named` holds the outcomes of those tasks before it that its rule names one by one. `runs`: it was decided that
-    it runs. `rescues` counts the failed tasks with a failure route that leads here; `routes` are the
-    targets of its own failure routes. `handled`: it failed, and it may, or a task that runs because of its failure
-    runs. `kept`: in a re-run, how it ended in the run before, until it would start. `given` is set if its result is
-    not an execution's: that of `noop`, of an empty list, or one that an operator set.
+    `named` has the outcomes of the predecessors that its trigger rule names one by one. `runs`: it was decided that
+    the task runs. `rescues` counts failed predecessors with a failure route to this task. `routes` are the targets of
+    its own failure routes. `handled`: it failed, and either `allow_failure` permits that or a task runs because of the
+    failure. `kept` is its end in the run before, in a re-run, until it would start. `given`: its result is not an
+    execution's, but that of `noop`, of an empty list, or of an operator.
     """
 
     status: str = PENDING
@@ -145,12 +148,12 @@ class TaskState:
 
     @property
     def failing(self) -> bool:
-        """Return whether the task failed and no other task handled it (what `Needed.failures` asks for)."""
+        """Return whether the task failed and no other task handled it (see `Needed.failures`)."""
         return self.final and not self.handled and self.status not in (COMPLETED, SKIPPED)
 
 
 def outcome_of(status: str, allow_failure: bool) -> str:
-    """Return the outcome that an end counts as for the tasks after it."""
+    """Return the outcome as which an end with this status counts for the tasks after it."""
     if status == COMPLETED:
         return SUCCESS
     if status == SKIPPED:

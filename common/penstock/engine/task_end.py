@@ -1,4 +1,4 @@
-"""A task has ended, and perhaps the workflow with it."""
+"""The end of a task, and of the workflow after its last task."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from penstock.language.moves import COMPLETED, FAILED
 from penstock.language.workflows.task_trigger_rules import FAILURE
 
 SHOWN = 10
-"""How many failed tasks the error of a workflow names."""
+"""The number of failed tasks that the error of a workflow names."""
 
 
 def end_task(draft: Draft, task: int, status: str, error: Any = None) -> Asking[None]:
-    """A task has ended, whatever it was doing: everything that follows from it."""
+    """End a task, in whatever state it is: record its status and error, take its transitions, and end the workflow
+    after the last task."""
     task_state = yield from draft.to_change(task)
     if task_state.status == OPEN:
         draft.state.open -= 1
@@ -37,7 +38,7 @@ def end_task(draft: Draft, task: int, status: str, error: Any = None) -> Asking[
 
 
 def end_if_all_tasks_ended(draft: Draft) -> Asking[None]:
-    """See whether everything has ended, and how."""
+    """End the workflow, or start its exit task, if all tasks have ended or a stopping workflow has no open task."""
     state = draft.state
     if state.phase == "running" and state.left == 0:
         error = None
@@ -50,7 +51,7 @@ def end_if_all_tasks_ended(draft: Draft) -> Asking[None]:
 
 
 def run_exit_task_or_end(draft: Draft, status: str, error: Any) -> Asking[None]:
-    """All tasks have ended. Start the exit task if there is one; else this is the end."""
+    """Set the workflow's outcome. Then start the exit task if there is one, or else end the workflow."""
     draft.set_outcome(status, error)
     draft.state.due.clear()
     if draft.plan.exit is None:
@@ -63,7 +64,7 @@ def run_exit_task_or_end(draft: Draft, status: str, error: Any) -> Asking[None]:
 
 
 def end_workflow(draft: Draft) -> Asking[None]:
-    """The end, as `state.outcome` says; but an output that fails fails the workflow."""
+    """End the workflow as `state.outcome` says. If its output cannot be rendered, it fails instead."""
     assert draft.state.outcome is not None
     status, error = draft.state.outcome
     output = None
@@ -79,7 +80,7 @@ def end_workflow(draft: Draft) -> Asking[None]:
 
 
 def _failures(draft: Draft) -> Asking[dict[str, Any]]:
-    """Return the error of the workflow: the first of the tasks with an unhandled failure."""
+    """Build the workflow's error. It names the first `SHOWN` tasks, in order, with unhandled failures."""
     yield from draft.scope.load(Needed(failures=bool(draft.state.unhandled)))
     candidates = {**(draft.facts.failures or {}), **draft.decision.tasks}
     unhandled = {
@@ -98,8 +99,8 @@ def _unhandled(draft: Draft, task: int, task_state: TaskState) -> bool:
 
 
 def _exit_task_ended(draft: Draft, task_state: TaskState) -> Asking[None]:
-    """The exit task has ended. Its failure fails a workflow that would have completed, and changes no other
-    end."""
+    """End the workflow after its exit task. A failed exit task turns a completed workflow into a failed one, and
+    changes no other outcome."""
     exit = draft.plan.graph.exit
     assert draft.state.outcome is not None
     assert exit is not None

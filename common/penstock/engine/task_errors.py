@@ -1,4 +1,4 @@
-"""Errors as they are stored and shown."""
+"""The stored form of the errors of tasks, fan-outs and workflows."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from penstock.errors import PenstockError
 from penstock.run.outcomes import text
 
 ERROR_LIMIT = 24 * 1024
-"""Bytes of JSON of one task's error within that of its workflow: a message and a traceback fit."""
+"""The bound on a task's error inside its workflow's error, in bytes of JSON. A message and a traceback fit."""
 
 SHOWN_CHARACTERS = 300
-"""Of the error of an item."""
+"""The number of characters of an item's error that the error of its fan-out shows."""
 
 
 def describe_error(error: PenstockError) -> dict[str, Any]:
-    """An error that the executor itself found."""
+    """Return the stored form of an error that the engine itself found."""
     description = {"type": type(error).__name__, "message": error.message}
     return description | ({"hint": error.hint} if error.hint else {})
 
@@ -28,8 +28,8 @@ def describe_error(error: PenstockError) -> dict[str, Any]:
 def describe_failed_items(
     failed: int, total: int, skipped: int, first: Any, errors: Mapping[int, Any]
 ) -> dict[str, Any]:
-    """Return the error of a fan-out. `first` is the first error that the executor itself found. `errors` are those of the
-    first items with a failed execution."""
+    """Return the error of a fan-out. `first` is the first error that the engine itself found. `errors` are the errors
+    of the first failed executions, by item."""
     message = f"{failed} of {total} items failed" + (f", {skipped} were not started" if skipped else "")
     if errors:
         named = [
@@ -43,7 +43,7 @@ def describe_failed_items(
 def describe_failed_tasks(
     ends: Mapping[str, TaskResult], unhandled: int, faults: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return the error of a workflow: the tasks with unhandled failures, and the transitions in error."""
+    """Return the error of a workflow: its tasks with unhandled failures, and its transitions in error."""
     messages = [f"{name}: {_message(end.error)}" for name, end in ends.items()]
     if unhandled > len(messages):
         messages.append(f"and {unhandled - len(messages)} more")
@@ -56,8 +56,8 @@ def describe_failed_tasks(
 
 
 def _bounded(error: Any) -> Any:
-    """The error of a task, without those of the tasks inside it where all of them together are long: each workflow around
-    another one would multiply them by ten."""
+    """Return a task's error for its workflow's error, without nested task errors if they are over ERROR_LIMIT.
+    Otherwise each enclosing workflow could multiply the size by ten."""
     if not isinstance(error, Mapping) or len(orjson.dumps(error)) <= ERROR_LIMIT:
         return error
     return {key: text(str(error[key]), MESSAGE_CAP) for key in ("type", "message", "hint") if error.get(key)}

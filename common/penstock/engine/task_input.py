@@ -1,4 +1,4 @@
-"""The input of a task when it starts."""
+"""The input of a task at its start."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.language.terms.durations import seconds
 
 
 def make_start(compiled: CompiledTask, item: int | None, names: Mapping[str, Any]) -> Start:
-    """The start of a task, or of one of its items. Raises ExpressionError."""
+    """Return the start of a task, or of one of its items. Raises ExpressionError."""
     node, step, render = compiled.node, compiled.node.step, compiled.render
     body: Any
     if step.inquiry is not None:
@@ -39,7 +39,7 @@ def make_start(compiled: CompiledTask, item: int | None, names: Mapping[str, Any
 
 
 def render_input(compiled: CompiledTask, names: Mapping[str, Any]) -> dict[str, Any]:
-    """The input of a task. Raises ExpressionError."""
+    """Return the rendered input of a task. Raises ExpressionError."""
     inputs = compiled.render["input"]({**names, "secrets": SECRETS}) if "input" in compiled.render else {}
     if not isinstance(inputs, dict):
         raise ExpressionError(

@@ -1,5 +1,5 @@
-"""A task has ended: what it publishes, which transitions it takes, and how its end counts for what comes after
-it."""
+"""The transitions of an ended task: its published values, the transitions that it takes, and how its end counts for
+its successors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_FAULTS = 10
 
 
 def take_transitions(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> Asking[None]:
-    """Publish, take transitions, and send the task's outcome on its way to those after it
+    """Publish a task's values, take its transitions, and add its end to the arrivals at its successors
     (`draft.arriving`)."""
     node = compiled.node
     taken_targets: set[int] = set()
@@ -57,7 +57,7 @@ def _end_names(draft: Draft, task: int, task_state: TaskState) -> dict[str, Any]
 
 
 def _publish(draft: Draft, compiled: CompiledTask, task_state: TaskState, names: dict[str, Any]) -> None:
-    """Fail a task that cannot publish, whatever the outcome of its execution."""
+    """Publish the values of a task. If that fails, the task fails, whatever the outcome of its execution."""
     try:
         _publish_values(
             draft,
@@ -72,7 +72,8 @@ def _publish(draft: Draft, compiled: CompiledTask, task_state: TaskState, names:
 def _is_taken(
     draft: Draft, compiled: CompiledTask, number: int, transition: CompiledTransition, names: dict[str, Any]
 ) -> bool:
-    """Return whether a transition is taken. A transition in error is not, and the workflow will fail for it."""
+    """Return whether a transition is taken. It is not if its condition raises an error, which fails the workflow at its
+    end."""
     place = f"task `{compiled.node.name}`, next.{number}"
     try:
         try:
@@ -88,7 +89,7 @@ def _is_taken(
 
 
 def _taken_after_success_too(transition: CompiledTransition, names: dict[str, Any]) -> bool:
-    """Return whether a transition that was taken after a failure would be taken after a success as well. If not, it is a
+    """Return whether a transition that is taken after a failure would also be taken after a success. If not, it is a
     failure route, and it handles the failure."""
     if transition.always:
         return True

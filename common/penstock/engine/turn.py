@@ -1,4 +1,4 @@
-"""A workflow's turn: all that came for it since it was advanced last, taken in order, and all that follows from that."""
+"""A workflow's turn: the ends, commands and stops since its last turn, taken in order, and all decisions that follow."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from penstock.errors import PenstockError
 
 @dataclass(slots=True)
 class Inbox:
-    """The commands and ends that arrived for a workflow. Since it began it was asked `stops` times to stop, as
-    `stop_status`."""
+    """The commands and ends that arrived for a workflow. `stops` is the number of requests to stop it since it began,
+    each with the final status `stop_status`."""
 
     ended: Sequence[ChildEnded] = ()
     commands: Sequence[Command] = ()
@@ -29,8 +29,10 @@ class Inbox:
 
 @dataclass(slots=True)
 class Turn:
-    """The decisions of one turn, in order, and why commands were refused (by their ids). Write all of them in one
-    transaction; where two say something of the same, the later one counts."""
+    """The decisions of one turn, in order. `refused` has the reason for each refused command, by its id.
+
+    Write all decisions in one transaction. Where two of them write the same thing, the later one wins.
+    """
 
     commands: Sequence[Command] = ()
     decisions: list[Decision] = field(default_factory=list)
@@ -46,7 +48,7 @@ class Turn:
 
     @property
     def published(self) -> dict[tuple[int, str], Any]:
-        """Values of variables, by writer and name."""
+        """Return the published values of variables, by writer and name."""
         return {(p.writer, p.name): p.value for decision in self.decisions for p in decision.published}
 
     @property
@@ -59,15 +61,16 @@ class Turn:
 
     @property
     def paused(self) -> bool | None:
-        """Return True if the workflow was paused last, False if it was resumed last, None if neither."""
+        """Return True if the turn's last command of that kind paused the workflow, False if it resumed it, None
+        without one."""
         if not self.commands or all(c.kind not in ("pause", "resume") for c in self.commands):
             return None
         return self.state.paused
 
     @property
     def starts(self) -> tuple[list[Start], list[Start]]:
-        """Return the starts before and after the cancellations. A start that the same turn cancels has to exist
-        before it can be cancelled and end."""
+        """Return the starts to write before the cancellations, and those to write after them. A start that the same
+        turn cancels has to exist before it can be cancelled."""
         if not self.cancels:
             return [], [start for decision in self.decisions for start in decision.starts]
         starts_before: list[Start] = []
@@ -82,12 +85,12 @@ class Turn:
 
     @property
     def cancels(self) -> list[set[int] | None]:
-        """Return the tasks with open executions to cancel (None: all tasks), decision by decision."""
+        """Return, for each decision that cancels, the tasks with open executions to cancel (None: all tasks)."""
         return [None if d.cancel_all else d.cancel for d in self.decisions if d.cancel_all or d.cancel]
 
     @property
     def only_starts(self) -> bool:
-        """Nothing is to be written between the new state and the executions that start, as in most turns."""
+        """Return whether the turn writes nothing between the new state and the started executions, as most turns do."""
         return not self.commands and not any(
             d.cancel_all or d.cancel or d.forget_kept or d.store_items for d in self.decisions
         )
@@ -102,8 +105,8 @@ def take_turn(
     *,
     kept: Mapping[int, KeptTask] | None = None,
 ) -> Asking[Turn]:
-    """Take in what ended, follow the commands, stop if that was asked for: in this order. A workflow without a state
-    begins; of a re-run, `kept` are then the tasks that ended in the run before and stay so."""
+    """Take the arrived ends, then the commands, then the requests to stop. A workflow without a state begins. In a
+    re-run, `kept` are the tasks of the run before that keep their end."""
     turn = Turn(inbox.commands)
     if state is None:
         decision = yield from begin(plan, facts, system, kept=kept)

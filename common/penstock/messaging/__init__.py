@@ -1,4 +1,5 @@
-"""From the outbox to a handler and back: wire format, transports, publishing, consuming, broadcasts, dead letters.
+"""The way from the outbox to a handler and back: wire format, transports, publishing, consuming, broadcasts, dead
+letters.
 
-Not here: what a message makes happen, which is a handler's.
+Not here: the effects of messages, which are the handlers'.
 """

@@ -12,18 +12,19 @@ from penstock.store.session.database import is_transient
 
 
 async def due_sooner(transport: Transport, kind: Due) -> None:
-    """Tell executors that schedules were changed, or timers set: one may be due sooner than the next they know of."""
+    """Tell executors that schedules were changed, or timers set: one may be due sooner than the next that they know
+    of."""
     await _broadcast(transport, Sooner(what=kind).model_dump_json())
 
 
 async def cancel_requested(transport: Transport, ids: Sequence[UUID]) -> None:
-    """Tell workers to end these, if there are any."""
+    """Tell workers to end these executions, if there are any."""
     if ids:
         await _broadcast(transport, CancelRequested(ids=list(ids)).model_dump_json())
 
 
 async def work_parked(transport: Transport, queue: str) -> None:
-    """Tell workers of this queue that there is work which some of them cannot run: the others look for it."""
+    """Tell the workers of this queue that work was parked: workers that can run it claim it."""
     await _broadcast(transport, WorkParked(queue=queue).model_dump_json())
 
 
@@ -36,8 +37,8 @@ async def _broadcast(transport: Transport, body: str) -> None:
 
 
 class CoalescedBroadcast:
-    """A broadcast of one constant text. No caller waits for it. However often it is asked for while one is
-    under way, the next one tells of all of them. `name`: of its task."""
+    """A broadcast of one constant text, for which no caller waits. If it is requested while one is under way, one
+    more is sent afterwards, for all these requests. `name` is that of its task."""
 
     def __init__(self, tell: Callable[[], Awaitable[None]], name: str) -> None:
         self._tell = tell
@@ -46,7 +47,7 @@ class CoalescedBroadcast:
         self._sending: asyncio.Task[None] | None = None
 
     def send(self) -> asyncio.Task[None]:
-        """Start it, if it is not under way. Ends once it has told of this."""
+        """Start the broadcast, if it is not under way. Return its task, which ends after this request was sent."""
         self._pending = True
         if self._sending is None or self._sending.done():
             self._sending = asyncio.create_task(self._send(), name=f"broadcast {self._name}")

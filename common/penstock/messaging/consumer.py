@@ -1,8 +1,10 @@
-"""Messages in, one transaction, messages out. The one place that settles deliveries: ack after commit.
+"""The consumer of a queue: messages in, one transaction, messages out. It is the only place that settles deliveries:
+it acks after the commit.
 
-A handler takes whatever has arrived as one batch, and refuses of it what cannot be handled. A batch that fails all the
-same (the database refuses something of it) is split until the culprit stands alone; both go to the dead letters with their
-reason; a transient fault keeps the batch and backs off here, in the process.
+A handler receives all arrived messages as one batch, and refuses those that cannot be handled. If a batch fails
+nevertheless, for instance in the database, it is split until the faulty item is alone. Refused and faulty messages
+become dead letters with their reason. After a transient error the batch is kept, and retried with a backoff in this
+process.
 """
 
 from __future__ import annotations
@@ -30,19 +32,19 @@ log = structlog.get_logger()
 
 
 Refused = tuple[Delivery, str]
-"""A delivery, and the reason for its dead letter. No exception: it would hold the frames that hold the delivery, and so the
-body would stay in memory until a garbage collection finds the circle."""
+"""A delivery, and the reason for its dead letter as text. An exception would keep the delivery's body in memory,
+through the frames of its traceback, until a garbage collection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The arrived input of one handler call: the ids of the envelopes, without duplicates, or the deliveries of
-    foreign events."""
+    """The input of one call of a handler: the ids of the envelopes, without duplicates, or the deliveries of foreign
+    events."""
 
     ids: list[UUID]
     deliveries: list[Delivery] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
-    """Deliveries that the handler refuses, and why: they go to the dead letters once the others are committed."""
+    """Deliveries that the handler refuses, with the reasons. They become dead letters once the others are committed."""
 
     def refuse(self, delivery: Delivery, error: PenstockError) -> None:
         self.refused.append((delivery, reason_of(error)))
@@ -53,7 +55,7 @@ Handler = Callable[[Batch, Transaction], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A queue and its handler. `raw`: its messages are not envelopes, the handler reads the deliveries."""
+    """A queue and its handler. With `raw`, its messages are no envelopes, and the handler reads the deliveries."""
 
     queue: str
     handle: Handler
@@ -61,7 +63,7 @@ class Route:
 
 
 class Consumer:
-    """Consumes one queue with one handler, one batch at a time, on a session of its own."""
+    """A consumer of one queue with one handler, one batch at a time, on a session of its own."""
 
     def __init__(
         self,
@@ -75,8 +77,8 @@ class Consumer:
         handled: Callable[[], None] = lambda: None,
         process: UUID | None = None,
     ) -> None:
-        """`handled` is called after each batch. `process`: its owner; with its end, what it takes to publish is free
-        for others."""
+        """`handled` is called after each batch. `process` is the owner of the consumer: when it has ended, other
+        processes may publish the messages that it leased."""
         self._handled = handled
         self._process = process
         self.route = route
@@ -92,7 +94,7 @@ class Consumer:
         self._stopping = asyncio.Event()
 
     async def run(self) -> None:
-        """Until stopped. What was taken is finished first."""
+        """Consume until stopped. The received messages are handled before the end."""
         self._subscription = await self._transport.subscribe(self.route.queue, self._batch)
         stop = asyncio.ensure_future(self._stopping.wait())
         try:
@@ -118,7 +120,7 @@ class Consumer:
         fresh: list[Delivery] = []
         for delivery in deliveries:
             if delivery.attempts:
-                # It failed, or its replica died, before: whatever is wrong with it shall not take others along.
+                # Its handling failed before, or its replica died: handle it alone, so that it does not affect others.
                 await self._handle([delivery])
             else:
                 fresh.append(delivery)
@@ -126,7 +128,7 @@ class Consumer:
             await self._handle(fresh)
 
     async def _handle(self, deliveries: Sequence[Delivery]) -> None:
-        """Handle these as one batch, or split. Every delivery is settled when this returns."""
+        """Handle these deliveries as one batch, or split. Every delivery is settled when this returns."""
         good, ids = await self._decode(deliveries)
         if not good:
             return
@@ -144,7 +146,7 @@ class Consumer:
                 await self._split(good, error)
                 return
             refused += part.refused
-        await asyncio.sleep(0)  # what was staged is on its way before the ack is: others wait for it
+        await asyncio.sleep(0)  # publish the staged messages before the ack: other processes wait for them
         dead = {id(delivery) for delivery, _ in refused}
         await self._subscription.ack([delivery for delivery in good if id(delivery) not in dead])
         await self._bury(refused)
@@ -172,7 +174,7 @@ class Consumer:
                     async with self._session.transaction() as tx:
                         await self.route.handle(batch, tx)
             except Exception as error:
-                if is_transient(error):  # and so it is tried again
+                if is_transient(error):  # `retried` tries it again
                     self._retries.inc()
                     self._retry_log.add(error)
                 raise
@@ -203,7 +205,7 @@ class Consumer:
         await self._subscription.ack([delivery])
 
     async def _put_aside(self, delivery: Delivery, type: str, id: UUID, error: Exception) -> None:
-        """One id of an envelope cannot be handled: it becomes a dead letter of its own."""
+        """Make a dead letter of one id of an envelope that cannot be handled."""
         single = Message(
             queue=queues.DEAD,
             body=envelope.encode(type, [id]),
@@ -223,7 +225,7 @@ class Consumer:
             await asyncio.sleep(1)
 
     async def _bury(self, refused: Sequence[Refused]) -> None:
-        """Put these among the dead letters, all that have the same reason at once."""
+        """Dead-letter these deliveries, those with the same reason together."""
         by_reason: dict[str, list[Delivery]] = {}
         for delivery, reason in refused:
             by_reason.setdefault(reason, []).append(delivery)

@@ -1,4 +1,5 @@
-"""Messages that could not be handled, kept with their reason: the same one again is counted."""
+"""The storage of messages that could not be handled, with their reason. A repeated message is counted, not stored
+again."""
 
 from __future__ import annotations
 
@@ -17,15 +18,15 @@ from penstock.store.session.database import Transaction
 from penstock.store.session.storable import storable
 
 LARGEST = 1024 * 1024
-"""Bytes of a body that are kept."""
+"""The largest stored body in bytes; a longer body is cut."""
 LONGEST = 2000
-"""Characters of a reason that are kept."""
+"""The longest stored reason in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A message that cannot be handled, and why. One of the same queue and body is the same one again, unless `same`
-    tells them apart."""
+    """A message that cannot be handled, and the reason. Messages of the same queue with the same body are one letter
+    that arrived again, unless `same` differs."""
 
     queue: str
     reason: str
@@ -35,11 +36,11 @@ class Letter:
     headers: Mapping[str, Any] = field(default_factory=dict)
     same: tuple[object, ...] = ()
     counted: bool = False
-    """Whether it is only counted: its body is not kept, since what it was about is done."""
+    """If true, the letter is only counted and its body is not stored, since its effect is done already."""
 
 
 async def keep(tx: Transaction, letters: Sequence[Letter]) -> list[int]:
-    """Keep dead letters, or count those that are there already. Return how often each came by now."""
+    """Store dead letters, or add to the counts of those that exist. Return how often each has arrived."""
     by_fingerprint: dict[str, KeptLetter] = {}
     prints = []
     for letter in letters:
@@ -50,7 +51,7 @@ async def keep(tx: Transaction, letters: Sequence[Letter]) -> list[int]:
         )
         prints.append(kept_letter.fingerprint)
     counts: dict[str, int] = {}
-    # Each process locks letters in this order.
+    # The order of fingerprints is the order in which each process locks letters.
     for piece in pieces(
         [by_fingerprint[fingerprint] for fingerprint in sorted(by_fingerprint)],
         lambda letter: len(letter.body),
@@ -79,5 +80,5 @@ def _kept(letter: Letter) -> KeptLetter:
 
 
 def headers_of_event(delivery: Delivery) -> dict[str, Any]:
-    """The headers to keep of a dead event from outside, with what else it takes to publish it again."""
+    """Return the headers to store of a dead event from outside, with all that is needed to publish it again."""
     return {**delivery.headers, TRIGGER: delivery.routing_key, APP: delivery.app_id, USER: delivery.user_id}

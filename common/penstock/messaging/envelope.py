@@ -1,4 +1,4 @@
-"""The body of a message of ours: an envelope of one or more ids.
+"""The body of Penstock's own messages: an envelope of one or more ids.
 
 Version 1 is a JSON object `{"v": 1, "type": "execution.requested", "ids": ["<uuid>", ...]}`; see docs/wire-format.md.
 """
@@ -18,7 +18,7 @@ VERSION = 1
 
 
 class Envelope(BaseModel):
-    """The content of messages between the services: ids, and what happened to them."""
+    """The content of a message between services: the type of the event, and the ids that it concerns."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -28,12 +28,12 @@ class Envelope(BaseModel):
 
 
 def encode(type: str, ids: Sequence[UUID]) -> bytes:
-    """The body of an envelope."""
+    """Return the body of an envelope."""
     return orjson.dumps({"v": VERSION, "type": type, "ids": [str(id) for id in ids]})
 
 
 def decode(body: bytes) -> Envelope:
-    """The envelope of a body. Raises Undecodable with the reason."""
+    """Parse a body. Raises Undecodable with the reason."""
     try:
         return Envelope.model_validate_json(body)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""The messages that are published besides foreign events: envelopes of ids, and broadcasts. See docs/wire-format.md."""
+"""The messages that services publish to each other: envelopes of ids, and broadcasts. See docs/wire-format.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from penstock.store.outbox.queues import message_type
 
 
 class CancelRequested(BaseModel):
-    """Broadcast to workers, best effort: the heartbeat says the same a little later."""
+    """A broadcast to workers, best effort, that executions have to end. Workers also learn it from their next
+    heartbeat."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -27,8 +28,8 @@ Due = Literal["schedules", "timers"]
 
 
 class Sooner(BaseModel):
-    """Broadcast to executors, best effort: schedules were changed or timers set, and one may be due sooner than the next
-    that they know of. They look now and then anyway."""
+    """A broadcast to executors, best effort: schedules were changed or timers set, and one may be due sooner than
+    executors know. Executors also poll at intervals."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -38,8 +39,8 @@ class Sooner(BaseModel):
 
 
 class WorkParked(BaseModel):
-    """Broadcast to workers, best effort: there is work that some of them cannot run, or not now. Others of its queue look for
-    it, as they do now and then anyway."""
+    """A broadcast to workers, best effort: work was parked that some workers of the queue cannot run, or not now.
+    Others claim it. Workers also poll at intervals."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -49,8 +50,8 @@ class WorkParked(BaseModel):
 
 
 def message(outbox_id: int, queue: str, ids: Sequence[UUID]) -> Message:
-    """The AMQP message of a staged envelope. Its first execution's id is its correlation and its trace,
-    which is not sampled: the traces of executions are in their rows."""
+    """Return the AMQP message of a staged envelope. The id of its first execution is its correlation id and its trace
+    id. That trace is not sampled: the traces of executions are in their rows."""
     kind = message_type(queue)
     first = ids[0]
     return Message(

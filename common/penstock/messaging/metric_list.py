@@ -1,4 +1,5 @@
-"""Every metric that services show: its kind, its labels and what it says. /metrics and docs/reference/metrics.md read it."""
+"""All metrics of the services: the kind, the labels and the description of each. /metrics and
+docs/reference/metrics.md read it."""
 
 from __future__ import annotations
 
@@ -156,4 +157,4 @@ METRICS: Mapping[str, Described] = {
     **OF_ALL_SCHEDULES,
     **OF_FIRES,
 }
-"""All, by their names without `penstock_` and, of counters, without `_total`."""
+"""All metrics, by name without `penstock_` and, for counters, without `_total`."""

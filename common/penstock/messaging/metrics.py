@@ -1,5 +1,5 @@
-"""The counters and timings of a service's own work, for /metrics. A number costs about a microsecond, a batch
-hundreds."""
+"""The counters and timings of a service's own work, for /metrics. Recording a number takes about a microsecond,
+handling a batch hundreds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Labels = tuple[str, ...]
 
 
 class Metrics:
-    """One for each service of a process, as each has a port of its own."""
+    """The metrics of one service. A process may run several services, each with a port of its own."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -53,8 +53,8 @@ class Metrics:
         counters: Mapping[str, Read] | None = None,
         by_label: Mapping[str, Mapping[str, int]] | None = None,
     ) -> None:
-        """Also show figures that the service keeps anyway, read at each request. `by_label`: counters that have a number for
-        each value of their label. Raises ValueError for a name that is not in METRICS."""
+        """Also show figures that the service keeps anyway, and that are read at each request. `by_label` has counters
+        with a number for each value of their label. Raises ValueError for a name that is not in METRICS."""
         if unknown := {*(gauges or ()), *(counters or ()), *(by_label or ())} - METRICS.keys():
             raise ValueError(f"{', '.join(sorted(unknown))}: add it to metric_list.py")
         self.registry.register(_Kept(gauges or {}, counters or {}, by_label or {}))
@@ -95,5 +95,5 @@ def _filled(
 
 
 def histogram(name: str) -> HistogramMetricFamily:
-    """Without any numbers yet."""
+    """Return a histogram without numbers."""
     return HistogramMetricFamily(f"penstock_{name}", METRICS[name].said, labels=METRICS[name].labels)

@@ -1,6 +1,8 @@
-"""From the outbox to the transport (I8): straight after the commit by the process that staged it, else by a relay (see relay.py).
+"""The way of staged messages from the outbox to the transport (I8): the process that staged them publishes them after
+its commit, otherwise a relay does (relay.py).
 
-Rows are deleted once the broker has confirmed, in bulk and relaxed: a lost deletion publishes again, which is safe.
+Rows are deleted once the broker has confirmed, in bulk and with relaxed commits: after a lost deletion the message is
+published again, which is safe.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ log = structlog.get_logger()
 
 
 class Publisher:
-    """Publishes what a commit has staged, without keeping the handler waiting for the confirm."""
+    """The publisher of a process's staged messages. The handler does not wait for the broker's confirmation."""
 
     def __init__(self, transport: Transport, database: Database) -> None:
         self.transport = transport
@@ -39,10 +41,13 @@ class Publisher:
         self._room = asyncio.Semaphore(64)
 
     def publish(self, staged: Sequence[StagedMessage]) -> None:
-        """Start publishing. What is not confirmed stays in the outbox, for a relay; hints are sent once, or not at all."""
+        """Start publishing. A message that is not confirmed stays in the outbox, for a relay. Hints are sent once, or
+        not at all."""
         stored = [message for message in staged if message.outbox_id]
         hints = [message for message in staged if not message.outbox_id]
-        if self.transport.outbox_is_queue:  # what is staged is there; what no consumer waits for is told
+        if (
+            self.transport.outbox_is_queue
+        ):  # staged messages are in their queue already; only announcements have to be sent
             self.transport.wake({message.queue for message in stored})
             stored = [message for message in stored if queues.is_announcement(message.queue)]
         if stored:
@@ -84,25 +89,25 @@ class Publisher:
                     log.exception("publish.not_told")
 
     def parked(self, queue: str) -> asyncio.Task[None]:
-        """Tell workers that there is work of this queue which some of them cannot run, or not now."""
+        """Tell workers that work of this queue was parked. Return the task of the broadcast."""
         if queue not in self._parked:
             tell = partial(work_parked, self.transport, queue)
             self._parked[queue] = CoalescedBroadcast(tell, f"{queue} parked")
         return self._parked[queue].send()
 
     def settle(self, done: Sequence[StagedMessage]) -> None:
-        """These are published, or need not be any more: they leave the outbox soon."""
+        """Delete these messages from the outbox soon: they are published, or need not be."""
         self._settled.add(message.outbox_id for message in done)
 
     async def flush(self) -> None:
-        """Wait until what is under way is published, or left to a relay. That its rows are deleted is waited for only a
-        moment: those that stay are published once more."""
+        """Wait until the running publications are confirmed, or left to a relay. Wait only a moment for the deletion
+        of their rows: rows that stay are published once more."""
         while self._under_way:
             await asyncio.gather(*self._under_way, return_exceptions=True)
         await self._settled.flush()
 
     async def close(self) -> None:
-        """Give what is under way a moment; a relay sees to the rest."""
+        """Wait at most two seconds for running publications; a relay publishes the rest."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(2):
                 await self.flush()

@@ -1,4 +1,4 @@
-"""Cuts what is to be written at once, so that large bodies are not many times in memory."""
+"""The division of writes into pieces, so that large bodies are not in memory many times."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TypeVar
 Item = TypeVar("Item")
 
 PIECE = 4 * 1024 * 1024
-"""Bytes of bodies that are written at once, or one body."""
+"""Bytes of bodies that are written at once; a single larger body is a piece, too."""
 
 
 def pieces(items: Sequence[Item], size_of: Callable[[Item], int]) -> Iterator[Sequence[Item]]:
-    """`items` in order, cut where they get too many bytes for one piece."""
+    """Yield `items` in order, in pieces of at most PIECE bytes or of one item."""
     start = size = 0
     for end, item in enumerate(items):
         size += size_of(item)

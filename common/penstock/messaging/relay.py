@@ -1,6 +1,8 @@
-"""Publishes what was staged and then not published, because the process that staged it died or the broker was away (I8).
+"""The publication of staged messages that were not published, because the process that staged them died or the broker
+was away (I8).
 
-Every replica does it. Rows are leased, so that relays share the work and answer a broker that takes nothing with no storm.
+Every replica runs it. Rows are leased, so that relays share the work. Failed rows are retried with a backoff, so that
+a broker that accepts nothing is not flooded.
 """
 
 from __future__ import annotations
@@ -21,19 +23,20 @@ from penstock.store.upkeep.scan_start import scan_start
 log = structlog.get_logger()
 
 LEASED = 30.0
-"""Seconds that a relay has to publish what it took."""
+"""Seconds that a relay has to publish the rows that it leased."""
 RETURNS = 10
-"""Times that the broker gives a message back until it is a dead letter: about a quarter of an hour. Not so with work:
-its queue is there as soon as a worker of its route comes."""
+"""Times that the broker may return a message before it becomes a dead letter: about a quarter of an hour. Work is
+exempt, since its queue exists as soon as a worker of its route starts."""
 UNROUTABLE = "unroutable"
 STRAY_AGE = 60.0
-"""PostgreSQL transport, where the outbox is the queue: seconds after which what nobody consumes is a dead letter."""
+"""Seconds after which a message that no service consumes becomes a dead letter. Only for the PostgreSQL transport,
+where the outbox is the queue."""
 
 LONG_AGO = -1e9
-"""A time on this process's clock that is before every message."""
+"""An instant on this process's clock before every message."""
 SLACK = 10.0
-"""Seconds that a transaction has to commit what it staged. What takes longer is found when the scan begins at the beginning
-again."""
+"""Seconds that a transaction has to commit its staged messages. Later ones are found when the scan starts at the
+beginning again."""
 
 
 async def relay(
@@ -45,10 +48,10 @@ async def relay(
     only: Sequence[str] | None = None,
     limit: int = 200,
 ) -> int:
-    """Publish what is older than `age` seconds, `only` of queues that begin so. It is free for others again when the process
-    `holder` has ended, or after a while. A row that the broker does not take is tried
-    later and later, and in the end is a dead letter; while there is no broker nothing is held against it. Returns how many
-    were settled."""
+    """Publish at most `limit` messages that are older than `age` seconds; with `only`, those of queues with these
+    prefixes. The lease ends after LEASED seconds, or when the process `holder` has ended. A message that the broker
+    does not accept is retried with a backoff, and finally becomes a dead letter. While there is no broker, no try is
+    counted. Return the number of settled messages."""
     if only is None and transport.outbox_is_queue:
         return await _clear(session, age, limit)
     since, now = scan_start(session, f"relay {only}", LONG_AGO), time.monotonic()
@@ -78,14 +81,15 @@ async def relay(
             await outbox.refused(session, [id for id in _ids(refused) if id not in _ids(hopeless)])
             await _bury(session, hopeless)
 
-    # Where broker and database went together, no other relay would take these until the lease runs out.
+    # Retried, since the database may be away together with the broker: no other relay takes these rows before the
+    # lease ends.
     await retried(settle, deadline=LEASED)
     return len(done) + len(hopeless)
 
 
 async def offer_again(transport: Transport, session: Session, queue: str, holder: UUID | None) -> None:
-    """Offer the messages of a queue again that has a consumer now. The broker may have had none until then. Messages that it
-    gave back go out at once, and not when a relay comes to them."""
+    """Publish the returned messages of a queue at once, since the queue has a consumer now: before that, the broker
+    may have had no such queue."""
     await outbox.offer_again(session, queue)
     if not transport.outbox_is_queue:
         await relay(transport, session, 0.0, holder=holder, only=[queue])
@@ -96,9 +100,9 @@ def _hopeless(row: Unpublished) -> bool:
 
 
 async def _clear(session: Session, age: float, limit: int) -> int:
-    """Delete the rows of the outbox that no service consumes, where the outbox is the queue. Announcements were sent
-    by the process that staged them, or it died before: they are best effort, and dropped. Anything else becomes a
-    dead letter. (Status moves have a loop of their own.)"""
+    """Delete outbox rows that no service consumes, for the PostgreSQL transport. Announcements are dropped: the
+    process that staged them has sent them, or died before, and they are best effort. All others become dead letters.
+    Another loop handles status moves."""
     since, now = scan_start(session, "strays", LONG_AGO), time.monotonic()
     async with session.transaction() as tx:
         rows = await outbox.lock_unconsumed(tx, age, limit, now - since.place, STRAY_AGE)

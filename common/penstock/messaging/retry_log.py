@@ -1,4 +1,4 @@
-"""Says why batches are tried again, a line a minute for each kind of reason, however often it happens."""
+"""A log of the reasons for retries: at most one line a minute for each kind of error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RetryLog:
         self._times: dict[type[Exception], int] = {}
 
     def add(self, error: Exception) -> None:
-        """A batch is tried again because of this."""
+        """Count a retry because of this error, and log a line if one is due."""
         kind, now = type(error), time.monotonic()
         self._times[kind] = self._times.get(kind, 0) + 1
         if now < self._said.get(kind, -PAUSE) + PAUSE:
@@ -35,6 +35,6 @@ class RetryLog:
 
 
 def reason_of(error: Exception) -> str:
-    """An error in a line: its kind, and what it says."""
+    """Return an error as a line: its class and its message."""
     text = error.message if isinstance(error, PenstockError) else str(error)
     return f"{type(error).__name__}: {text}"[:500]

@@ -1,4 +1,4 @@
-"""Rows of the outbox that are settled: what was published, and where the outbox is the queue, what was acked."""
+"""The deletion of settled outbox rows: published messages and, if the outbox is the queue, acked ones."""
 
 from __future__ import annotations
 
@@ -15,25 +15,24 @@ from penstock.store.session.database import Database, retried
 log = structlog.get_logger()
 
 DELETING = 2.0
-"""Seconds that whoever is about to leave waits until they are deleted. PostgreSQL may refuse that session for as long as it is
-full, and nothing depends on it."""
+"""Seconds that an ending process waits for the deletion. PostgreSQL may refuse the session while it is full, and
+nothing depends on the deletion."""
 
 
 class SettledRows:
-    """Deletes them soon, all that were settled meanwhile in one statement, and in commits that may be lost: a row that stays is
-    published or delivered again, which is safe. No call waits for it, and a process that settles one now and then asks PostgreSQL
-    once a second at the most."""
+    """A collector of settled rows, which deletes them together in one statement, at most once a second. Its commits
+    may be lost: a row that stays is published or delivered again, which is safe. No caller waits for it."""
 
     def __init__(self, database: Database) -> None:
         self._session = database.session()
-        # Well before the relay's age: a row that is confirmed and not yet deleted would be published again.
+        # Much shorter than the relay's age: a relay would publish a confirmed row again that is not deleted yet.
         self._every = min(1.0, self._session.settings.relay_age / 5)
         self._ids: list[int] = []
         self._deleting: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
 
     def add(self, ids: Iterable[int]) -> None:
-        """These are settled."""
+        """Delete these rows soon."""
         self._ids += ids
         if self._ids and (self._deleting is None or self._deleting.done()):
             self._deleting = asyncio.create_task(self._delete(), name="outbox.delete")
@@ -49,7 +48,7 @@ class SettledRows:
                 log.exception("publish.not_deleted")  # they are published again, which is safe
 
     async def flush(self) -> None:
-        """Wait a moment until they are deleted."""
+        """Wait at most DELETING seconds until the rows are deleted."""
         if self._deleting is not None:
             self._hurry.set()
             with contextlib.suppress(TimeoutError):
@@ -58,6 +57,6 @@ class SettledRows:
             self._hurry.clear()
 
     def close(self) -> None:
-        """Delete no more."""
+        """Stop deleting."""
         if self._deleting is not None:
             self._deleting.cancel()

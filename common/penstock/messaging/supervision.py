@@ -1,7 +1,9 @@
-"""The supervision of the parts that a process must not live without: its consumers and loops, and the keeper of its
-connections. A part that fails is run again. A part that ends in any other way is the end of the process, which its starter
-starts again. Such ends are a return without a stop, a cancel by another task, and failures again and again for reasons that
-are no outage. That is better than a process that says that it lives and does nothing."""
+"""The supervision of the parts without which a process must not go on: its consumers, loops and connection keepers.
+
+A part that fails is run again. A part that ends in any other way ends the process, which its service manager starts
+again: a part that returns without a stop, that another task cancels, or that fails repeatedly for reasons other than
+an outage. That is better than a process that seems alive and does nothing.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +23,15 @@ log = structlog.get_logger()
 PAUSE = 1.0
 """Seconds between a failure of a part and its next run."""
 FAILURES = 10
-"""Failures in a row that are no outage, after which a part is given up, and the process with it."""
+"""Consecutive failures, other than outages, after which a part and its process are given up."""
 SOUND = 60.0
-"""Seconds that a part has to run until the failures before are forgotten."""
+"""Seconds that a part has to run until its earlier failures do not count."""
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Supervisor:
-    """The parts of one process. `failure` says which of them has ended, and why."""
+    """The parts of one process. `failure` names the part that has ended, with the reason."""
 
     def __init__(self, *, pause: float = PAUSE) -> None:
         self._pause = pause
@@ -38,31 +40,32 @@ class Supervisor:
         self.failure: PartEnded | None = None
 
     def start(self, name: str, work: Work, *, until: asyncio.Event | None = None) -> asyncio.Task[None]:
-        """Run a part from now on, until it is stopped or released; it may end by itself once `until` is set."""
+        """Run a part until it is stopped or released. It may end by itself once `until` is set."""
         task = asyncio.create_task(self._run(name, work), name=name)
         self._parts[task] = (name, until)
         task.add_done_callback(self._ended)
         return task
 
     def release(self, *tasks: asyncio.Task[None]) -> None:
-        """These were told to finish: from now on they may end."""
+        """Let these parts end: they were told to finish."""
         for task in tasks:
             self._parts.pop(task, None)
 
     async def stop(self, *tasks: asyncio.Task[None]) -> None:
-        """Cancel these, and wait until they have ended."""
+        """Cancel these parts, and wait until they have ended."""
         self.release(*tasks)
         for task in tasks:
             task.cancel()
         for task in tasks:
             while not task.done():
                 await asyncio.wait([task], timeout=5)
-                task.cancel()  # a library may have taken the cancellation for its own
+                task.cancel()  # a library may have swallowed the cancellation
             if not task.cancelled():
-                task.exception()  # it is looked at here, and of no interest any more
+                task.exception()  # retrieve the exception, so that asyncio does not log it
 
     def fail(self, name: str, reason: str) -> None:
-        """This part has ended: the process is to end. What else fails then is a consequence."""
+        """Record that this part has ended, so that the process ends. Only the first failure counts: later ones are
+        consequences."""
         if self.failure is None:
             self.failure = PartEnded(
                 f"{name} has ended: {reason}",
@@ -72,7 +75,7 @@ class Supervisor:
             self._failed.set()
 
     async def until(self, stopped: asyncio.Event) -> None:
-        """Wait until it is time to stop. Raises PartEnded if a part ends before that."""
+        """Wait until `stopped` is set. Raises PartEnded if a part ends before that."""
         waits = [asyncio.ensure_future(event.wait()) for event in (stopped, self._failed)]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)

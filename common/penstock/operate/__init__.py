@@ -1,4 +1,4 @@
-"""The questions and commands of operators to a live installation: why, check, repair, doctor and apply.
+"""The questions and commands of operators to a live installation: why, check, repair, doctor, apply, access.
 
-Not here: commands of the terminal (`cli`), what programs do with executions (`client`), and any statement (`store`).
+Not here: commands of the terminal (`cli`), the calls of programs (`client`), and statements (`store`).
 """

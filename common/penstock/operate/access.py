@@ -1,4 +1,4 @@
-"""The rights over HTTP: scopes, roles, and tokens that carry them for some tenants or all."""
+"""Rights over HTTP: scopes, roles, and tokens that carry them for some tenants or all."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from penstock.store.access.tokens import Token
 from penstock.store.session.database import Session
 
 READ, OPERATE, DEFINE, ADMIN = SCOPES = ("read", "operate", "define", "admin")
-"""read: look at anything; operate: publish, start, and tell what runs; define: change what is defined, limits, schedules,
-webhooks; admin: give others access."""
+"""The broad scopes. read: look at anything. operate: publish, start, and command running executions. define: change
+definitions, limits, schedules, webhooks. admin: give access to others."""
 START, ANSWER = NARROW = ("start", "answer")
-"""Parts of `operate` that a token can have alone. `start:REF` starts only what the pattern fits: `shop.charge`, `shop.*`."""
+"""Parts of `operate` that a token can have alone. `start:REF` allows to start only actions that match the pattern:
+`shop.charge`, `shop.*`."""
 IMPLIED_BY = {START: OPERATE, ANSWER: OPERATE}
 LIFETIME_S = 90 * 86400.0
-"""Seconds after which a token expires, unless its creator chooses others, or none."""
+"""Seconds after which a token expires, unless its creator chooses another lifetime, or none."""
 OVERLAP_S = 86400.0
-"""Seconds for which the secret before a rotation stays good."""
+"""Seconds for which the former secret stays valid after a rotation."""
 _START_REF = re.compile(r"start:[A-Za-z0-9_.*-]{1,300}")
 ROLES = {
     "viewer": (READ,),
@@ -35,12 +36,12 @@ ROLES = {
     "administrator": SCOPES,
 }
 PREFIX = "pst_"
-"""Of every secret, so that scanners of source code can tell what they found."""
+"""The prefix of every secret of a token, by which scanners of source code recognize it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Scopes for some tenants; None: for all."""
+    """Scopes for some tenants; None means all."""
 
     scopes: frozenset[str]
     tenants: frozenset[str] | None = None
@@ -48,8 +49,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The caller of a request. `tenants` is None for all tenants. `grants` are the scopes by tenant, where these
-    differ."""
+    """The caller of a request. `tenants` is None for all tenants. `grants` are the scopes by tenant, if these differ."""
 
     name: str
     scopes: frozenset[str]
@@ -70,11 +70,11 @@ class Caller:
         )
 
     def has(self, scope: str) -> bool:
-        """Return whether the caller has a scope, for one tenant at least. `start`: for one action at least."""
+        """Return True if the caller has a scope, for at least one tenant. For `start`: for at least one action."""
         return _holds(self.scopes, scope)
 
     def may_start(self, action: str) -> bool:
-        """Return whether the caller may start this action."""
+        """Return True if the caller may start this action."""
         if not self.scopes.isdisjoint((START, OPERATE)):
             return True
         patterns = (scope.removeprefix(f"{START}:") for scope in self.scopes if scope.startswith(f"{START}:"))
@@ -97,7 +97,7 @@ def _tenants(grants: Collection[Grant]) -> frozenset[str] | None:
 
 
 ANYBODY = Caller("anybody on this machine", frozenset(SCOPES))
-"""The caller where access is open."""
+"""The caller if access is open: any program on this machine."""
 
 
 async def create_token(
@@ -109,8 +109,8 @@ async def create_token(
     seconds: float | None = LIFETIME_S,
     by: str,
 ) -> tuple[Token, str]:
-    """Create a token, and return it with its secret, which is stored nowhere. `scopes`: or names of roles; no `tenants`:
-    all. It expires after `seconds`; None: never. Raises Conflict, InvalidInput."""
+    """Create a token, and return it with its secret, which is stored nowhere. `scopes` may also be names of roles. No
+    `tenants` means all. The token expires after `seconds` (None: never). Raises Conflict, InvalidInput."""
     check_name(name, "the name of the token")
     for tenant in tenants:
         check_tenant(tenant)
@@ -127,8 +127,8 @@ async def create_token(
 async def rotate_token(
     session: Session, name: str, *, overlap: float = OVERLAP_S, seconds: float | None = LIFETIME_S
 ) -> tuple[Token, str]:
-    """Give a token another secret, and return both. The secret before stays good for `overlap` seconds, so that its holder has
-    time to change. The new one expires after `seconds`; None: never. Raises NotFound."""
+    """Give a token another secret, and return both. The former secret stays valid for `overlap` seconds, so that its
+    holder has time to change. The new one expires after `seconds` (None: never). Raises NotFound."""
     secret = PREFIX + secrets.token_urlsafe(32)
     async with session.transaction() as tx:
         token = await tokens.rotate(tx, name, _digest(secret), overlap, seconds)
@@ -146,7 +146,7 @@ async def _unknown(session: Session, name: str) -> NotFound:
 
 
 async def revoke_token(session: Session, name: str) -> None:
-    """Take it back; it is refused within seconds. Raises NotFound."""
+    """Delete a token; it is rejected within seconds. Raises NotFound."""
     async with session.transaction() as tx:
         gone = await tokens.delete(tx, name)
         if gone is not None:
@@ -156,7 +156,7 @@ async def revoke_token(session: Session, name: str) -> None:
 
 
 async def find_caller(session: Session, secret: str) -> Caller | None:
-    """Return the owner of this secret; None if it has no owner or has expired."""
+    """Return the caller with this secret; None if it is unknown or has expired."""
     token = await tokens.find(session, _digest(secret))
     if token is None:
         return None
@@ -164,8 +164,8 @@ async def find_caller(session: Session, secret: str) -> Caller | None:
 
 
 def _digest(secret: str) -> bytes:
-    """Return the plain SHA-256 of a secret. The secret has 256 random bits, so it cannot be guessed, however quick a guess
-    is."""
+    """Return the plain SHA-256 of a secret. The secret has 256 random bits, so it cannot be guessed, however fast a
+    guess is."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).digest()
 
 

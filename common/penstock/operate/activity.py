@@ -1,7 +1,8 @@
-"""The recent ends for all readers of the overview in this process: each slice of time is counted once.
+"""The recent ends of executions, shared by all readers of the overview in this process: each slice of time is counted
+once.
 
-Counting a quarter of an hour of a busy installation takes seconds. What is over does not change any more, so only the newest
-slices are read again; those that are still to be read are, for a moment at each look, the newest first.
+Counting a quarter of an hour of a busy installation takes seconds. Slices of the past do not change, so only the
+newest ones are read again. Slices that were not read yet are read in small steps, the newest first.
 """
 
 from __future__ import annotations
@@ -21,27 +22,27 @@ from penstock.store.upkeep import overview
 from penstock.store.upkeep.overview import Slice, Standing
 
 Sessions = Callable[[], AbstractAsyncContextManager[Session]]
-"""Opens a session, once it is this look's turn."""
+"""A callable that opens a session. It is called only if figures have to be read."""
 
 SECONDS = 15
-"""Of a slice."""
+"""The length of a slice in seconds."""
 SLICES = 60
 LATE = 2
-"""Slices that are read again: a move is seen once its transaction commits, and that may be later."""
+"""Slices that are read again: a move is visible only after its commit, which may come later."""
 LATELY = 4
-"""Slices that the figures are of, a minute: counted at every look, however long that takes, so that one look tells them."""
+"""Slices of the summary, a minute in all. Each read counts them completely, however long that takes."""
 FRESH, TIMES = 0.9, 40
-"""Seconds for which a look serves everybody, at the least; and so many times what it took: of much work the counting is dear, and
-what it costs the database is taken from that work."""
+"""The shortest time in seconds for which a result is reused; and its length as a multiple of the time that the read
+took. If counting is expensive, it is done less often, since it takes database time from the work."""
 PATIENCE = 0.05
-"""Seconds of one look that reading older slices may take, or about that."""
+"""Seconds, roughly, that one read may spend on older slices."""
 KEYS = 8
-"""Lines that are shown."""
+"""The number of lines that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """`slices` in the order of time, the last is not over yet: `seconds` of it are."""
+    """The recent activity. `slices` are in the order of time; `seconds` of the last one have passed."""
 
     slices: Sequence[Slice]
     seconds: float
@@ -53,7 +54,7 @@ class Activity:
 
 @dataclass(slots=True)
 class ActivityWatch:
-    """One for each process."""
+    """A cache of the activity, one for each process."""
 
     _counted: dict[int, Slice] = field(default_factory=dict)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -61,8 +62,7 @@ class ActivityWatch:
     _until: float = 0.0
 
     async def look(self, sessions: Sessions, stale: float) -> Activity:
-        """Return the activity of this moment, or of a moment ago. `stale`: seconds after which a silent worker does
-        not count."""
+        """Return the present activity, or a recent one. `stale`: seconds after which a silent worker does not count."""
         loop = asyncio.get_running_loop()
         async with self._lock:
             began = loop.time()
@@ -89,7 +89,7 @@ class ActivityWatch:
             )
 
     async def _count(self, session: Session, last: int) -> None:
-        """Count the newest slices, and as many of the uncounted ones as there is time for."""
+        """Count the newest slices, and as many uncounted ones as there is time for."""
         loop = asyncio.get_running_loop()
         oldest = last - SLICES + 1
         self._counted = {n: entry for n, entry in self._counted.items() if oldest <= n <= last - LATE}

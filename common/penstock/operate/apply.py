@@ -1,4 +1,4 @@
-"""`penstock apply`: makes definitions current. Applying the same ones twice changes nothing."""
+"""`penstock apply`: makes definitions current. Applying the same definitions twice changes nothing."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from penstock.store.schedules import changes as schedules
 from penstock.store.session.database import Session, Transaction, backoff, retried
 
 MOST_TOLD = 100
-"""Changes that the audit names."""
+"""The maximum number of changes that the audit names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The effect of applying a definition: `new`, `changed`, `unchanged`, `enabled`, `removed`, `set by hand` or `retired`.
-    `set by hand` is a limit that was changed, but is not in force while a version that was set by hand is. `retired` stays
-    out of use."""
+    """The effect of applying a definition: `new`, `changed`, `unchanged`, `enabled`, `removed`, `set by hand` or
+    `retired`. `set by hand`: a limit was changed, but the version that was set by hand stays in force. `retired`: the
+    definition stays out of use."""
 
     kind: str
     ref: str
@@ -35,8 +35,8 @@ class Change:
 
 
 async def register(session: Session, definitions: Definitions) -> list[Change]:
-    """Check that what refers to something finds it, here or among what is registered already, and apply. Raises
-    DefinitionError that names every place."""
+    """Check that each reference of the definitions exists, among them or in the catalog, and apply them. Raises
+    DefinitionError that names every wrong place."""
     definitions.check(await catalog.schemas(session, RETIRABLE, definitions.refers_to()))
     registered = await catalog.names(session, RETIRABLE)
     for kind, other in (("action", "workflow"), ("workflow", "action")):
@@ -65,7 +65,7 @@ async def register(session: Session, definitions: Definitions) -> list[Change]:
 
 
 async def apply(session: Session, documents: Sequence[Document]) -> list[Change]:
-    """Store these versions and make them current, all in one transaction."""
+    """Store these versions and make them current, all in one transaction. Return the change of each."""
     changes: list[Change] = []
     async for attempt in backoff(deadline=30):
         with attempt:
@@ -117,7 +117,7 @@ async def _apply(tx: Transaction, documents: Sequence[Document]) -> list[Change]
 
 
 async def _put_polls(tx: Transaction, documents: Sequence[Document], actions: Mapping[str, int]) -> None:
-    """Poll triggers are called from now on, and triggers that were poll triggers are not any more."""
+    """Store the poll triggers among these, and remove the polls of other triggers."""
     triggers = [d for d in documents if d.kind == "trigger"]
     await polls.remove(tx, [d.ref for d in triggers if "poll" not in d.body])
     every = {d.ref: d.body["poll"]["every"] for d in triggers if "poll" in d.body}

@@ -1,4 +1,4 @@
-"""The audit: what of a change is kept, and the proof that it was not edited."""
+"""The audit: the recorded details of changes, and the proof that no row was edited."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ retry role roles rrule rule scope scopes seconds signature since source spread s
 tenants timezone trigger undo unset until when_full while_waiting workflow
 """
 KEPT = frozenset(_KEPT.split())
-"""The fields of a request, and the arguments of a command, that are kept as they are. Of all others the size is kept."""
+"""The fields of a request, and the arguments of a command, that are recorded as they are. For all others the size is
+recorded."""
 SIZED = frozenset(
     {
         "code",
@@ -49,14 +50,15 @@ SIZED = frozenset(
         "value",
     }
 )
-"""The fields that are known to hold what users say. A test knows each field of the API and of the commands."""
+"""Fields that may hold users' data, of which only the size is recorded. A test requires that each field of the API
+and of the commands is in one of these sets."""
 ADDRESSES = frozenset({"url"})
-"""Fields of which the scheme, the host and the port are kept. The rest of an address may be a password or a key."""
+"""Fields of which the scheme, the host and the port are recorded. The rest of an address may be a password or a key."""
 LONGEST_TEXT, MOST_ITEMS = 500, 100
 
 
 def kept(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the audit keeps of these fields: values without secrets, and the sizes of all others."""
+    """Return what the audit records of these fields: values without secrets, and the sizes of all others."""
     return {name: _kept(name, value) for name, value in fields.items() if value is not None}
 
 
@@ -103,7 +105,7 @@ def origin_of(address: str) -> str:
 
 
 def seal_of(row: AuditedChange, previous: bytes) -> bytes:
-    """Return the seal of a row behind another seal, as `seal_audit` computes it in the database."""
+    """Return the seal of a row after another seal, as `seal_audit` computes it in the database."""
     fields: Sequence[object] = (
         row.position,
         row.id,
@@ -126,14 +128,14 @@ def _field(value: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The seal that the chain had at a position, as it was noted elsewhere."""
+    """The seal of the chain at a position, as it was recorded elsewhere."""
 
     position: int
     seal: bytes
 
     @classmethod
     def read(cls, text: str) -> Head:
-        """Return the head of a text such as 17:9f86d0... Raises InvalidInput."""
+        """Parse a head such as 17:9f86d0... Raises InvalidInput."""
         position, _, seal = text.strip().partition(":")
         try:
             head = cls(int(position), bytes.fromhex(seal))
@@ -151,7 +153,8 @@ class Head:
 
 @dataclass(slots=True)
 class Verified:
-    """The outcome of a verification: rows whose place and content are right, and what is wrong, the first wrong row first."""
+    """The outcome of a verification: the number of rows, and the faults, the first wrong row first. `head` is the end
+    of the rows."""
 
     first: int
     last: int
@@ -164,11 +167,11 @@ class Verified:
 
 MOST_FAULTS = 20
 BEFORE_ALL = -(2**63)
-"""A position before each that a row can have. A row before the first one was added by hand."""
+"""A position before every possible row. A row before the first one was added by hand."""
 
 
 class Verification:
-    """The walk along a chain of rows. Each row is compared with its own seal, and with the seal of the row before."""
+    """A walk along a chain of rows. Each row is compared with its own seal, and with the seal of the row before."""
 
     def __init__(self, position: int, seal: bytes, heads: Iterable[Head] = ()) -> None:
         self._position, self._seal = position, seal
@@ -205,7 +208,7 @@ class Verification:
         return self.ended()
 
     def ended(self) -> Verified:
-        """Return the outcome where no end of the chain is known."""
+        """Return the outcome if the end of the chain is not known."""
         for position in sorted(self._heads):
             self._fault(f"the head {position} that was noted elsewhere is not in the chain")
         self.result.head = Head(self._position, self._seal)
@@ -222,8 +225,8 @@ class Verification:
 
 
 async def verify(session: Session, heads: Iterable[Head] = ()) -> Verified:
-    """Verify the whole chain in the database. `heads` are seals that were noted elsewhere, which it must hold. Reads everything
-    in one transaction, so that rows that are sealed or dropped meanwhile make no difference."""
+    """Verify the whole chain in the database. `heads` are seals that were recorded elsewhere and must be in the
+    chain. One transaction reads everything, so that rows that are sealed or dropped meanwhile do not matter."""
     async with session.transaction() as tx:
         await tx.execute("set transaction isolation level repeatable read")
         chain = await audit.chain(tx)
@@ -296,6 +299,6 @@ def plain(row: AuditedChange) -> dict[str, Any]:
 async def exported(
     session: Session, position: int, matching: audit.AuditFilter
 ) -> AsyncIterator[AuditedChange]:
-    """Yield the sealed rows behind a position of the chain."""
+    """Yield the sealed rows after a position of the chain."""
     async for row in audit.all_sealed(session, position, matching):
         yield row

@@ -1,4 +1,4 @@
-"""The permissions of each service's user on RabbitMQ."""
+"""The permissions on RabbitMQ that the user of each service needs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.store.outbox.queues import DEAD, EVENT_RECEIVED, WORK
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    """Regular expressions over names of exchanges and queues, as RabbitMQ takes them."""
+    """Regular expressions over names of exchanges and queues, as RabbitMQ's permissions use them."""
 
     configure: str
     write: str
@@ -24,9 +24,9 @@ BROKER_SERVICES = ("executor", "worker", "api", "client")
 
 
 def permissions(prefix: str, service: str, *, declares: bool = True) -> Permissions:
-    """Return what the user of a service needs. `declares`: it declares the topology when it starts; without it
-    (PENSTOCK_DECLARE_TOPOLOGY=false) it only checks that all is there, and needs to configure no more than the queue on which
-    it hears broadcasts."""
+    """Return the permissions of a service's user. `declares`: the service declares the topology at its start. Without
+    it (PENSTOCK_DECLARE_TOPOLOGY=false), the service only checks the topology, and configures only its queue for
+    broadcasts."""
     names = Names(prefix)
     listening = names.queue("control.") + "*"
     if service == "executor":
@@ -48,8 +48,8 @@ def permissions(prefix: str, service: str, *, declares: bool = True) -> Permissi
         names.status_exchange,
     ]
     queues = [names.queue(DEAD), names.queue(EVENT_RECEIVED), listening, *consumes]
-    # A declared queue is bound, which takes writing to the queue and reading from the exchange; and one with a dead-letter
-    # exchange takes reading from the queue and writing to that exchange.
+    # Binding a queue needs the rights to write to the queue and to read from the exchange. Declaring one with a
+    # dead-letter exchange needs the rights to read from the queue and to write to that exchange.
     return Permissions(
         _any([*exchanges, *queues]),
         _any([*publishes, names.dead_exchange, *queues]),
@@ -58,13 +58,13 @@ def permissions(prefix: str, service: str, *, declares: bool = True) -> Permissi
 
 
 def _any(names: Sequence[str]) -> str:
-    """Return an expression for these names; one that ends with `*` stands for all that begin so."""
+    """Return an expression for these names; a name with `*` at its end stands for all with that prefix."""
     parts = [re.escape(name[:-1]) + ".*" if name.endswith("*") else re.escape(name) for name in names]
     return f"^({'|'.join(dict.fromkeys(parts))})$"
 
 
 def topic_permissions(prefix: str, service: str) -> list[tuple[str, str, str]]:
-    """List the topic exchanges that a user may publish to with some routing keys alone: (exchange, write, read)."""
+    """Return the topic exchanges to which a user may publish with some routing keys only: (exchange, write, read)."""
     if service == "executor":
         return []
     names = Names(prefix)
@@ -76,7 +76,7 @@ def topic_permissions(prefix: str, service: str) -> list[tuple[str, str, str]]:
 
 
 def commands(vhost: str, prefix: str, users: dict[str, str], *, declares: bool = True) -> Iterator[str]:
-    """Give the commands that give each service's user its permissions. RabbitMQ asks for the passwords."""
+    """Yield the commands that create each service's user and set its permissions. RabbitMQ asks for the passwords."""
     for service in BROKER_SERVICES:
         user, allowed = users[service], permissions(prefix, service, declares=declares)
         yield f"rabbitmqctl add_user {quote(user)}"

@@ -1,4 +1,4 @@
-"""`penstock check`: runs the checker query of every invariant on a live database."""
+"""`penstock check`: runs the query of every invariant on a live database."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.store.upkeep.invariants import INVARIANTS, Invariant, violations
 
 @dataclass(frozen=True, slots=True)
 class CheckedInvariant:
-    """An invariant, what it says, and ids that violate it: none where all is well."""
+    """An invariant, its sentence, and the ids that violate it: none if all is well."""
 
     name: str
     says: str
@@ -19,11 +19,11 @@ class CheckedInvariant:
 
 
 async def check(session: Session, *, limit: int = 20) -> list[CheckedInvariant]:
-    """Run every checker query, each in a snapshot of its own; of each at most `limit` violations. A healthy system has
-    none."""
+    """Run the query of every invariant, each in its own snapshot, and return at most `limit` violations of each. A
+    healthy system has none."""
     return [await violated(session, invariant, limit) for invariant in INVARIANTS]
 
 
 async def violated(session: Session, invariant: Invariant, limit: int) -> CheckedInvariant:
-    """At most `limit` violations of one invariant."""
+    """Return at most `limit` violations of one invariant."""
     return CheckedInvariant(invariant.name, invariant.says, await violations(session, invariant, limit))

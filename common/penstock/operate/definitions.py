@@ -1,4 +1,4 @@
-"""Definitions as they are shown, with secrets masked; and rules, which are enabled, disabled and deleted."""
+"""Definitions for display, with secrets masked; and rules, which can be enabled, disabled and deleted."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ LISTED_BY = {
     "rule": "rules list",
     "schedule": "schedule list",
 }
-"""The command that lists those of a kind."""
+"""The command that lists the definitions of a kind."""
 
 
 async def listed(
     session: Session, kinds: Collection[str], refs: Collection[str] | None = None
 ) -> list[dict[str, Any]]:
-    """The current definitions of these kinds (and refs): kind, ref, enabled, digest, definition."""
+    """Return the current definitions of these kinds (and refs): kind, ref, enabled, digest, definition."""
     masking = await Masking.load(session)
     return [_shown(row, masking) for row in await catalog.current(session, kinds, refs)]
 
 
 async def one(session: Session, kinds: Collection[str], ref: str) -> dict[str, Any]:
-    """The current definition of that name. Raises NotFound."""
+    """Return the current definition with this ref. Raises NotFound."""
     rows = await listed(session, kinds, [ref])
     if not rows:
         otherwise = f"`penstock {LISTED_BY[next(iter(kinds))]}` lists them."
@@ -44,19 +44,19 @@ async def one(session: Session, kinds: Collection[str], ref: str) -> dict[str, A
 
 
 async def rules(session: Session) -> list[dict[str, Any]]:
-    """All rules, each with the number of events on which it has failed (`errors`)."""
+    """Return all rules, each with the number of events on which it has failed (`errors`)."""
     failed = {entry.rule: entry.count for entry in await rule_errors.counts(session)}
     return [{**rule, "errors": failed.get(rule["ref"], 0)} for rule in await listed(session, ["rule"])]
 
 
 async def enable_rule(session: Session, ref: str, enabled: bool) -> None:
-    """Let a rule match from now on, or nothing until it is enabled again. Raises NotFound."""
+    """Enable or disable a rule: a disabled rule matches nothing. Raises NotFound."""
     if not await catalog.set_enabled(session, "rule", ref, enabled):
         raise await _no_rule(session, ref)
 
 
 async def delete_rule(session: Session, ref: str) -> None:
-    """Remove a rule. What it has started goes on. Raises NotFound."""
+    """Delete a rule. Executions that it has started go on. Raises NotFound."""
     if not await catalog.delete(session, "rule", ref):
         raise await _no_rule(session, ref)
 

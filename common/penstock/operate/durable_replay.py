@@ -19,8 +19,9 @@ from penstock.store.session.database import Session
 
 
 async def replay(session: Session, id: UUID, definitions: Definitions) -> Replayed:
-    """Try the code of these definitions against what a run has recorded; nothing is run or written. Raises NotFound; Conflict if
-    the run has recorded nothing; DefinitionError if they have no durable function of its name."""
+    """Replay the recorded steps of a run with the code of these definitions; nothing is executed or written. Raises
+    NotFound; Conflict if the run has recorded nothing; DefinitionError if the definitions have no durable function of
+    its name."""
     run = await one(session, id)
     action = definitions.actions.get(run.action)
     if action is None or not action.durable or action.function is None:

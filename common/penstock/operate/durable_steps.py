@@ -1,4 +1,4 @@
-"""The steps of durable functions as outputs show them."""
+"""The steps of durable functions for display."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from penstock.store.session.database import Session
 
 @dataclass(slots=True)
 class Step:
-    """A step of a run. `label` is what commands call it; `name` is without its branch, `branch` the numbers of the tasks around
-    it, outermost first. `execution` is its own, if it has one. `result` is decoded; `took`: seconds that its function ran."""
+    """A step of a run. `label` is its name in commands. `name` is without its branch, and `branch` has the numbers of
+    the tasks around it, outermost first. `execution` is its child execution, if it has one. `result` is decoded.
+    `took`: seconds that its function ran."""
 
     label: str
     name: str
@@ -58,7 +59,7 @@ async def _steps(session: Session, id: UUID, recorded: list[StoredStep]) -> list
     described = [_step(step, children.get((step.name, step.ordinal))) for step in recorded]
     if sleeps := [step for step in described if step.kind == SLEEP and step.status == STARTED]:
         now = await clock.now(session)
-        for sleep in sleeps:  # nothing is recorded when one is over
+        for sleep in sleeps:  # the end of a sleep is not recorded
             if datetime.fromisoformat(sleep.result["until"]) <= now:
                 sleep.status = COMPLETED
     return described

@@ -1,4 +1,4 @@
-"""Events and the rules of their triggers: which match, which do not, and why. Nothing is started."""
+"""Events and the rules of their triggers: which rules match, and why. Nothing is started."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ from penstock.store.session import clock
 from penstock.store.session.database import Session
 
 KEPT_DAYS = 3650
-"""However long ago an event was: where its day was dropped it is not found."""
+"""The age up to which events are searched. An event in a dropped partition is not found."""
 
 
 async def listed(
     session: Session, filters: EventFilter, *, before: UUID | None, limit: int
 ) -> list[dict[str, Any]]:
-    """The newest events that are like this, with how many rules matched each; their payloads masked."""
+    """Return the newest events that match the filter, with the number of rules that matched each. Payloads are
+    masked."""
     masking = await Masking.load(session)
     rows = await event_list.page(session, filters, before=before, limit=limit)
     return [{**asdict(r), "payload": masking.payload(r.trigger, orjson.loads(r.payload))} for r in rows]
 
 
 async def described(session: Session, id: UUID) -> dict[str, Any] | None:
-    """An event, its payload masked. None where there is none."""
+    """Return an event with its payload masked; None if it does not exist."""
     rows = await events.read(session, [id], days=KEPT_DAYS)
     if not rows:
         return None
@@ -45,8 +46,8 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
 
 
 async def tried(session: Session, id: UUID) -> list[dict[str, Any]]:
-    """Every rule of the event's trigger against the event: which match, which do not, and why; and what came of those that
-    did. Raises NotFound."""
+    """Return a verdict for each rule of the event's trigger: whether it matches, why, and the outcome of those that
+    matched. Raises NotFound."""
     rows = await events.read(session, [id], days=KEPT_DAYS)
     if not rows:
         raise NotFound(f"no event {id}", hint="It may be older than the events' retention.")
@@ -57,8 +58,8 @@ async def tried(session: Session, id: UUID) -> list[dict[str, Any]]:
 async def tried_on(
     session: Session, trigger: str, payload: Any, *, tenant: str = "public", rule: str | None = None
 ) -> list[dict[str, Any]]:
-    """Try the rules on an event that has not happened; only `rule`, if it is named. Raises NotFound for an unknown
-    trigger, InvalidInput for a payload that does not fit it."""
+    """Return the verdicts of the rules (or of `rule`) on an event that has not happened. Raises NotFound for an
+    unknown trigger, InvalidInput for a payload that does not fit its schema."""
     check_tenant(tenant)
     rows = await catalog.current(session, ["trigger"], [trigger])
     if not rows:

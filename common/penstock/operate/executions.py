@@ -1,4 +1,4 @@
-"""The facts of an execution as outputs show them: secrets masked."""
+"""Executions for display, with secrets masked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from penstock.store.workflows import workflow_runs
 
 
 async def one(session: Session, id: UUID) -> Execution:
-    """An execution. Raises NotFound."""
+    """Return an execution. Raises NotFound."""
     rows = await executions.find(session, [id])
     if not rows:
         raise NotFound(
@@ -34,7 +34,8 @@ async def one(session: Session, id: UUID) -> Execution:
 
 
 async def ending(session: Session, id: UUID) -> dict[str, Any]:
-    """Its `id` and `status`, whether it has `finished`, and its `result` or `error`. Raises NotFound."""
+    """Return an execution's `id` and `status`, whether it has `finished`, and its `result` or `error`. Raises
+    NotFound."""
     row = await one(session, id)
     return {
         "id": row.id,
@@ -46,8 +47,8 @@ async def ending(session: Session, id: UUID) -> dict[str, Any]:
 
 
 async def described(session: Session, id: UUID) -> dict[str, Any] | None:
-    """An execution with all its attempts and, of a workflow, its `graph` and `tasks`, secrets masked; whether it is a `durable`
-    function, its `steps` and its `state`; and what people told it. None where there is none."""
+    """Return an execution with its attempts and the commands sent to it, secrets masked; None if it does not exist.
+    For a workflow, also its `graph` and `tasks`; for a `durable` function, its `steps` and its `state`."""
     rows = await executions.find(session, [id])
     if not rows:
         return None
@@ -67,7 +68,7 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     if document["graph"] is not None:
         ran, by_task = await workflow_runs.ran(session, rows[0])
         document["tasks"] = await tree(session, rows[0], document["graph"], by_task)
-        if document["ran"] is not None:  # a run waits if all of its tasks wait, for a human or their time
+        if document["ran"] is not None:  # a run waits while none of its tasks runs
             document["waited"] = max(0.0, document["waited"] + document["ran"] - ran)
             document["ran"] = ran
     document["durable"] = body is not None and "durable" in body
@@ -86,13 +87,13 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
 async def _shown_result(session: Session, row: Execution) -> Any:
     result = orjson.loads(row.result) if row.result is not None else None
     inquiry = await inquiries.find(session, row.id)
-    if inquiry is not None and inquiry.schema is not None:  # its answer became the result
+    if inquiry is not None and inquiry.schema is not None:  # the answer of the inquiry became the result
         return mask(result, orjson.loads(inquiry.schema))
     return result
 
 
 def _shown_trace(row: Execution, shown_at: str | None) -> dict[str, Any] | None:
-    """The id of the trace that it belongs to, and where that is shown."""
+    """Return the id of the execution's trace, and the URL that shows it; None if it is not traced."""
     if row.trace is None:
         return None
     id = row.trace.hex

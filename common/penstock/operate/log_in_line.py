@@ -1,10 +1,12 @@
-"""The line of log-ins before a password is hashed. It is bounded, and an address without failures goes first.
+"""The line of log-ins that wait for their password to be hashed. It is bounded, and an address without failures goes
+first.
 
-A name that logged in from its address before goes first of all. Addresses take turns, so that a flood from fresh addresses
-delays a new one by one log-in of each at most.
+A name that logged in from its address before goes first of all. Addresses take turns, so that a flood from new
+addresses delays another new address by at most one log-in of each.
 
-A hash takes 64 MB and a core for a tenth of a second. An attacker with many addresses sends more guesses than can be hashed. The
-line refuses what exceeds its bounds before any statement runs, so that a guess which is refused costs next to nothing.
+A hash takes 64 MB and a core for a tenth of a second. An attacker with many addresses can send more guesses than can
+be hashed. The line rejects what exceeds its bounds before any statement runs, so that a rejected guess costs next to
+nothing.
 """
 
 from __future__ import annotations
@@ -18,26 +20,28 @@ from dataclasses import dataclass, field
 from penstock.errors import TooManyAttempts
 
 AT_ONCE = 2
-"""Log-ins whose password is hashed at the same time: more would let anybody use up the memory of the machine."""
+"""Passwords that are hashed at the same time: more would let any caller use up the memory of the machine."""
 WAITING = 100
-"""Log-ins that wait at most. When the line is full, the one from the worst address is refused."""
+"""The maximum number of waiting log-ins. If the line is full, the one from the worst address is rejected."""
 OF_ADDRESS = 10
-"""Log-ins from one address that wait or are hashed at most."""
+"""The maximum number of log-ins from one address that wait or are hashed."""
 OF_NAME_AND_ADDRESS = 2
-"""Log-ins of one name from one address that wait or are hashed at most."""
+"""The maximum number of log-ins of one name from one address that wait or are hashed."""
 REMEMBERED_ADDRESSES = 10_000
-"""Addresses whose failures this process remembers. It forgets the one that failed longest ago first."""
+"""The number of addresses with failures that this process remembers. It forgets the one with the oldest failure
+first."""
 REMEMBERED_LOG_INS = 10_000
-"""Names with the address of their last log-in that this process remembers. It forgets the oldest first."""
+"""The number of names, with the address of their last log-in, that this process remembers. It forgets the oldest
+first."""
 MISTAKES = 3
-"""Wrong passwords after which a name that logged in from its address before goes first no longer."""
+"""Wrong passwords after which a name that logged in from its address before no longer goes first."""
 RETRY_AFTER = 3
-"""Seconds after which a log-in that found no place in the line may come again."""
+"""Seconds after which a rejected log-in may come again."""
 
 
 @dataclass(slots=True, eq=False)
 class _Place:
-    """A log-in in the line. `begin` is done once it may go on, or holds the refusal."""
+    """A log-in in the line. The future `begin` is done when the log-in may go on; if it is rejected, it has an error."""
 
     name: str
     address: str
@@ -45,7 +49,7 @@ class _Place:
 
 
 class LogInLine:
-    """The line of one process."""
+    """The line of log-ins of one process."""
 
     def __init__(self) -> None:
         self._waiting: list[_Place] = []
@@ -57,7 +61,8 @@ class LogInLine:
 
     @asynccontextmanager
     async def turn(self, name: str, address: str) -> AsyncIterator[None]:
-        """Wait for a turn. A block that raises counts as a failure of its address. Raises TooManyAttempts without a place."""
+        """Wait for a turn, for the block. If the block raises, that counts as a failure of its address. Raises
+        TooManyAttempts if the line has no place."""
         place = self._enter(name, address)
         try:
             await place.begin
@@ -76,9 +81,8 @@ class LogInLine:
             self._leave(place)
 
     def refuses(self, address: str) -> bool:
-        """Return whether any log-in from this address would be refused, and count a failure of the address if so.
-
-        A caller that asks this first need not read the request."""
+        """Return True if any log-in from this address would be rejected, and count a failure of the address then. A
+        caller that checks this first need not read the request."""
         own = self._places_of(address)
         is_refused = len(own) >= OF_ADDRESS or (
             len(self._waiting) >= WAITING
@@ -90,7 +94,7 @@ class LogInLine:
         return is_refused
 
     def __len__(self) -> int:
-        """Return how many wait."""
+        """Return the number of waiting log-ins."""
         return len(self._waiting)
 
     def _enter(self, name: str, address: str) -> _Place:
@@ -117,19 +121,19 @@ class LogInLine:
         self._go_on()
 
     def _go_on(self) -> None:
-        """Let the best of those that wait begin, the oldest of equals."""
+        """Start waiting log-ins, the best-ranked ones first, and of equals the oldest."""
         while self._waiting and len(self._under_way) < AT_ONCE:
             place = min(self._waiting, key=self._ranks().__getitem__)
             self._waiting.remove(place)
-            if not place.begin.done():  # its task was cancelled, and has not run yet to leave the line
+            if not place.begin.done():  # otherwise its task was cancelled, and has not left the line yet
                 self._under_way.add(place)
                 place.begin.set_result(None)
 
     def _ranks(self) -> dict[_Place, tuple[bool, int, int]]:
-        """Return the order of each place that waits. One pass: a flood must not cost the square of the line.
+        """Return the rank of each waiting place. One pass: the cost in a flood must not be quadratic.
 
-        A name that logged in from its address before comes first, then an address with few failures. Of equals, the first
-        log-ins of all addresses come before the second ones: those under way count, too.
+        A name that logged in from its address before comes first, then an address with few failures. Of equals, the
+        first log-ins of all addresses come before the second ones; running ones count, too.
         """
         places_of_address = Counter(place.address for place in self._under_way)
         ranks = {}
@@ -144,8 +148,8 @@ class LogInLine:
         return [place for place in (*self._waiting, *self._under_way) if place.address == address]
 
     def _failure_class(self, address: str) -> int:
-        """Return 0 for no failure, 1 for one, 2 for two or three, and so on. The addresses of a flood are equals, so that a full
-        line refuses the newcomer among them and keeps those that wait."""
+        """Return 0 for no failure, 1 for one, 2 for two or three, and so on. The addresses of a flood are equals, so
+        that a full line rejects the new ones and keeps those that wait."""
         return self._failures.get(address, 0).bit_length()
 
     def _note_success(self, name: str, address: str) -> None:
@@ -156,7 +160,8 @@ class LogInLine:
             self._forget(*next(iter(self._mistakes_left)))
 
     def _note_mistake(self, name: str, address: str) -> None:
-        """Count down what a name may still do wrong. Without an end, its owner could hold both turns with wrong passwords."""
+        """Count down the mistakes that a name may still make. Without this limit, its owner could hold both turns
+        with wrong passwords."""
         mistakes_left = self._forget(name, address) - 1
         if mistakes_left > 0:
             self._remember(name, address, mistakes_left)
@@ -166,7 +171,7 @@ class LogInLine:
         self._known_addresses[address] += 1
 
     def _forget(self, name: str, address: str) -> int:
-        """Forget a log-in of this name from its address. Return the mistakes that were left; 0 where there was none."""
+        """Forget a log-in of this name from its address. Return the mistakes that it had left; 0 for an unknown one."""
         mistakes_left = self._mistakes_left.pop((name, address), 0)
         if mistakes_left:
             self._known_addresses[address] -= 1

@@ -1,7 +1,8 @@
-"""The masking of payloads, parameters and definitions in outputs: `***` stands for each value that a schema marks as secret.
-Every output asks here.
+"""The masking of payloads, parameters and definitions in outputs: `***` replaces each value that a schema marks as
+secret. Every output uses it.
 
-All versions that were ever stored decide what is secret, for a value may be older, or newer, than the current version."""
+All stored versions decide what is secret, since a value may be older or newer than the current version.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ Body = dict[str, Any]
 
 
 class Masking:
-    """Masks by these definitions (kind, ref, body): of actions and workflows their parameters, of triggers the payload."""
+    """The masks of these definitions (kind, ref, body): for the parameters of actions and workflows, and for the
+    payloads of triggers."""
 
     def __init__(self, marked: Sequence[tuple[str, str, Mapping[str, Any]]]) -> None:
         self._parameters: dict[str, list[Schema]] = {}
@@ -47,7 +49,7 @@ class Masking:
         return _by(self._payloads.get(trigger, ()), payload)
 
     def text(self, trigger: str, body: str) -> str:
-        """Mask a payload as its sender wrote it. A text that cannot be decoded is hidden where it may hold secrets."""
+        """Mask a payload as its sender wrote it. A text that cannot be decoded is hidden if it may hold secrets."""
         if trigger not in self._payloads:
             return body
         try:
@@ -57,7 +59,7 @@ class Masking:
 
     def text_of_unknown(self, trigger: str, body: str) -> str:
         """Mask a payload for an unknown trigger, such as a misspelt one: the schemas of all triggers may apply."""
-        if trigger in self._payloads:  # there was one
+        if trigger in self._payloads:  # the trigger existed once
             return self.text(trigger, body)
         if not self._payloads:
             return body
@@ -70,7 +72,7 @@ class Masking:
         return orjson.dumps(payload).decode()
 
     def definition(self, kind: str, body: Mapping[str, Any]) -> Body:
-        """A definition: what it gives to others, and the defaults of what it takes itself."""
+        """Mask a definition: the values that it passes to other definitions, and the defaults of its own parameters."""
         masked = dict(body)
         for name in ("parameters", "schema"):
             if isinstance(masked.get(name), Mapping):
@@ -91,7 +93,8 @@ class Masking:
     def differences(
         self, changes: Sequence[Difference], old: Mapping[str, Any], new: Mapping[str, Any]
     ) -> list[Difference]:
-        """Mask the differences between two bodies of a workflow. They show that a secret has changed, but not its value."""
+        """Mask the differences between two bodies of a workflow. They show that a secret has changed, but not its
+        value."""
         return [
             replace(
                 change, old=self._at(change.at, change.old, old), new=self._at(change.at, change.new, new)
@@ -100,7 +103,7 @@ class Masking:
         ]
 
     def _at(self, at: Sequence[str | int], value: Any, body: Mapping[str, Any]) -> Any:
-        """A part of a workflow's body, as `definition` would show it at its place."""
+        """Return a part of a workflow's body, masked as `definition` masks it at its place."""
         if value is None or at[:1] not in (("tasks",), ("on_exit",), ("parameters",)):
             return value
         steps = {task["name"]: task for task in body.get("tasks", ())}
@@ -116,7 +119,7 @@ class Masking:
             masked, path = (masked["tasks"] or [{}])[0], path[2:]
         for step in path:
             if not isinstance(masked, Mapping | list):
-                return masked  # MASK, in place of more than this part
+                return masked  # MASK replaces a larger part of the body
             try:
                 masked = masked[step]  # type: ignore[index]
             except (KeyError, IndexError, TypeError):

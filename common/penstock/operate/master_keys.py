@@ -1,5 +1,5 @@
-"""Master keys of the secrets store: from the environment, from a file, or of a key service. They wrap the data key of each
-secret, and nothing else."""
+"""Master keys of the secrets store: from the environment, from a file, or of a key service. They wrap the data key of
+each secret, and nothing else."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from penstock.errors import ConfigurationError
 from penstock.settings import Settings
 
 NONCE = 12
-"""Bytes: NIST SP 800-38D."""
+"""Bytes of a nonce (NIST SP 800-38D)."""
 
 
 class MasterKeys(Protocol):
-    """The key service that `PENSTOCK_SECRETS_KMS` names, called once without arguments. Its functions may block: they
-    are called in a thread."""
+    """The interface of the key service that `PENSTOCK_SECRETS_KMS` names, which is called once without arguments. Its
+    functions may block: they are called in a thread."""
 
     def wrap(self, data_key: bytes, context: bytes) -> tuple[str, bytes]:
-        """The id of the key that was used, and `data_key` encrypted, bound to `context`."""
+        """Return the id of the key that was used, and `data_key` encrypted and bound to `context`."""
 
     def unwrap(self, key_id: str, wrapped: bytes, context: bytes) -> bytes:
-        """The data key. Raises whatever it likes where it cannot."""
+        """Return the data key. May raise any error."""
 
 
 class LocalKeys:
-    """Keys of AES-256-GCM; the first is the one that is used, the others are still known."""
+    """Keys of AES-256-GCM. The first encrypts, and the others are only used to decrypt."""
 
     def __init__(self, keys: Sequence[bytes]) -> None:
         self._keys = {hashlib.sha256(key).hexdigest()[:12]: AESGCM(key) for key in keys}
@@ -53,13 +53,13 @@ class LocalKeys:
 
 
 def seal(key: AESGCM, text: bytes, context: bytes) -> bytes:
-    """Encrypted under a nonce of its own, which stands in front."""
+    """Encrypt a text under a new nonce, which is prefixed to the result."""
     nonce = os.urandom(NONCE)
     return nonce + key.encrypt(nonce, text, context)
 
 
 def unseal(key: AESGCM, sealed: bytes, context: bytes) -> bytes:
-    """Raises ConfigurationError where it is not what was sealed under this key for this context."""
+    """Decrypt a sealed text. Raises ConfigurationError if it was not sealed under this key for this context."""
     try:
         return key.decrypt(sealed[:NONCE], sealed[NONCE:], context)
     except (InvalidTag, ValueError):
@@ -69,7 +69,7 @@ def unseal(key: AESGCM, sealed: bytes, context: bytes) -> bytes:
 
 
 def master_keys(settings: Settings) -> MasterKeys:
-    """Raises ConfigurationError where none is configured, or more than one way is."""
+    """Return the configured master keys. Raises ConfigurationError if none is configured, or in more than one way."""
     key = settings.secrets_key.get_secret_value() if settings.secrets_key else None
     file = str(settings.secrets_key_file) if settings.secrets_key_file else None
     if sum(source is not None for source in (key, file, settings.secrets_kms)) > 1:

@@ -14,7 +14,7 @@ from penstock.store.session.database import Session
 from penstock.store.upkeep.overview import Standing
 
 NEWEST = 12
-"""Failures that are listed."""
+"""The number of failures that are listed."""
 CAUSES = {
     "running": ("Running", "on workers"),
     "worker": ("Ready", "for a worker of their route"),
@@ -28,12 +28,13 @@ CAUSES = {
     "stopping": ("Stopping", "asked to end"),
     "workflow": ("Workflows", "under way"),
 }
-"""What each cause is called, and what is meant; in the order in which they are shown."""
+"""The title and the explanation of each cause of waiting, in the order of display."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lately:
-    """The last minute: `rate` is ends a second, `p50` and `p95` are seconds, of the newest slice in which any ended."""
+    """The figures of the last minute: `rate` is ends per second. `p50` and `p95` are seconds, of the newest slice
+    with an end."""
 
     rate: float
     ended: int
@@ -44,7 +45,7 @@ class Lately:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """`failures`: the newest first, tasks of workflows among them."""
+    """The overview. `failures` are the newest first, and include tasks of workflows."""
 
     lately: Lately
     standing: Sequence[Standing]
@@ -53,7 +54,7 @@ class Overview:
 
 
 def lately(activity: Activity) -> Lately:
-    """The figures of the last minute."""
+    """Return the figures of the last minute."""
     slices = activity.slices[-LATELY:]
     count = sum(entry.ended for entry in slices)
     seconds = SECONDS * (LATELY - 1) + max(1.0, activity.seconds)
@@ -73,7 +74,7 @@ async def newest_failures(session: Session, tenants: Collection[str] | None = No
 
 
 def summed_up(activity: Activity, failures: Sequence[ListedExecution]) -> Overview:
-    """The overview of what was counted."""
+    """Return the overview of the activity and the failures."""
     standing = {group.cause: group for group in activity.standing}
     groups = [standing[cause] for cause in CAUSES if cause in standing]
     return Overview(lately(activity), groups, activity.processes, failures)

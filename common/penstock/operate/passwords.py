@@ -1,4 +1,4 @@
-"""Passwords of people: their bounds, and their hashes, which are computed in threads of their own."""
+"""Passwords of people: their bounds and their hashes, which are computed in threads of their own."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from penstock.operate.log_in_line import AT_ONCE
 T = TypeVar("T")
 
 SHORTEST, LONGEST = 12, 256
-"""Characters of a password."""
+"""The shortest and the longest password, in characters."""
 
 
 def checked(password: str) -> str:
-    """Return a password that may be set. Raises InvalidInput."""
+    """Return a password that meets the bounds. Raises InvalidInput."""
     if not SHORTEST <= len(password) <= LONGEST or "\0" in password:
         raise InvalidInput(
             f"a password has {SHORTEST} characters at least, and {LONGEST} at most",
@@ -33,7 +33,7 @@ def checked(password: str) -> str:
 
 @cache
 def hasher() -> PasswordHasher:
-    """Argon2id with the second recommendation of RFC 9106: 64 MiB, 3 passes, 4 lanes."""
+    """Return the hasher: Argon2id with the second recommendation of RFC 9106 (64 MiB, 3 passes, 4 lanes)."""
     return PasswordHasher()
 
 
@@ -50,7 +50,7 @@ def _fits(hashed: str | None, password: str) -> bool:
 
 
 async def matches(hashed: str | None, password: str) -> bool:
-    """Return whether a password fits a hash. It takes as long where there is no hash."""
+    """Return True if a password matches a hash. Without a hash it takes the same time, and returns False."""
     return await _in_thread(_fits, hashed, password)
 
 

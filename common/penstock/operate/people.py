@@ -1,4 +1,4 @@
-"""People: their names, their permissions for each tenant, and their log-ins."""
+"""People: their names, their roles for each tenant, and their log-ins."""
 
 from __future__ import annotations
 
@@ -30,31 +30,32 @@ from penstock.store.session import audited_change
 from penstock.store.session.database import Session, Transaction
 
 SESSION, IDLE = 7 * 86400.0, 12 * 3600.0
-"""Seconds until a session ends; and seconds without a request after which it does."""
+"""Seconds until a session ends, and seconds without a request after which it ends."""
 FOR_CODE = 300.0
 """Seconds for which a log-in waits for the code of a second factor."""
 WINDOW = 900.0
-"""Seconds for which a log-in that failed counts."""
+"""Seconds for which a failed log-in counts."""
 MOST_OF_BOTH, MOST_OF_NAME, MOST_OF_ADDRESS = 10, 100, 500
-"""Failures after which nobody is let in: of a name from an address, of a name, from an address (a proxy's, perhaps)."""
+"""Failures after which log-ins are rejected: of a name from an address, of a name, and from an address (perhaps that
+of a proxy)."""
 
 LONGEST_BROWSER = 300
-"""Characters that are kept of what a browser says of itself."""
+"""The maximum number of characters that are stored of a User-Agent header."""
 NO_PASSWORD = ""
-"""The hash of a person whom an identity provider has named. It fits no password."""
+"""The hash of a person that an identity provider has named. No password matches it."""
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}")
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A session: the secret for the cookie, and when it ends."""
+    """A new session: the secret for its cookie, and when it ends."""
 
     secret: str
     name: str
     expires_at: datetime
     needs_code: bool = False
-    """It grants no access: the code of the second factor is still to come."""
+    """True if it grants no access until the code of the second factor is given."""
 
 
 async def _stays() -> bool:
@@ -63,21 +64,20 @@ async def _stays() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LogInCaller:
-    """The caller of a log-in: its address, the secret of the session that came with it, and whether it has left meanwhile.
-
-    A caller that proves its password again within a session is one, too."""
+    """The caller of a log-in: its address, the secret of the session that it came with, and whether it has left
+    meanwhile. Also used for a person that proves its password again within a session."""
 
     address: str
     session_before: str | None = None
     has_left: Callable[[], Awaitable[bool]] = _stays
     browser: str = ""
-    """The header User-Agent of the browser, which its owner recognizes a session by."""
+    """The User-Agent header, by which a person recognizes a session."""
 
 
 async def create(
     session: Session, name: str, password: str, roles: Sequence[str], tenants: Sequence[str] = (), *, by: str
 ) -> Person:
-    """Create a person with these roles for these tenants; none: for all. Raises InvalidInput, Conflict."""
+    """Create a person with these roles for these tenants (none: all). Raises InvalidInput, Conflict."""
     if not NAME.fullmatch(name):
         raise InvalidInput(f"{name!r} is no name of a user", hint="Use letters, digits, . _ @ + and -.")
     pairs = _pairs(roles, tenants)
@@ -93,8 +93,8 @@ async def create(
 
 
 async def set_roles(session: Session, name: str, roles: Sequence[str], tenants: Sequence[str] = ()) -> Person:
-    """Give a person these roles for these tenants (none: for all). What they had for these tenants is replaced, and what
-    they have for others stays. Raises InvalidInput, NotFound."""
+    """Replace the roles of a person for these tenants (none: all). Roles for other tenants stay. Raises InvalidInput,
+    NotFound."""
     new_roles, new_tenants = _pairs(roles, tenants)
     async with session.transaction() as tx:
         person = await people.named(tx, name)
@@ -117,7 +117,7 @@ async def set_roles(session: Session, name: str, roles: Sequence[str], tenants: 
 
 
 async def set_password(session: Session, name: str, password: str) -> None:
-    """All sessions of theirs end. Raises InvalidInput, NotFound."""
+    """Set a person's password, and end all its sessions. Raises InvalidInput, NotFound."""
     hashed = await passwords.hash_of(passwords.checked(password))
     async with session.transaction() as tx:
         exists = await people.set_password(tx, name, hashed)
@@ -126,7 +126,7 @@ async def set_password(session: Session, name: str, password: str) -> None:
 
 
 async def delete(session: Session, name: str) -> None:
-    """All sessions of theirs end. Raises NotFound."""
+    """Delete a person, and end all its sessions. Raises NotFound."""
     async with session.transaction() as tx:
         found = await people.named(tx, name)
         await people.delete(tx, name)
@@ -150,7 +150,7 @@ async def end_sessions(session: Session, name: str) -> int:
 async def log_in(
     session: Session, name: str, password: str, *, line: LogInLine, caller: LogInCaller
 ) -> Begun:
-    """Begin a session, and end the session of the secret that came before. Where the person has a second factor, the session
+    """Begin a session, and end the session that the caller came with. If the person has a second factor, the session
     `needs_code`. Raises NotAuthenticated, TooManyAttempts."""
     name, password = name[: passwords.LONGEST].replace("\0", ""), password[: passwords.LONGEST + 1]
     async with line.turn(name, caller.address):
@@ -175,14 +175,14 @@ async def log_in(
 
 
 async def _verified(session: Session, name: str, password: str, caller: LogInCaller) -> str | None:
-    """Return the hash that the password fits, or None. The attempt counts as failed until it is known to be right. Raises
-    TooManyAttempts. The caller holds a turn of the line."""
+    """Return the stored hash if the password matches it, or None. The attempt counts as failed until it is verified.
+    The caller holds a turn of the line. Raises TooManyAttempts."""
     if await caller.has_left():
         raise TooManyAttempts("the caller of this log-in has left")
     attempt = new_id()
     await count_as_failed(session, attempt, name, caller.address)
     hashed = await people.password_of(session, name)
-    # A name that does not exist takes as long as a wrong password.
+    # An unknown name takes as long as a wrong password.
     if not await passwords.matches(hashed, password) or hashed is None:
         return None
     await forget_failure(session, attempt)
@@ -192,8 +192,8 @@ async def _verified(session: Session, name: str, password: str, caller: LogInCal
 async def prove_password(
     session: Session, name: str, password: str, *, line: LogInLine, caller: LogInCaller
 ) -> str:
-    """Return the hash that the password of a person within a session fits. Wrong ones are bounded as at a log-in. Raises
-    NotAllowed, Conflict, TooManyAttempts."""
+    """Return the stored hash of a person that is logged in, if the password matches it. Wrong passwords are counted
+    as at a log-in. Raises NotAllowed, Conflict, TooManyAttempts."""
     if await people.password_of(session, name) == NO_PASSWORD:
         raise Conflict(
             "your identity provider keeps your password", hint="Change it, and its second factor, there."
@@ -211,8 +211,8 @@ async def prove_password(
 async def change_own_password(
     session: Session, name: str, current: str, new: str, *, line: LogInLine, caller: LogInCaller
 ) -> int:
-    """Change the password of a person that proves the current one. Return the number of other sessions, which end. Raises
-    InvalidInput, NotAllowed, Conflict, TooManyAttempts."""
+    """Change the password of a person that proves the current one. End its other sessions, and return their number.
+    Raises InvalidInput, NotAllowed, Conflict, TooManyAttempts."""
     passwords.checked(new)
     verified = await prove_password(session, name, current, line=line, caller=caller)
     hashed = await passwords.hash_of(new)
@@ -232,7 +232,7 @@ async def end_own_session(session: Session, name: str, id: UUID) -> None:
 
 
 async def end_other_sessions(session: Session, name: str, secret: str | None) -> int:
-    """End all sessions of a person except the one of this secret, and return their number."""
+    """End all sessions of a person except the one with this secret, and return their number."""
     async with session.transaction() as tx:
         count = await people.end_other_sessions(tx, name, digest_of(secret))
         if count:
@@ -241,7 +241,7 @@ async def end_other_sessions(session: Session, name: str, secret: str | None) ->
 
 
 async def open_sessions(session: Session, name: str) -> list[OpenSession]:
-    """Return the sessions of a person that are not over, the newest first."""
+    """Return the open sessions of a person, newest first."""
     return await people.sessions_of(session, name, IDLE)
 
 
@@ -254,9 +254,9 @@ async def begin_session(
     verified: str | None = None,
     seconds_for_code: float | None = None,
 ) -> Begun:
-    """Begin a session of an authenticated person, and end the session that came with the caller. `verified`: the hash
-    that the password was compared with. `seconds_for_code`: for so long the session of a person with a second factor waits for a
-    code; None: no code is asked for. Raises NotAuthenticated where the person has another hash by now."""
+    """Begin a session of an authenticated person, and end the session that the caller came with. `verified` is the
+    hash that the password matched. `seconds_for_code`: seconds for which the session waits for the code of a second
+    factor (None: no code is required). Raises NotAuthenticated if the person has another hash now."""
     secret = secrets.token_urlsafe(32)
     browser = audited_change.stored_text(caller.browser)[:LONGEST_BROWSER]
     new_session = await people.begin_session(
@@ -266,7 +266,7 @@ async def begin_session(
         raise NotAuthenticated(
             "this user was deleted, or got another password, a moment ago", hint="Log in again."
         )
-    # After the person's row was locked, in the order of a new password, which ends sessions, too.
+    # After the person's row was locked: a new password ends sessions in the same order of locks.
     if caller.session_before is not None:
         await people.end_session(tx, digest_of(caller.session_before))
     audited_change.made_by(f"user:{name}")
@@ -276,9 +276,9 @@ async def begin_session(
 
 
 async def count_as_failed(session: Session, attempt: UUID, name: str, address: str) -> None:
-    """Count a log-in as one that failed, until it is known to be right. Raises TooManyAttempts.
+    """Count a log-in as failed, until it is verified. Raises TooManyAttempts.
 
-    Failures of a name from elsewhere do not count at an address from which the person has logged in before.
+    Failures of a name at other addresses do not count at an address from which the person has logged in before.
     """
     with audited_change.apart():
         failed = await people.note_failure(session, attempt, name, address, WINDOW)
@@ -293,18 +293,18 @@ async def count_as_failed(session: Session, attempt: UUID, name: str, address: s
 
 
 async def forget_failure(session: Session, attempt: UUID) -> None:
-    """Forget a log-in that was counted as one that failed: it was right."""
+    """Forget the failure of a log-in that was verified."""
     with audited_change.apart():
         await people.forget_failure(session, attempt)
 
 
 async def log_out(session: Session, secret: str) -> None:
-    """The session of this secret is over, if there is one."""
+    """End the session with this secret, if there is one."""
     await people.end_session(session, digest_of(secret))
 
 
 async def find_session_caller(session: Session, secret: str) -> Caller | None:
-    """Return the caller of a session; None where there is no such session, or it is over."""
+    """Return the caller of a session; None if the session is unknown or over."""
     owner = await people.session_owner(session, digest_of(secret), IDLE)
     if owner is None:
         return None
@@ -325,7 +325,7 @@ def _roles_of(person: Person | None) -> list[str]:
 
 
 def _pairs(roles: Sequence[str], tenants: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Each of the roles for each of the tenants."""
+    """Return each role combined with each tenant, as two lists of equal length."""
     if not roles:
         raise InvalidInput("a user needs a role", hint=f"There are: {', '.join(ROLES)}.")
     for role in roles:

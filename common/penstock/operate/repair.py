@@ -1,7 +1,8 @@
-"""`penstock repair`: mends what `penstock check` finds, where there is a mend that can do no harm.
+"""`penstock repair`: repairs violations that `penstock check` finds, if there is a repair that can do no harm.
 
-A mend is a function in the database (migrations/functions/upkeep). It takes the ids that were found, looks again
-under the locks, and leaves alone what is right by now. What has no mend is evidence of what happened, and stays.
+A repair is a function in the database (migrations/functions/upkeep). It takes the ids of the violations, checks again
+under the locks, and leaves alone rows that are right by then. A violation without a repair is evidence of what
+happened, and stays.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from penstock.store.upkeep import repairs
 from penstock.store.upkeep.invariants import INVARIANTS, Invariant
 
 BATCH = 500
-"""Violations that are mended in one transaction."""
+"""Violations that one transaction repairs."""
 ROUNDS = 1000
-"""Batches of one invariant at the most."""
+"""The maximum number of batches of one invariant."""
 SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Mend:
-    """The description of a repair, and its statement. None: the messages are published from here."""
+    """A repair: its description, and its statement. None: messages are published from here."""
 
     does: str
     repair: repairs.Repair | None
@@ -60,7 +61,7 @@ State = Literal["proposed", "mended", "left", "no mend"]
 @dataclass(frozen=True, slots=True)
 class Repair:
     """The violations of one invariant, their repair, and its outcome. `violations` are the remaining ones, at most
-    `SHOWN`; `mended` counts those that are gone."""
+    SHOWN; `mended` is the number of repaired ones."""
 
     name: str
     says: str
@@ -73,9 +74,11 @@ class Repair:
 async def repair(
     session: Session, publisher: Publisher, *, apply: bool, only: Collection[str] = ()
 ) -> list[Repair]:
-    """Look at every invariant (or those called `only`), and with `apply` mend what is violated, and publish what that
-    stages. Returns what was violated.
-    Safe on a live system, and again after a crash. Raises InvalidInput for an unknown name."""
+    """Check every invariant (or those in `only`). With `apply`, repair the violations and publish the staged
+    messages. Return the violated invariants.
+
+    It is safe on a live system, and again after a crash. Raises InvalidInput for an unknown name.
+    """
     names = [invariant.name for invariant in INVARIANTS]
     for name in only:
         if name not in names:

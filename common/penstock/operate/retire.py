@@ -1,4 +1,4 @@
-"""Taking actions, workflows and triggers out of use, and back. What runs goes on: nothing new begins."""
+"""Retiring actions, workflows and triggers, and bringing them back. Running executions go on, and nothing new begins."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ RETIRABLE = ("action", "trigger", "workflow")
 
 
 async def retire(session: Session, ref: str, *, undo: bool = False) -> list[str]:
-    """Let nothing new begin of an action or a workflow, or take no more events of a trigger; `undo`: let it again. Applying
-    does not bring it back. Returns the kinds that there are of that name. Raises NotFound, and Conflict while a rule, a
-    schedule, a workflow or an action refers to it."""
+    """Retire an action or a workflow, so that nothing new starts, or a trigger, so that it accepts no events; with
+    `undo`, bring it back. Applying does not bring it back. Return the kinds with this ref. Raises NotFound, and
+    Conflict while a rule, a schedule, a workflow or an action refers to it."""
 
     async def write() -> list[str]:
         async with session.transaction() as tx:
@@ -46,7 +46,7 @@ async def retire(session: Session, ref: str, *, undo: bool = False) -> list[str]
 
 
 async def _referrers(tx: Transaction, ref: str) -> list[str]:
-    """Return the definitions that start this one or listen to it, except itself."""
+    """Return the enabled definitions that refer to this one, except itself."""
     return [
         f"{row.kind} {row.ref}"
         for row in await catalog.current(tx, ["action", "rule", "schedule", "workflow"])
@@ -55,7 +55,7 @@ async def _referrers(tx: Transaction, ref: str) -> list[str]:
 
 
 def _named(body: Mapping[str, Any]) -> Iterator[str]:
-    """The actions, workflows and triggers that a definition refers to."""
+    """Yield the actions, workflows and triggers that a definition refers to."""
     for part in [body, *body.get("tasks", ()), body.get("on_exit") or {}]:
         yield from (part[name] for name in ("action", "workflow", "trigger") if name in part)
         if "wait_for_event" in part:

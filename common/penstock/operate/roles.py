@@ -1,4 +1,4 @@
-"""Roles of PostgreSQL, one a service, with the rights that the service needs and no others."""
+"""Roles of PostgreSQL, one for each service, with the rights that the service needs and no others."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from penstock.store.schema.rights import SERVICES
 from penstock.store.session.database import Session
 
 ROUNDS = 4096
-"""Of SCRAM-SHA-256, as PostgreSQL itself takes."""
+"""Rounds of SCRAM-SHA-256, PostgreSQL's own default."""
 
 
 def named(prefix: str) -> dict[str, str]:
-    """Return the role of each service: `penstock_worker`."""
+    """Return the role of each service, such as `penstock_worker`."""
     return {service: f"{prefix}_{service}" for service in SERVICES}
 
 
 @dataclass(frozen=True, slots=True)
 class MadeRole:
-    """A role and its service; `address`: PENSTOCK_DATABASE_URL for it, where it was created. No later call tells it."""
+    """A role and its service. `address` is PENSTOCK_DATABASE_URL for a role that was just created: its password is
+    shown only then."""
 
     service: str
     role: str
@@ -37,8 +38,8 @@ class MadeRole:
 async def apply(
     session: Session, settings: Settings, roles: Mapping[str, str], passwords: Mapping[str, str] = {}
 ) -> list[MadeRole]:
-    """Create the roles that are not there, and give all of them their rights. `passwords` by service: those of others are made
-    up for new roles, and stay as they are for old ones. Raises NotAllowed."""
+    """Create the missing roles, and grant all of them their rights. `passwords` are by service: without one, a new
+    role gets a random password, and an existing role keeps its own. Raises NotAllowed."""
     made_roles: list[MadeRole] = []
     try:
         async with session.transaction() as tx:
@@ -61,7 +62,7 @@ async def apply(
 
 
 def with_user(settings: Settings, role: str, password: str) -> str:
-    """Return the database's address for another user."""
+    """Return the address of the database for another user."""
     if settings.database_url is None:
         raise ConfigurationError("no database is named", hint="Set PENSTOCK_DATABASE_URL.")
     parts = urlsplit(settings.database_url.get_secret_value())
@@ -71,7 +72,7 @@ def with_user(settings: Settings, role: str, password: str) -> str:
 
 
 def verifier(password: str) -> str:
-    """Return what PostgreSQL keeps of a password, so that the password itself stands in none of its logs."""
+    """Return the hash of a password that PostgreSQL stores, so that the password itself appears in none of its logs."""
     salt = secrets.token_bytes(16)
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, ROUNDS)
     client, server = (hmac.digest(salted, f"{side} Key".encode(), "sha256") for side in ("Client", "Server"))

@@ -1,4 +1,4 @@
-"""Routes: their names, the definitions that name them, the workers that serve them, and why work goes where it goes."""
+"""Routes: their names, the definitions that name them, the workers that serve them, and the reasons for a route."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from penstock.store.session.database import Session, retried
 
 @dataclass(frozen=True, slots=True)
 class RouteUse:
-    """A route: what names it (rules, actions, tasks), and how many live workers serve it. Where only one of both is so,
-    `meant` is a hint at the other route that was probably meant."""
+    """A route: the rules, actions and tasks that name it, and the number of live workers that serve it. If it has
+    only one of these, `meant` is a hint at a similar route."""
 
     route: str
     named_by: Sequence[str]
@@ -31,12 +31,12 @@ class RouteUse:
 
     @property
     def amiss(self) -> bool:
-        """A route without a worker, or without work (the default route may be idle)."""
+        """True for a route without a worker, or without work. The default route may be idle."""
         return not self.workers or not (self.named_by or self.route == DEFAULT_ROUTE)
 
 
 def named_routes(kind: str, ref: str, body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The routes that a definition names, and where in it."""
+    """Yield the routes that a definition names, and the place of each."""
     if body.get("route"):
         yield body["route"], f"{kind} {ref}"
     for task in [*body.get("tasks", ()), body.get("on_exit") or {}]:
@@ -45,7 +45,7 @@ def named_routes(kind: str, ref: str, body: Mapping[str, Any]) -> Iterator[tuple
 
 
 async def table(session: Session, settings: Settings) -> list[RouteUse]:
-    """Every route that something names or a living worker serves, and the default one."""
+    """Return every route that a definition names or a live worker serves, and the default route."""
     named: dict[str, list[str]] = {}
     for current in await catalog.current(session, ["action", "route", "workflow"]):
         if current.enabled:
@@ -63,8 +63,8 @@ async def table(session: Session, settings: Settings) -> list[RouteUse]:
 
 
 async def unserved(session: Session, settings: Settings, routes: Iterable[str]) -> list[RouteUse]:
-    """Return the routes among these that no living worker serves. Where no worker lives at all, return only the
-    routes that look like a misspelt name of another route."""
+    """Return the routes among these that no live worker serves. If no worker lives at all, return only the routes
+    that look like a misspelt name of another route."""
     uses = await table(session, settings)
     alive, selected = any(use.workers for use in uses), set(routes)
     return [use for use in uses if use.route in selected and not use.workers and (alive or use.meant)]
@@ -76,8 +76,8 @@ async def rules(session: Session) -> list[RoutingRule]:
 
 
 async def explain(session: Session, target: str) -> tuple[str, RouteChoice]:
-    """Return the reason for a route: `target` is a ref (of the default tenant), or a namespace `tenant::pack::action`
-    or `tenant::pack::workflow::task`. Returns the namespace, too. Raises NotFound."""
+    """Return the reasons for a route. `target` is a ref (of the default tenant), or a namespace
+    `tenant::pack::action` or `tenant::pack::workflow::task`. Return the namespace, too. Raises NotFound."""
     namespace = target if SEPARATOR in target else namespaces.of("public", target).name
     _, *parts = namespace.split(SEPARATOR)
     ref, task = ".".join(parts[:2]), parts[2] if len(parts) == 3 else None
@@ -102,7 +102,7 @@ async def explain(session: Session, target: str) -> tuple[str, RouteChoice]:
 
 
 async def remove(session: Session, pattern: str) -> None:
-    """Take a rule out of force: what it routed goes where the rules that are left say. Raises NotFound."""
+    """Delete a rule. Work that it routed follows the remaining rules. Raises NotFound."""
 
     async def write() -> None:
         async with session.transaction() as tx:

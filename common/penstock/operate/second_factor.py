@@ -1,6 +1,6 @@
-"""The second factor of people: codes of six digits by the clock (TOTP, RFC 6238), and recovery codes for a lost device.
+"""The second factor of people: time-based codes of six digits (TOTP, RFC 6238), and recovery codes for a lost device.
 
-The secret is sealed as all secrets are, under a name of no tenant, so that no action can be given it.
+Its secret is sealed like all secrets, under a name of no tenant, so that no action can use it.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ STEP = 30
 """Seconds for which a code is shown."""
 DIGITS = 6
 SECRET_BYTES = 20
-"""The length of the hash, which RFC 4226 recommends."""
+"""The length of the hash, which RFC 4226 recommends for secrets."""
 STEPS = (0, -1, 1)
-"""The steps around the present one whose codes are good: the clock of a phone differs a little."""
+"""The steps around the present one with valid codes: the clock of a phone differs a little."""
 RECOVERY_CODES, RECOVERY_BYTES = 10, 10
-"""80 random bits each, too many to be guessed from their SHA-256."""
+"""The number of recovery codes, and the random bytes of each: too many to be guessed from their SHA-256."""
 ISSUER = "Penstock"
 
 
 @dataclass(frozen=True, slots=True)
 class NewFactor:
-    """A second factor that is not asked for yet: its secret, and the same as an address that authenticators read."""
+    """A second factor that is not required yet: its secret, also as a URI that authenticator apps read."""
 
     secret: str
     uri: str
@@ -59,7 +59,7 @@ async def state(session: Session, name: str) -> SecondFactor:
 async def begin(
     session: Session, name: str, password: str, *, line: LogInLine, caller: LogInCaller
 ) -> NewFactor:
-    """Make a secret for a person that proves its password. It counts once a code of it has confirmed it. Raises NotAllowed,
+    """Make a secret for a person that proves its password. It counts once a code has confirmed it. Raises NotAllowed,
     Conflict, TooManyAttempts, ConfigurationError."""
     await people.prove_password(session, name, password, line=line, caller=caller)
     secret = base64.b32encode(os.urandom(SECRET_BYTES)).decode()
@@ -80,8 +80,8 @@ async def pending(session: Session, name: str) -> NewFactor:
 
 
 async def confirm(session: Session, name: str, code: str, *, caller: LogInCaller) -> list[str]:
-    """Ask for the second factor from now on, end the other sessions, which began without it, and return the recovery codes, which
-    are stored nowhere. Raises NotAllowed, Conflict, TooManyAttempts, ConfigurationError."""
+    """Require the second factor from now on. End the other sessions, which began without it. Return the recovery
+    codes, which are stored nowhere. Raises NotAllowed, Conflict, TooManyAttempts, ConfigurationError."""
     attempt = new_id()
     await people.count_as_failed(session, attempt, name, caller.address)
     sealed = await _sealed(session, name)
@@ -105,8 +105,8 @@ async def confirm(session: Session, name: str, code: str, *, caller: LogInCaller
 
 
 async def log_in_with_code(session: Session, code: str, *, caller: LogInCaller) -> Begun:
-    """Begin a session after the one that `needs_code`, which a right password began. A code is good once. Raises
-    NotAuthenticated, TooManyAttempts, ConfigurationError."""
+    """Begin a session in place of the one that `needs_code`. A code can be used once. Raises NotAuthenticated,
+    TooManyAttempts, ConfigurationError."""
     digest = people.digest_of(caller.session_before)
     name = await people_store.name_that_needs_code(session, digest)
     if name is None:
@@ -123,7 +123,7 @@ async def log_in_with_code(session: Session, code: str, *, caller: LogInCaller) 
         new_session = await people.begin_session(
             tx, name, caller=replace(caller, session_before=None), seconds=people.SESSION
         )
-        # A new password may have ended it since its name was read.
+        # A new password may have ended the waiting session since its name was read.
         if not await people_store.end_session_that_needs_code(tx, digest):
             raise _password_first()
         await people_store.remember_address(tx, name, caller.address)
@@ -132,7 +132,7 @@ async def log_in_with_code(session: Session, code: str, *, caller: LogInCaller) 
 
 
 async def _step_of_code(session: Session, name: str, code: str) -> int | None:
-    """Return the step of a person's code; None where it is no code of these minutes."""
+    """Return the time step of a person's code; None if it is none of the presently valid codes."""
     sealed = await _sealed(session, name) if _plain(code).isdecimal() else None
     if sealed is None:
         return None
@@ -140,7 +140,7 @@ async def _step_of_code(session: Session, name: str, code: str) -> int | None:
 
 
 async def _use_code(tx: Transaction, name: str, code: str, step: int | None) -> bool:
-    """Use up a code, which is of `step` or a recovery code. Return False where it is neither, or was used before."""
+    """Use up a code, which is that of `step` or a recovery code. Return False if it is neither, or was used before."""
     if step is not None:
         return await store.use_step(tx, name, step)
     return await store.use_recovery_code(tx, name, _digest(_plain(code)))
@@ -166,7 +166,7 @@ async def turn_off(session: Session, name: str) -> bool:
 
 
 def step_of(secret: str, code: str, now: float) -> int | None:
-    """Return the step with this code among those around an instant, or None."""
+    """Return the time step with this code, among those around an instant; None for none."""
     totp = _totp(secret)
     present = int(now) // STEP
     for step in (present + offset for offset in STEPS):
@@ -179,7 +179,7 @@ def step_of(secret: str, code: str, now: float) -> int | None:
 
 
 def _totp(secret: str) -> TOTP:
-    # SHA-1, as authenticators take no other hash without being told, and some not even then.
+    # SHA-1, since many authenticator apps support no other hash.
     return TOTP(base64.b32decode(secret), DIGITS, SHA1(), STEP)
 
 

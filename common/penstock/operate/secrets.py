@@ -1,5 +1,6 @@
-"""The secrets store: texts that actions receive and that cannot be read back. Each is encrypted under a data key of its
-own, and that under the master key; tenant and name are part of what is authenticated, so that none passes for another."""
+"""The secrets store: texts that actions receive and that cannot be read back. Each secret is encrypted under its own
+data key, and that under the master key. Tenant and name are authenticated too, so that no secret can replace another
+one."""
 
 from __future__ import annotations
 
@@ -21,12 +22,13 @@ from penstock.store.access.secrets import Sealed, SecretSummary
 from penstock.store.session.database import Session, retried
 
 LONGEST = 64 * 1024
-"""Bytes of a secret."""
+"""The maximum bytes of a secret."""
 AT_ONCE = 100
 
 
 async def put(session: Session, tenant: str, name: str, value: str, *, by: str) -> SecretSummary:
-    """Set it, or set it anew: what runs already keeps what it was given. Raises InvalidInput, ConfigurationError."""
+    """Set a secret, and return its summary. Running executions keep the former value. Raises InvalidInput,
+    ConfigurationError."""
     check_tenant(tenant)
     if not SECRET.fullmatch(name):
         raise InvalidInput(
@@ -42,7 +44,7 @@ async def put(session: Session, tenant: str, name: str, value: str, *, by: str) 
 
 
 async def sealed(settings: Settings, tenant: str, name: str, value: str) -> Sealed:
-    """Seal a value under a data key of its own. Raises ConfigurationError."""
+    """Seal a value under its own data key. Raises ConfigurationError."""
     context = _context(tenant, name)
     data_key = AESGCM.generate_key(256)
     key_id, wrapped = await _wrap(master_keys(settings), data_key, context)
@@ -64,8 +66,8 @@ async def delete(session: Session, tenant: str, name: str) -> None:
 
 
 async def rotate(session: Session) -> int:
-    """Wrap every data key under the newest master key; how many were under another one. The secrets stay as they are, and it
-    may be done while all is running. Raises ConfigurationError."""
+    """Wrap every data key under the newest master key. Return the number that were under another one. The secrets
+    stay the same, and services may run meanwhile. Raises ConfigurationError."""
     keys = master_keys(session.settings)
     newest, _ = await _wrap(keys, os.urandom(32), b"")
     done, cursor = 0, ("", "")
@@ -79,7 +81,7 @@ async def rotate(session: Session) -> int:
 
 
 async def reveal(session: Session, tenant: str, names: Collection[str]) -> Mapping[str, str]:
-    """Open secrets of a tenant. Raises NotFound, ConfigurationError."""
+    """Decrypt secrets of a tenant. Raises NotFound, ConfigurationError."""
     secrets = await retried(lambda: store.find(session, tenant, names), deadline=30)
     return await _opened(session, tenant, names, secrets)
 
@@ -87,8 +89,8 @@ async def reveal(session: Session, tenant: str, names: Collection[str]) -> Mappi
 async def reveal_to_attempt(
     session: Session, execution: UUID, process: UUID, tenant: str, names: Collection[str]
 ) -> Mapping[str, str]:
-    """Open the secrets that the parameters of an execution refer to, for the process that runs it, just before it does. Raises
-    NotFound, ConfigurationError."""
+    """Decrypt the secrets that the parameters of an execution refer to, for the process that is about to run it.
+    Raises NotFound, ConfigurationError."""
     secrets = await retried(lambda: store.of_attempt(session, execution, process, names), deadline=30)
     return await _opened(session, tenant, names, secrets)
 
@@ -96,7 +98,7 @@ async def reveal_to_attempt(
 async def _opened(
     session: Session, tenant: str, names: Collection[str], secrets: Sequence[Sealed]
 ) -> Mapping[str, str]:
-    master_keys(session.settings)  # which raises where there is none, whatever is missing
+    master_keys(session.settings)  # raises first if no master key is configured
     if missing := sorted(set(names) - {secret.name for secret in secrets}):
         raise NotFound(
             f"tenant {tenant} has no secret {', '.join(missing)}",

@@ -1,5 +1,5 @@
-"""The secrets that sign the calls of webhooks and subscriptions. They are sealed as all secrets are, and belong to no tenant, so
-that no action can be given one."""
+"""The secrets that sign the calls of webhooks and subscriptions. They are sealed like all secrets, and belong to no
+tenant, so that no action can use one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ NO_TENANT = ""
 CACHED_SECRETS = 1000
 
 _cache: dict[Sealed, str] = {}
-"""Opened secrets by their sealed form: a key service is asked once for each, and a secret that was set again is another key."""
+"""Decrypted secrets by their sealed form, so that a key service is called once for each. A secret that was set again
+has another sealed form."""
 
 
 def _name(kind: str, name: str) -> str:
@@ -29,7 +30,7 @@ async def sealed(settings: Settings, kind: str, name: str, value: str) -> Sealed
 
 
 async def put(tx: Transaction, secret: Sealed, by: str) -> None:
-    """Store a sealed secret in the transaction that changes what it signs for."""
+    """Store a sealed secret in the transaction that changes its webhook or subscription."""
     await store.put(tx, secret, by)
 
 
@@ -48,7 +49,7 @@ async def of_subscriptions(session: Session, names: Sequence[str]) -> Mapping[st
 
 
 async def opened(settings: Settings, secret: Sealed) -> str:
-    """Open a sealed secret, once in a process. Raises ConfigurationError."""
+    """Decrypt a sealed secret, once in a process. Raises ConfigurationError."""
     if secret not in _cache:
         if len(_cache) >= CACHED_SECRETS:
             _cache.clear()

@@ -1,4 +1,5 @@
-"""People whom an identity provider has named: their roles are what its claims are mapped to, at each log-in anew."""
+"""People that an identity provider has named. At each log-in their roles are computed again from the provider's
+claims."""
 
 from __future__ import annotations
 
@@ -15,15 +16,15 @@ from penstock.store.access import people
 from penstock.store.session.database import Session
 
 Roles = tuple[tuple[str, str], ...]
-"""Each with its tenant; an empty one: all of them."""
+"""Roles with their tenants; an empty tenant means all."""
 SESSION = 12 * 3600.0
-"""Seconds until a session ends: whoever has lost a role at the provider loses it here by then."""
+"""Seconds until a session ends: a role that was lost at the provider is lost here by then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The identity of a person: `subject` is the permanent name at the provider; `name` is for display. `id_token` is what the
-    provider has signed, and asks for when the person signs out."""
+    """The identity of a person: `subject` is the permanent name at the provider; `name` is for display. `id_token` is
+    the provider's signed token, which the provider requires when the person signs out."""
 
     issuer: str
     subject: str
@@ -33,7 +34,8 @@ class Identity:
 
 
 def roles_mapped(claims: Mapping[str, str]) -> dict[str, Roles]:
-    """Return the roles that each value of a claim gives: `viewer, operator:acme`. Raises ConfigurationError."""
+    """Return the roles for each value of a claim, from texts such as `viewer, operator:acme`. Raises
+    ConfigurationError."""
     return {value: tuple(_pair(role.strip()) for role in says.split(",")) for value, says in claims.items()}
 
 
@@ -52,8 +54,8 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 async def enter(session: Session, identity: Identity, *, caller: LogInCaller) -> Begun:
-    """Begin a session of the person, and end the session that came with the caller. The person becomes a user at the
-    first sign-in. A person without any role is let in no more: the sessions of that person end. Raises NotAllowed, Conflict."""
+    """Begin a session of the person, and end the session that the caller came with. At the first sign-in the person
+    is created. A person without any role is rejected, and its sessions end. Raises NotAllowed, Conflict."""
     made_by = f"{identity.issuer} {identity.subject}"
     if not NAME.fullmatch(identity.name):
         raise NotAllowed(

@@ -19,7 +19,7 @@ from penstock.store.access.subscriptions import NewSubscription, Subscription
 from penstock.store.session.database import Session
 
 SHORTEST = 16
-"""Bytes of a secret."""
+"""The minimum bytes of a secret."""
 LONGEST_URL = 2000
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
@@ -39,9 +39,10 @@ async def put(
     secret: str | None = None,
     by: str,
 ) -> tuple[Subscription, str | None]:
-    """Make one, or change and enable it; and the secret that its calls are signed with, where it is a new one of ours, which
-    cannot be read back. No `statuses`: the final ones. `action`: such as `shop.*`; `workflow`: its runs, and with `tasks`
-    those of its tasks. Raises InvalidInput, and ConfigurationError where there is no master key."""
+    """Create a subscription, or change and enable it. Return it, and the secret that signs its calls if this call
+    created that: it cannot be read back. No `statuses` means the final ones. `action` is a pattern such as `shop.*`.
+    `workflow`: its runs, and with `tasks` those of its tasks. Raises InvalidInput, and ConfigurationError without a
+    master key."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(f"{name!r} is no name of a subscription", hint="Use a-z, 0-9, _ and -.")
     if tenant is not None:
@@ -100,7 +101,7 @@ def _check_secret(secret: str | None) -> None:
 
 
 async def remove(session: Session, name: str) -> None:
-    """With the calls that wait. Raises NotFound."""
+    """Remove a subscription, with its calls that were not made yet. Raises NotFound."""
     async with session.transaction() as tx:
         deleted = await store.delete(tx, name)
     if not deleted:
@@ -108,7 +109,7 @@ async def remove(session: Session, name: str) -> None:
 
 
 async def enable(session: Session, name: str) -> Subscription:
-    """Call it again, from now on: what happened meanwhile is not told. Raises NotFound."""
+    """Enable a subscription again. Moves in the meantime are not delivered. Raises NotFound."""
     async with session.transaction() as tx:
         subscription = await store.enable(tx, name)
     if subscription is None:

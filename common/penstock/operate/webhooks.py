@@ -1,4 +1,5 @@
-"""Webhooks: addresses that other programs call, each call an event. Said once, obeyed by every replica of the API."""
+"""Webhooks: addresses that other programs call; each call becomes an event. Every replica of the API reads them from
+the database."""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ from penstock.store.definitions import catalog
 from penstock.store.session.database import Session
 
 SIGNATURES = ("secret", "github", "stripe", "standard")
-"""How a call shows that it may be believed: the secret itself in a header; or signed with it, as GitHub, Stripe or Standard
-Webhooks (standardwebhooks.com) do."""
+"""The schemes that verify a call: the secret itself in a header, or a signature as of GitHub, Stripe or Standard
+Webhooks (standardwebhooks.com)."""
 SHORTEST = 16
-"""Characters of a secret."""
+"""The minimum characters of a secret."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,100}")
@@ -42,11 +43,12 @@ async def put(
     payload: Any = None,
     by: str,
 ) -> Webhook:
-    """Make a webhook, or change it. Without a `secret` it keeps its own; nothing returns a secret.
+    """Create a webhook, or change it. Without a `secret` it keeps its own; nothing returns a secret.
 
-    `header`: where a plain secret stands; `key_header`: what tells a copy of a call, where the signature's kind does not say it;
-    `payload`: a template over `body`, `headers` and `query`, by default the body. Raises InvalidInput, NotFound for an unknown
-    trigger, ExpressionError, and ConfigurationError where there is no master key."""
+    `header`: the header with a plain secret. `key_header`: the header that identifies repeated calls, if the
+    signature scheme has none. `payload`: a template over `body`, `headers` and `query`; by default the body. Raises
+    InvalidInput, NotFound for an unknown trigger, ExpressionError, and ConfigurationError without a master key.
+    """
     if not _NAME.fullmatch(name):
         raise InvalidInput(
             f"{name!r} is no name of a webhook", hint="Use a-z, 0-9, _ and -: it is in an address."
@@ -96,7 +98,7 @@ def _check_secret(secret: str | None, signature: str) -> None:
 
 
 async def find(session: Session, name: str) -> Webhook:
-    """Raises NotFound."""
+    """Return a webhook. Raises NotFound."""
     webhook = await webhooks.find(session, name)
     if webhook is None:
         raise NotFound(f"no webhook {name!r}", hint="`penstock webhooks list` shows those there are.")
@@ -104,6 +106,6 @@ async def find(session: Session, name: str) -> Webhook:
 
 
 async def remove(session: Session, name: str) -> None:
-    """Remove a webhook. A later caller gets 404. Raises NotFound."""
+    """Remove a webhook. Later calls get 404. Raises NotFound."""
     if not await webhooks.delete(session, name):
         raise NotFound(f"no webhook {name!r}", hint="`penstock webhooks list` shows those there are.")

@@ -1,4 +1,4 @@
-"""Workers, taken out of service and back."""
+"""Taking workers out of service, and back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHOWN = "`penstock workers list` shows them."
 
 
 async def named(session: Session, name: str) -> list[Process]:
-    """The workers of that name. Raises NotFound where there is none."""
+    """Return the workers with this name. Raises NotFound if there are none."""
     workers = [process for process in await processes.all(session, "worker") if process.name == name]
     if not workers:
         raise NotFound(f"no worker {name!r}", hint=SHOWN)
@@ -21,8 +21,8 @@ async def named(session: Session, name: str) -> list[Process]:
 
 
 async def cordon(session: Session, names: Sequence[str]) -> list[str]:
-    """Let these workers take no new work; what runs goes on. Returns the names found active. Raises NotFound where there is
-    none of them."""
+    """Let these workers take no new work; running work goes on. Return the names of those that were active. Raises
+    NotFound if none was."""
     done = await processes.cordon(session, names)
     if not done:
         raise NotFound("no active worker of that name", hint=SHOWN)
@@ -30,7 +30,7 @@ async def cordon(session: Session, names: Sequence[str]) -> list[str]:
 
 
 async def uncordon(session: Session, names: Sequence[str]) -> list[str]:
-    """Let these workers take work again. Returns the names found cordoned. Raises NotFound where there is none of them."""
+    """Let these workers take work again. Return the names of those that were cordoned. Raises NotFound if none was."""
     done = await processes.uncordon(session, names)
     if not done:
         raise NotFound("no cordoned worker of that name", hint=SHOWN)

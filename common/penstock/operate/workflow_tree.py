@@ -1,4 +1,5 @@
-"""The run of a workflow: a tree of its tasks, and of those of the workflows inside it; and what people told it."""
+"""The run of a workflow as a tree of its tasks and of those of the workflows inside it; and the commands that users
+sent."""
 
 from __future__ import annotations
 
@@ -18,11 +19,11 @@ from penstock.store.session.database import Session
 from penstock.store.workflows import workflow_runs
 
 DEEPEST = 10
-"""Levels of workflows inside workflows that are shown."""
+"""The maximum levels of nested workflows that are shown."""
 
 
 def graph_of(body: Mapping[str, Any] | None) -> Graph | None:
-    """The graph of what is defined so; None if it is no workflow."""
+    """Return the graph of a definition; None if it is not a workflow."""
     if body is None or body["kind"] != "workflow":
         return None
     return Graph(from_body({name: value for name, value in body.items() if name != "kind"}))
@@ -31,7 +32,8 @@ def graph_of(body: Mapping[str, Any] | None) -> Graph | None:
 async def tree(
     session: Session, run: Execution, graph: Graph, ran: Mapping[str, float], depth: int = 1
 ) -> list[TaskProgress]:
-    """The tasks of a run, and inside them those of the workflows that they run. `ran`: for how many seconds, by their names."""
+    """Return the tasks of a run and, inside them, those of the workflows that they run. `ran` has the seconds that
+    each task ran, by name."""
     tasks = progress(
         graph,
         await workflow_runs.tasks(session, run.id),
@@ -54,7 +56,8 @@ async def tree(
 
 
 async def names_inside(session: Session, id: UUID) -> dict[UUID, str]:
-    """An execution, which has no name here, and all that belong to it: the tasks on the way to each, and its item."""
+    """Return an execution, with an empty name, and all executions inside it. A name consists of the tasks on the path
+    to the execution, and its item."""
     names = {id: ""}
     parents: Sequence[UUID] = [id]
     while parents:
@@ -67,5 +70,5 @@ async def names_inside(session: Session, id: UUID) -> dict[UUID, str]:
 
 
 async def sent_commands(session: Session, id: UUID) -> list[dict[str, Any]]:
-    """Return the commands that operators sent to a run."""
+    """Return the commands that users sent to a run."""
     return [asdict(command) for command in await workflow_runs.commands(session, id)]

@@ -1,4 +1,4 @@
-"""Workflows as they are defined: their versions, and what differs between two of them."""
+"""Definitions of workflows: their versions, and the differences between two of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.store.session.database import Session
 
 
 async def current(session: Session, ref: str, masking: Masking | None = None) -> Workflow:
-    """The current version of a workflow, to be shown where it is masked. Raises NotFound."""
+    """Return the current version of a workflow, masked by `masking` for display. Raises NotFound."""
     rows = await catalog.current(session, ["workflow"], [ref])
     if not rows:
         raise NotFound(f"no workflow {ref!r}", hint="`penstock actions` lists actions and workflows.")
@@ -26,7 +26,7 @@ async def current(session: Session, ref: str, masking: Masking | None = None) ->
 
 
 async def versions(session: Session, ref: str) -> list[PastVersion]:
-    """Every version that was ever stored, the newest first. Raises NotFound."""
+    """Return every stored version of a workflow, newest first. Raises NotFound."""
     history = await catalog.history(session, "workflow", ref)
     if not history:
         raise NotFound(f"no workflow {ref!r}", hint="`penstock actions` lists actions and workflows.")
@@ -34,7 +34,8 @@ async def versions(session: Session, ref: str) -> list[PastVersion]:
 
 
 async def version(session: Session, ref: str, digest: str, masking: Masking | None = None) -> Workflow:
-    """Return the version with a digest that begins so, masked by `masking`. Raises NotFound unless there is exactly one."""
+    """Return the version with a digest that begins with `digest`, masked by `masking`. Raises NotFound unless there
+    is exactly one."""
     matches = await catalog.history(session, "workflow", ref, digest)
     if len(matches) != 1:
         raise NotFound(
@@ -46,6 +47,6 @@ async def version(session: Session, ref: str, digest: str, masking: Masking | No
 
 
 async def differences(session: Session, old: Workflow, new: Workflow) -> list[Difference]:
-    """Return the changes from `old` to `new`. For a secret the change is named, and not the values."""
+    """Return the changes from `old` to `new`. Changed secrets are named, without their values."""
     old_body: Mapping[str, Any] = old.body()
     return (await Masking.load(session)).differences(diff(old, new), old_body, new.body())

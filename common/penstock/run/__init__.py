@@ -1,4 +1,4 @@
-"""The view of a run that an action and a task executor have, and the outcomes of a run.
+"""The run of an attempt as an action and a task executor see it, and its outcomes.
 
-Not here: claiming and reporting, which are the worker's.
+Not here: claiming and reporting, which the worker does.
 """

@@ -1,4 +1,5 @@
-"""While a workflow function is read, calling an action or a workflow does not run it: it becomes a task."""
+"""The interceptor of calls of actions and workflows. While a workflow function is read, such a call adds a task and
+runs nothing."""
 
 from __future__ import annotations
 
@@ -7,6 +8,6 @@ from contextvars import ContextVar
 from typing import Any
 
 CallInterceptor = Callable[[Any, tuple[Any, ...], Mapping[str, Any]], Any]
-"""Takes what was called, and its arguments; gives a stand-in for the result."""
+"""A function that takes the called object and its arguments, and returns a stand-in for the result."""
 
 CALL_INTERCEPTOR: ContextVar[CallInterceptor | None] = ContextVar("penstock.call_interceptor", default=None)

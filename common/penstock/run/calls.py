@@ -1,4 +1,4 @@
-"""Calling an action's function inside its run: context, arguments, and what came of it."""
+"""The call of an action's function inside its run: its context, its arguments and its outcome."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from penstock.run.task_executors import Run
 
 
 async def call(run: Run) -> Outcome:
-    """Await the coroutine function of the run's action, here and now, without a task of its own.
+    """Await the coroutine function of the run's action in the calling task, and return the outcome.
 
-    Raises CancelledError only when the calling task was cancelled: one that the action raised by itself, or
-    that came out of something it awaited, is a failure like any other. A task of the action that exits ends it."""
+    Raises CancelledError only if the calling task was cancelled. A CancelledError that the action raises itself, or
+    gets from an awaited object, is a failure like any other. SystemExit in a task that the action started ends the
+    action.
+    """
     token = CURRENT.set(run)
     task = run.task = asyncio.current_task()
     arguments = None
@@ -33,9 +35,9 @@ async def call(run: Run) -> Outcome:
             run.cancelled = True
             raise
         return Outcome.raised(error) if run.exited is None else _exited(run.exited)
-    except GeneratorExit:  # the loop is gone and Python closes what was left
+    except GeneratorExit:  # the event loop is gone, and Python closes its coroutines
         raise
-    except ClaimLost:  # of a durable function: the worker that claimed it has to know
+    except ClaimLost:  # raised for a durable function: the worker that claimed the attempt has to handle it
         raise
     except BaseException as error:  # SystemExit too: an action that calls sys.exit() must not end the worker
         return _raised(error, run, bound=arguments is not None)
@@ -47,8 +49,8 @@ async def call(run: Run) -> Outcome:
 
 
 def call_plain(run: Run) -> Outcome:
-    """Call the function of the run's action in this thread, blocking it. A coroutine function gets an event
-    loop of its own for the time."""
+    """Call the function of the run's action in this thread, and block until it returns. A coroutine function gets its
+    own event loop."""
     if run.action.is_coroutine:
         return run_to_end(call(run))
     token = CURRENT.set(run)
@@ -69,7 +71,7 @@ def _exited(error: BaseException) -> Outcome:
 
 
 def _raised(error: BaseException, run: Run, *, bound: bool) -> Outcome:
-    # Parameters that do not fit the function will not fit it the next time either.
+    # Parameters that do not match the function will not match it the next time either.
     return Outcome.raised(error, retryable=None if bound else False, limit=run.result_limit)
 
 

@@ -1,7 +1,8 @@
-"""The capture of output: the prints and logs of an action go to its run's log, and other output stays where it was.
+"""The capture of output. The prints and logs of an action go to the log of its run; other output is unchanged.
 
-`install()` once in a process. Nothing is redirected per run: the replaced streams look at the context variable when
-something is written, so an action that prints nothing pays nothing."""
+Call `install()` once in a process. Nothing is redirected for each run: the replaced streams read the context variable
+when something is written. So an action that prints nothing costs nothing.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from penstock.run.context import CURRENT
 
 
 class _Stream:
-    """Stands in for `sys.stdout` or `sys.stderr`."""
+    """A replacement of `sys.stdout` or `sys.stderr` that writes to the log of the current run."""
 
     def __init__(self, original: TextIO, name: str, mask: Callable[[str], str]) -> None:
         self._original = original
@@ -24,7 +25,7 @@ class _Stream:
     def write(self, piece: str) -> int:
         run = CURRENT.get()
         if run is None:
-            self._original.write(self._mask(piece))  # a thread of an action's own has no run
+            self._original.write(self._mask(piece))  # a thread that an action started by itself has no run
             return len(piece)
         run.log.write(self._name, piece)
         return len(piece)
@@ -45,7 +46,7 @@ class _Stream:
 
 
 class _Handler(logging.Handler):
-    """Keeps the log records of a run with it, as `INFO acme.shop: sold`."""
+    """A logging handler that writes records to the log of the current run, as `INFO acme.shop: sold`."""
 
     def emit(self, record: logging.LogRecord) -> None:
         run = CURRENT.get()
@@ -58,10 +59,12 @@ class _Handler(logging.Handler):
 
 
 def install(level: int = logging.INFO, mask: Callable[[str], str] = str) -> Callable[[], None]:
-    """Redirect `sys.stdout`, `sys.stderr` and the logging module for code that runs inside a run.
+    """Redirect `sys.stdout`, `sys.stderr` and the logging module for code that runs inside a run. Return a function
+    that undoes it.
 
-    Records below `level` are not kept; the root logger is opened up to it, so give other handlers a level of
-    their own. `mask` takes secrets out of what no run is known of. Returns what undoes it."""
+    Records below `level` are dropped. The root logger is set to `level`, so give other handlers their own level.
+    `mask` removes secrets from output that belongs to no known run.
+    """
     root, old_level = logging.getLogger(), logging.getLogger().level
     stdout, stderr = sys.stdout, sys.stderr
     handler = _Handler(level)

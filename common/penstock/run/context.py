@@ -1,8 +1,8 @@
-"""The run that the code now executing belongs to: its ids, its log, and whether it should stop.
+"""The run to which the executing code belongs: its ids, its log, and whether it should stop.
 
-It travels in a context variable. So it is right in coroutines, in the tasks they start, in `asyncio.to_thread`
-and in Penstock's own threads and child processes. A bare `threading.Thread` of the action starts with an empty
-context. Run its target through `contextvars.copy_context().run` to pass the run on.
+It is kept in a context variable. So it is right in coroutines, in the tasks they start, in `asyncio.to_thread`, and in
+Penstock's own threads and child processes. A bare `threading.Thread` of the action starts with an empty context. Run
+its target through `contextvars.copy_context().run` to pass the run on.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from penstock.run.progress import STREAM, Progress
 from penstock.run.run import Run
 
 CURRENT: ContextVar[Run | None] = ContextVar("penstock_run", default=None)
-"""Set by the task executors, read through `current()`. The variable holds the run itself, so that entering
-a run allocates nothing."""
+"""The current run, which task executors set and `current()` reads. It is the run itself, so that entering a run
+allocates nothing."""
 
 
 class RunContext:
@@ -35,7 +35,7 @@ class RunContext:
 
     @property
     def attempt(self) -> int:
-        """1 for the first try. A crash of the worker uses one up."""
+        """Return the number of this attempt, from 1. An attempt that was lost with its worker counts too."""
         return self._run.event.attempt
 
     @property
@@ -44,49 +44,52 @@ class RunContext:
 
     @property
     def namespace(self) -> str:
-        """`tenant::pack::action`, or `tenant::pack::workflow::task`."""
+        """Return the namespace: `tenant::pack::action`, or `tenant::pack::workflow::task`."""
         return self._run.event.namespace
 
     @property
     def action(self) -> str:
-        """The action's ref, `pack.action`."""
+        """Return the action's ref, `pack.action`."""
         return self._run.event.action
 
     @property
     def root(self) -> UUID:
-        """The execution that all of it began with: the outermost workflow, or this execution itself."""
+        """Return the execution at the root of the tree: the outermost workflow, or this execution itself."""
         return self._run.event.root
 
     @property
     def workflow(self) -> UUID | None:
-        """The execution of the workflow that this is a task of; None outside of one."""
+        """Return the execution of the workflow of which this is a task, or None outside of a workflow."""
         return self._run.event.workflow
 
     @property
     def task(self) -> str | None:
-        """The name of the task in its workflow; None outside of one."""
+        """Return the name of this task in its workflow, or None outside of a workflow."""
         return self._run.event.task
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """The parameters as they were stored, before they were bound to the function's signature."""
+        """Return the parameters as they were stored, before they were bound to the function's signature."""
         return self._run.params
 
     @property
     def context(self) -> Mapping[str, Any]:
-        """Return the context of the run beside its parameters. Of a schedule: its own context, and `schedule`,
-        `scheduled_time`, `timezone`, `expression`, `is_recovery`, `is_missed`, `is_backfill`. Else empty."""
+        """Return the values besides parameters that the starter passed to the run.
+
+        A schedule passes its own context, and `schedule`, `scheduled_time`, `timezone`, `expression`, `is_recovery`,
+        `is_missed`, `is_backfill`. For other runs it is empty.
+        """
         return self._run.context
 
     @property
     def idempotency_token(self) -> str:
-        """Return the token that is the same in every attempt of this execution. A payment that is sent with it is
-        made once."""
+        """Return a token that is the same in every attempt of this execution. Send it with a payment, for example, so
+        that the payment is made once."""
         return str(self._run.event.execution_id)
 
     @property
     def attempt_token(self) -> str:
-        """`<execution id>:<attempt>`: tells the attempts of one execution apart."""
+        """Return `<execution id>:<attempt>`, which distinguishes the attempts of one execution."""
         return f"{self._run.event.execution_id}:{self._run.event.attempt}"
 
     @property
@@ -96,29 +99,32 @@ class RunContext:
 
     @property
     def answers(self) -> Sequence[Any]:
-        """Return the answers of humans to this execution so far, oldest first, for inquiries after which it goes on
-        (`ask`)."""
+        """Return the answers to this execution's inquiries so far, oldest first, for those that it asked with `ask` or
+        `resume=True`."""
         answers: list[Any] = self._run.carry.get("answers", [])
         return answers
 
     @property
     def cancelled(self) -> bool:
-        """True once this attempt was cancelled or timed out. A thread cannot be killed: a long function that
-        runs in one should look here between steps and return."""
+        """Return whether this attempt was cancelled or timed out. A thread cannot be killed, so a long function in one
+        should check this between its steps, and return."""
         return self._run.cancelled
 
     def log(self, line: str, *, stream: str = "log") -> None:
-        """Keep a line (or several) with this attempt."""
+        """Log a line, or several, for this attempt."""
         self._run.log(stream, line)
 
     def progress(self, done: float, text: str = "") -> None:
-        """Say how far it is: from 0 to 1, and what it is at. `penstock show` and the API show the latest, within a second.
-        It is kept as a line of the log, stream `progress`. Raises ValueError for another number."""
+        """Report the progress, from 0 to 1, with an optional text. `penstock show` and the API show the latest within
+        a second.
+
+        It is stored as a log line on the stream `progress`. Raises ValueError for another number.
+        """
         self._run.log(STREAM, Progress(done, text).line())
 
 
 def current() -> RunContext:
-    """The run that calls. Raises OutsideRun where there is none."""
+    """Return the current run. Raises OutsideRun if there is none."""
     run = CURRENT.get()
     if run is None:
         raise OutsideRun(

@@ -1,8 +1,7 @@
-"""Time limits for attempts, cheap enough to put one on every attempt.
+"""Time limits for attempts that are cheap enough to set one on every attempt.
 
-`asyncio.timeout` costs a timer each; here all limits of an event loop share one tick, so that a limit costs
-an insert into a dict. In exchange an attempt may run up to TICK seconds longer than it should. Nothing ticks
-while nothing is limited.
+`asyncio.timeout` costs a timer each. Here all limits of an event loop share one tick, so that a limit costs an insert
+into a dict. In exchange an attempt may run up to TICK seconds too long. Without limits there is no tick.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from weakref import WeakKeyDictionary
 
 TICK = 0.1
 TIME_IS_UP = "the attempt's time is up"
-"""What a task is told that is cancelled for its time."""
+"""The message of the cancellation of a task whose time is up."""
 
 
 class Deadline:
-    """A limit on a task: when it expires the task is cancelled, once."""
+    """A time limit on a task. When it expires, the task is cancelled once."""
 
     __slots__ = ("at", "expired", "task")
 
@@ -28,7 +27,7 @@ class Deadline:
 
 
 class Deadlines:
-    """The limits of one event loop."""
+    """The time limits on one event loop."""
 
     def __init__(self) -> None:
         self._watched: set[Deadline] = set()
@@ -63,7 +62,7 @@ _of_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Deadlines] = WeakKeyDicti
 
 
 def deadlines() -> Deadlines:
-    """The limits of the running event loop."""
+    """Return the time limits on the running event loop."""
     loop = asyncio.get_running_loop()
     limits = _of_loop.get(loop)
     if limits is None:

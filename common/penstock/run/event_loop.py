@@ -1,4 +1,4 @@
-"""An event loop that outlives `sys.exit()` in what it runs."""
+"""An event loop that continues after `sys.exit()` in one of its tasks."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def make_task(
     /,
     **options: Any,
 ) -> asyncio.Task[T]:
-    """Return a new task of this loop. One that is made inside a run belongs to it, and ends its attempt when it exits, whether or
-    not the function waits for it."""
+    """Return a new task of this loop. A task that is created inside a run belongs to it. If the task exits, it ends
+    the attempt, whether or not the function awaits it."""
     task = asyncio.Task(coroutine, loop=loop, **options)
     context = options.get("context")
     run = CURRENT.get() if context is None else context.get(CURRENT)
@@ -30,9 +30,7 @@ def make_task(
 
 
 def _done(run: Run, task: asyncio.Task[Any]) -> None:
-    error = (
-        task._exception
-    )  # not exception(): an error that is never awaited would count as seen, and be logged nowhere
+    error = task._exception  # exception() marks an error as retrieved, and asyncio would not log it then
     if isinstance(error, SystemExit | KeyboardInterrupt):
         run.exit(error)
 
@@ -40,10 +38,12 @@ def _done(run: Run, task: asyncio.Task[Any]) -> None:
 def run_to_end(
     main: Coroutine[Any, Any, T], new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None
 ) -> T:
-    """Run `main` on a loop of its own and return its result. Raise SystemExit and KeyboardInterrupt only where `main` does.
+    """Run `main` on a new event loop and return its result. Raise SystemExit and KeyboardInterrupt only if `main`
+    does.
 
-    A task or a callback that raises one of these takes its loop out of `run_until_complete`, while the task keeps the exception
-    for its waiter. An action's task that calls sys.exit() must end its attempt and not the process, so the loop goes on."""
+    A task or a callback that raises one of these stops `run_until_complete`. An action's task that calls sys.exit()
+    must end its attempt and not the process, so the loop is then run again.
+    """
     with asyncio.Runner(loop_factory=new_loop) as runner:
         loop = runner.get_loop()
         asyncio.set_event_loop(loop)

@@ -1,4 +1,4 @@
-"""Task executors that the code of a worker brings along, beside those that its settings name."""
+"""The registry of task executors that a worker's modules bring along, besides those that its settings name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.run.task_executors import TaskExecutor
 
 @dataclass(frozen=True, slots=True)
 class RegisteredExecutor:
-    """The factory of an executor, and its default options where the settings have none."""
+    """The factory of an executor, and its options if the settings have none."""
 
     make: Callable[..., TaskExecutor]
     options: dict[str, Any]
@@ -22,11 +22,13 @@ REGISTERED: dict[str, RegisteredExecutor] = {}
 
 
 def register_executor(key: str, make: Callable[..., TaskExecutor], **options: Any) -> None:
-    """Let the workers that import this module have a task executor of the name `key`, for `@action(executor=key)`.
+    """Register a task executor named `key` for `@action(executor=key)`, in every worker that imports the calling
+    module.
 
-    `make` is its class, or a function that gives one; it is called with `options` when a worker starts, and with a
-    `capacity` of the worker's concurrency where they name none. PENSTOCK_EXECUTORS may give it other options, or leave it out.
-    Raises ConfigurationError if the name is given to something else already."""
+    `make` is its class or a factory. A starting worker calls it with `options`, and with a `capacity` of the worker's
+    concurrency if `options` has none. PENSTOCK_EXECUTORS may give it other options, or disable it. Raises
+    ConfigurationError if the name is taken by another executor.
+    """
     registered = REGISTERED.get(key)
     if registered is not None and _origin(registered.make) != _origin(make):
         raise ConfigurationError(
@@ -37,5 +39,5 @@ def register_executor(key: str, make: Callable[..., TaskExecutor], **options: An
 
 
 def _origin(make: Callable[..., Any]) -> str:
-    """Return the origin of the factory, for a module that is imported again."""
+    """Return the origin of the factory, which is equal if its module is imported again."""
     return f"{make.__module__}:{make.__qualname__}"

@@ -1,4 +1,4 @@
-"""The meaning of an error for the attempt that it ends: the leaves of exception groups, and the errors in a chain of causes."""
+"""The consequences of an error for the attempt that it ends, read from exception groups and chains of causes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from penstock.run.steering import AskInquiry, Defer, NonRetryable, Retry
 
 
 def leaves(error: BaseException) -> list[BaseException]:
-    """Return the errors in an exception group and in its groups, or the error itself if it is no group."""
+    """Return the errors in an exception group and in its nested groups, or the error itself if it is not a group."""
     if not isinstance(error, BaseExceptionGroup):
         return [error]
     return [leaf for member in error.exceptions for leaf in leaves(member)]
 
 
 def chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error, what it was raised from or meanwhile, the members of groups, and so on, each once."""
+    """Yield an error, its causes and contexts, the members of groups, and so on, each once."""
     pending, error_ids = [error], set[int]()
     while pending:
         link = pending.pop()
@@ -44,14 +44,14 @@ def failed_steps(error: BaseException) -> tuple[tuple[str, int], ...]:
 
 
 def is_final(error: BaseException) -> bool:
-    """Return whether an error says that another attempt is of no use."""
+    """Return whether an error says that another attempt would be useless."""
     return isinstance(error, NonRetryable | ResultNotStorable) or (
         isinstance(error, StepFailed) and error.final
     )
 
 
 def steering_of(error: BaseException) -> Defer | AskInquiry | None:
-    """Return what an error, or a group of them, says that should happen next; None if it is a failure."""
+    """Return the steering that an error, or all errors of a group, stand for. None if the error is a failure."""
     members = leaves(error)
     if all(isinstance(leaf, Defer) for leaf in members):
         deferrals = [leaf for leaf in members if isinstance(leaf, Defer)]
@@ -69,7 +69,7 @@ def latest(deferrals: list[Defer]) -> Defer:
 
 
 def verdict_of(error: BaseException) -> tuple[bool | None, float | None]:
-    """Return whether an error says that it is to be retried (None: it does not say), and after how many seconds."""
+    """Return whether an error demands or forbids a retry (None: neither), and after how many seconds."""
     members = leaves(error)
     if any(is_final(leaf) for leaf in members):
         return False, None

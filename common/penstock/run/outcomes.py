@@ -1,4 +1,4 @@
-"""The outcome of an attempt, and for a failure the error as it is stored with the attempt."""
+"""The outcome of an attempt, and the stored form of an error."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ Kind = Literal["completed", "failed", "timed_out", "deferred", "inquiry", "suspe
 
 @dataclass(frozen=True, slots=True)
 class TaskError:
-    """The error that failed an attempt, in words that can be stored.
+    """The error that failed an attempt, in a form that can be stored.
 
-    `type` is the class's name (`ValueError`, `acme.errors.Declined`); `kinds` names it and all its bases, for a policy that
-    retries on listed errors; of an exception group `members` has that of each error in it. `retryable` is True or False
-    where the action said so, and None where the retry policy decides. `retry_after` is in seconds, None for the policy's own
-    delay. `steps`: the steps of a durable function that caused it, by name and ordinal; `told`: the number of what its run
-    was told last before it."""
+    `type` is the name of its class (`ValueError`, `acme.errors.Declined`). `kinds` has the names of the class and its
+    bases, for a retry policy that lists errors. `members` has the same for each error of an exception group.
+    `retryable` is True or False if the action decided that, and None if the retry policy decides. `retry_after` is in
+    seconds, None for the policy's delay. `steps` are the steps of a durable function that caused it, by name and
+    ordinal. `told` is the number of the last result that the durable function got before it.
+    """
 
     type: str
     message: str
@@ -47,7 +48,7 @@ class TaskError:
 
     @classmethod
     def of(cls, error: BaseException, *, retryable: bool | None = None) -> TaskError:
-        """The error of an exception. `Retry` and `NonRetryable` say themselves whether to retry."""
+        """Return the TaskError of an exception. `Retry` and `NonRetryable` decide themselves about a retry."""
         verdict, delay = verdict_of(error)
         try:
             message = str(error)
@@ -69,22 +70,23 @@ class TaskError:
         )
 
     def is_retried(self, allows: Callable[[Sequence[str]], bool]) -> bool:
-        """Return whether this is tried again as long as attempts are left. The error says so itself, or else a policy
-        `allows` it. A group is retried if each error in it would be."""
+        """Return whether the error is retried while attempts are left. The error itself decides, or else the policy's
+        `allows`. A group is retried if each of its errors would be."""
         if self.retryable is not None:
             return self.retryable
         return all(allows(kinds) for kinds in self.members or (self.kinds,))
 
 
-@dataclass(slots=True)  # not frozen: that would make each of them cost three times as much
+@dataclass(slots=True)  # a frozen one takes three times as long to create
 class Outcome:
-    """The end of an attempt; treat it as read-only. Exactly the fields that belong to its `kind` are set.
+    """The outcome of an attempt; treat it as read-only. Only the fields of its `kind` are set.
 
-    `completed`: `result_json`, the result as storable JSON. `failed`, `timed_out`: `error`. `deferred`: `until` or `delay`
-    (seconds on the database's clock), and `carry`, JSON to hand to the next run of this execution as it is. `inquiry`:
-    `inquiry`, the question (prompt, schema, assignee, timeout in seconds, default). `suspended`: `awaited`, what a durable
-    function waits for (children, until, signals). `lost`: `error`; the machine elsewhere that ran it is gone, and the
-    outcome is unknown."""
+    `completed`: `result_json`, the result as storable JSON. `failed`, `timed_out`: `error`. `deferred`: `until` or
+    `delay` (seconds on the database's clock), and `carry`, JSON for the next run of this execution. `inquiry`:
+    `inquiry` (prompt, schema, assignee, timeout in seconds, default). `suspended`: `awaited`, what a durable function
+    waits for (children, until, signals). `lost`: `error`; the remote machine that ran the attempt is gone, and its
+    effects are unknown.
+    """
 
     kind: Kind
     result_json: bytes | None = None
@@ -97,12 +99,13 @@ class Outcome:
 
     @property
     def result(self) -> Any:
-        """The result of a completed attempt, decoded."""
+        """Return the decoded result of a completed attempt."""
         return None if self.result_json is None else orjson.loads(self.result_json)
 
     @classmethod
     def returned(cls, value: object, limit: int = results.RESULT_LIMIT) -> Outcome:
-        """The outcome of a function that returned `value`; failed as ResultNotStorable if it cannot be."""
+        """Return the outcome of a function that returned `value`. If it cannot be stored, the outcome is failed, as
+        ResultNotStorable."""
         if value is None:
             return NOTHING
         if isinstance(value, Steering):
@@ -114,7 +117,7 @@ class Outcome:
 
     @classmethod
     def returned_json(cls, encoded: bytes, limit: int = results.RESULT_LIMIT) -> Outcome:
-        """Return the outcome of a result that is JSON already, from a command or another machine."""
+        """Return the outcome of a result that is already JSON, from a command or another machine."""
         try:
             return cls("completed", results.check(encoded, limit))
         except ResultNotStorable as error:
@@ -128,8 +131,8 @@ class Outcome:
         retryable: bool | None = None,
         limit: int = results.RESULT_LIMIT,
     ) -> Outcome:
-        """The outcome of a function that raised `error`. The carry of a Defer and the request of an
-        AskInquiry have to be storable like a result."""
+        """Return the outcome of a function that raised `error`. The carry of a Defer and the request of an AskInquiry
+        must be storable, as a result must."""
         try:
             steering = steering_of(error)
             if isinstance(steering, Defer):
@@ -148,23 +151,23 @@ class Outcome:
 
     @classmethod
     def timed_out(cls, seconds: float) -> Outcome:
-        """The attempt went over its time; the work was ended."""
+        """Return the outcome of an attempt that exceeded its time of `seconds` and was ended."""
         error = TaskError("TimeoutError", f"the attempt took longer than its {seconds:g} s and was ended")
         return cls("timed_out", error=error)
 
     @classmethod
     def lost(cls, message: str) -> Outcome:
-        """Return the outcome of an attempt that is lost with the machine that ran it: `on_worker_loss` of the action says
-        what follows."""
+        """Return the outcome of an attempt that was lost with the machine that ran it. `on_worker_loss` of the action
+        decides what follows."""
         return cls("lost", error=TaskError("WorkerLost", message))
 
 
 NOTHING = Outcome("completed", results.NULL)
-"""The outcome of an action that returns None, made once."""
+"""The outcome of an action that returns None, created once."""
 
 
 def _trace(error: BaseException) -> str:
-    """The traceback from the action's own first frame on."""
+    """Return the traceback from the action's own first frame on."""
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_globals.get("__name__") == "penstock.run.calls":
         frames = frames.tb_next
@@ -172,19 +175,20 @@ def _trace(error: BaseException) -> str:
 
 
 def kinds_of(error: BaseException) -> tuple[str, ...]:
-    """The names of an error's class and of its base classes."""
+    """Return the names of an error's class and of its base classes."""
     return tuple(name_of(kind) for kind in type(error).__mro__ if kind is not object)
 
 
 def name_of(kind: type[BaseException]) -> str:
-    """`ValueError`, `ResultNotStorable`, `acme.errors.Declined`: no module for what is common."""
+    """Return the name of a class: `ValueError`, `ResultNotStorable`, `acme.errors.Declined`. Common modules are left
+    out."""
     if kind.__module__.partition(".")[0] in ("builtins", "penstock", "penstock_worker"):
         return kind.__qualname__
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def text(value: str, limit: int) -> str:
-    """`value` as PostgreSQL takes it (no NUL, no lone surrogates), at most `limit` characters."""
+    """Return `value` in a form that PostgreSQL stores (no NUL, no lone surrogates), with at most `limit` characters."""
     if len(value) > limit:
         half = limit // 2
         value = f"{value[:half]}\n... {len(value) - 2 * half:,} characters left out ...\n{value[-half:]}"

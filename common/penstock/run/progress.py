@@ -1,5 +1,4 @@
-"""The progress of a run. It is a line of the log, on a stream of its own, so it is stored, and shown while the run
-goes on."""
+"""The progress of a run. It is a log line on its own stream, so it is stored, and shown while the run goes on."""
 
 from __future__ import annotations
 
@@ -10,13 +9,13 @@ STREAM = "progress"
 
 
 class Progress(NamedTuple):
-    """`done` is from 0 to 1; `text` says what is done now."""
+    """A progress report. `done` is from 0 to 1, and `text` describes the current work."""
 
     done: float
     text: str = ""
 
     def line(self) -> str:
-        """Raises ValueError if `done` is not from 0 to 1."""
+        """Return the report as a log line. Raises ValueError if `done` is not from 0 to 1."""
         if not (math.isfinite(self.done) and 0 <= self.done <= 1):
             raise ValueError(f"progress is a number from 0 to 1, such as 0.4, not {self.done!r}")
         return f"{self.done:.4g} {' '.join(self.text.split())}".rstrip()

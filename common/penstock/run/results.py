@@ -1,4 +1,4 @@
-"""The values that can be stored as a result: JSON that PostgreSQL takes and gives back unchanged (EDGES 6)."""
+"""The values that can be stored as a result: JSON that PostgreSQL stores and returns unchanged (EDGES 6)."""
 
 from __future__ import annotations
 
@@ -14,32 +14,34 @@ from pydantic import BaseModel
 from penstock.errors import ResultNotStorable
 
 RESULT_LIMIT = 1024 * 1024
-"""Bytes of JSON, where nothing else is set."""
+"""The default maximum size of a result, in bytes of JSON."""
 
 NULL = b"null"
 _EXTREME_NUMBER = re.compile(rb"[eE]-\d{3}|\d{400}")
-"""May be a number that PostgreSQL's numeric cannot hold (1e-20000); such JSON is written anew, as doubles."""
+"""The pattern of numbers that PostgreSQL's numeric may not hold (1e-20000). JSON with a match is rewritten with
+doubles."""
 _HINT = "Return JSON: dicts with string keys, lists, strings, finite numbers, booleans, None."
 
 
 def encode(value: object, limit: int = RESULT_LIMIT) -> bytes:
-    """`value` as JSON. Dataclasses, pydantic models, datetimes, UUIDs and enums are understood.
+    """Return `value` as JSON. Dataclasses, pydantic models, datetimes, UUIDs and enums are converted.
 
-    Raises ResultNotStorable if it is not JSON, larger than `limit` bytes, or holds NUL, NaN or Infinity."""
+    Raises ResultNotStorable if it is not JSON, is larger than `limit` bytes, or holds NUL, NaN or Infinity.
+    """
     if value is None:
         return NULL
     try:
         encoded = orjson.dumps(value, default=_model)
     except (TypeError, ValueError, RecursionError) as error:  # orjson's own error is a TypeError
         raise ResultNotStorable(f"the result is not JSON: {error}", hint=_HINT) from None
-    # orjson writes NaN and Infinity as null. Only a result that holds a null can have lost a number that way.
+    # orjson writes NaN and Infinity as null. Only a result with a null can have lost a number that way.
     if NULL in encoded and any(isinstance(x, float) and not math.isfinite(x) for x in _leaves(value)):
         raise ResultNotStorable("the result holds NaN or Infinity, which JSON has no word for", hint=_HINT)
     return _within(encoded, limit)
 
 
 def check(encoded: bytes, limit: int = RESULT_LIMIT) -> bytes:
-    """JSON that came from elsewhere (a command, an HTTP response), once it is known to be storable."""
+    """Return JSON from outside (a command, an HTTP response) in a storable form. Raises ResultNotStorable."""
     encoded = encoded.strip()
     try:
         decoded = orjson.loads(encoded)
@@ -56,7 +58,7 @@ def _within(encoded: bytes, limit: int) -> bytes:
             f"the result has {len(encoded):,} bytes; at most {limit:,} are stored",
             hint="Set PENSTOCK_RESULT_STORE, and it is kept there; or raise PENSTOCK_PAYLOAD_CAP.",
         )
-    # An escaped backslash before u0000 is harmless text, so a hit is looked at again, decoded.
+    # An escaped backslash before u0000 is harmless text, so a match is checked again in the decoded value.
     nul = b"\\u0000" in encoded and orjson.loads(encoded)
     if nul and any(isinstance(x, str) and "\0" in x for x in _leaves(nul)):
         raise ResultNotStorable(
@@ -72,7 +74,7 @@ def _model(value: object) -> Any:
 
 
 def _leaves(value: object) -> Iterator[object]:
-    """Every scalar inside `value`, keys included, without recursion."""
+    """Yield every scalar inside `value`, keys included, without recursion."""
     pending = [value]
     while pending:
         node = pending.pop()

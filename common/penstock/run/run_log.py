@@ -1,4 +1,4 @@
-"""The lines that an attempt logs, in order and capped."""
+"""The log lines of an attempt, in order and up to a limit."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import threading
 from collections.abc import Callable
 
 LOG_LIMIT = 1024 * 1024
-"""Bytes of log that one attempt may keep."""
+"""The maximum size of an attempt's log, in bytes."""
 LINE_LIMIT = 16 * 1024
-"""Characters after which a line that has not ended is broken."""
+"""The length at which an unfinished line is broken, in characters."""
 MARKER = "penstock"
-"""The stream of what Penstock itself has to say among the lines of a run."""
+"""The stream of Penstock's own messages in the log of a run."""
 
 Sink = Callable[[str, str], None]
-"""Takes (stream, line). May be called from any thread; must be quick, must not block and must not print."""
+"""A function that takes (stream, line). It may be called from any thread, must not block and must not print."""
 
 
 class RunLog:
-    """The protocol of `Run.log`: a call takes (stream, line). Streams: `stdout`, `stderr`, `log` (the logging
-    module), `penstock`. When `limit` bytes are used up a marker says so, and what follows is dropped."""
+    """The log behind `Run.log`, which takes (stream, line). Streams are `stdout`, `stderr`, `log` (the logging module)
+    and `penstock`. When `limit` bytes are used up, a marker line is written, and further lines are dropped."""
 
     __slots__ = ("_left", "_limit", "_lock", "_partial", "_sink")
 
@@ -30,23 +30,23 @@ class RunLog:
 
     @property
     def left(self) -> int:
-        """Bytes that will still be kept."""
+        """Return the number of bytes that can still be logged."""
         return max(0, self._left)
 
     @property
     def full(self) -> bool:
-        """True when nothing more will be kept, because of the limit or because the attempt is over."""
+        """Return whether further lines are dropped, because the limit is reached or the attempt is over."""
         return self._left < 0
 
     def __call__(self, stream: str, line: str) -> None:
-        """Log a line; text with newlines becomes several."""
+        """Log a line. A text with newlines becomes several lines."""
         if self._left >= 0:
             with self._lock:
                 for part in line.split("\n") if "\n" in line else (line,):
                     self._emit(stream, part)
 
     def write(self, stream: str, piece: str) -> None:
-        """Log a piece of text as `print` writes it: lines are logged as they end."""
+        """Log a piece of text as `print` writes it. Each line is logged once it ends."""
         if self._left < 0:
             return
         with self._lock:
@@ -60,7 +60,7 @@ class RunLog:
                 self._partial[stream] = tail
 
     def flush(self) -> None:
-        """Log what was written without a newline at its end."""
+        """Log an unfinished line as it is."""
         if self._partial:
             with self._lock:
                 partial, self._partial = self._partial, {}
@@ -68,15 +68,15 @@ class RunLog:
                     self._emit(stream, tail)
 
     def close(self) -> None:
-        """The attempt is over: flush, then drop whatever its leftovers (threads, tasks) still say."""
+        """Flush at the end of the attempt. Later lines, from threads or tasks that it left behind, are dropped."""
         self.flush()
-        with self._lock:  # a thread that is writing a line finishes it first
+        with self._lock:  # wait for a thread that is writing a line
             self._left = -1
 
     def _emit(self, stream: str, line: str) -> None:
         if self._left < 0:
             return
-        # PostgreSQL takes neither NUL nor lone surrogates; plain text, the ordinary case, passes untouched.
+        # PostgreSQL stores neither NUL nor lone surrogates. ASCII, the ordinary case, is unchanged.
         if not line.isascii():
             line = line.encode("utf-8", "replace").decode()
         if "\0" in line:

@@ -7,9 +7,9 @@
     answer = await ask("Deploy to production?", schema={"type": "boolean"})
 
 **Waiting without a worker.** `Defer`, `defer_until`, `sleep` and `ask` end the attempt and give its slot and its
-worker back. When the time has come the action runs again *from its start*, on any worker; that is what makes
-the wait survive restarts. So whatever comes before must be safe to repeat, and `state` (JSON) carries what
-the next run needs to know. A deferral is no failure and does not count against the attempts.
+worker back. Afterwards the action runs again *from its start*, on any worker, so that the wait survives restarts. So
+the code before the wait must be safe to repeat, and `state` (JSON) carries what the next run needs. A deferral is not
+a failure, and does not count against the attempts.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from penstock.run.context import CURRENT
 
 
 class Steering(Exception):
-    """Not a fault: the action says what should happen next. Raise it or return it."""
+    """The base of instructions of an action about its execution, which are not faults. Raise one or return it."""
 
 
 class Retry(Steering):
-    """Try again, even if the error is not on the retry policy's list; the attempts stay bounded.
+    """Retry the attempt, even if the retry policy does not list the error. The number of attempts stays bounded.
 
-    `after` is in seconds; None leaves the delay to the retry policy."""
+    `after` is in seconds. None leaves the delay to the retry policy.
+    """
 
     def __init__(self, after: float | timedelta | None = None, message: str = "") -> None:
         super().__init__(message or "the action asked for a retry")
@@ -38,16 +39,18 @@ class Retry(Steering):
 
 
 class NonRetryable(Steering):
-    """Fail for good: no attempt will follow, whatever the retry policy says."""
+    """Fail for good. No attempt follows, whatever the retry policy says."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message or "the action said that a retry is of no use")
 
 
 class Defer(Steering):
-    """Run again from the start: at `until` (an aware datetime) or in `delay` seconds (database clock).
+    """Run the action again from its start, at `until` (an aware datetime) or in `delay` seconds, on the database's
+    clock.
 
-    `state` is JSON that the next run finds as `current().state`."""
+    `state` is JSON that the next run reads as `current().state`.
+    """
 
     def __init__(
         self, *, until: datetime | None = None, delay: float | timedelta | None = None, state: Any = None
@@ -63,12 +66,12 @@ class Defer(Steering):
 
 
 class AskInquiry(Steering):
-    """Wait for a human's answer; it becomes the result of this execution. No worker is held meanwhile.
+    """Wait for a human's answer, without holding a worker. The answer becomes the result of this execution.
 
-    With `resume` the action runs again instead, from its start, and finds all its answers in `current().answers`.
-
-    `schema` is a JSON Schema for the answer. After `timeout` seconds `default` is the answer, or without one
-    the execution ends as `timeout`."""
+    With `resume` the action instead runs again from its start, and finds all its answers in `current().answers`.
+    `schema` is a JSON Schema for the answer. After `timeout` seconds `default` is the answer, or without one the
+    execution ends as `timeout`.
+    """
 
     def __init__(
         self,
@@ -100,11 +103,12 @@ async def ask(
     timeout: float | timedelta | None = None,
     default: Any = None,
 ) -> Any:
-    """The answer of a human to a question, as AskInquiry takes it: the first time round this puts the action off, and when it
-    runs again, with the answer, it goes on here.
+    """Ask a human, with the options of AskInquiry, and return the answer. The first call puts the action off. When the
+    action runs again with the answer, the call returns it.
 
-    The questions of an action are told apart by their order, so ask them in the same order in every run. Raises AskInquiry. In
-    a plain function, raise `AskInquiry(..., resume=True)` and look at `current().answers`."""
+    Inquiries are told apart by their order, so ask them in the same order in every run. Raises AskInquiry. In a plain
+    function, raise `AskInquiry(..., resume=True)` and read `current().answers`.
+    """
     run = CURRENT.get()
     if run is None:
         raise OutsideRun("a question needs a run", hint="Call penstock.run.steering.ask inside an action.")
@@ -116,10 +120,10 @@ async def ask(
 
 
 def sleep(seconds: float | timedelta) -> None:
-    """Sleep durably: the first time round this defers the action, and when it runs again it passes.
+    """Sleep durably. The first call defers the action. When the action runs again, the call returns at once.
 
-    The sleeps of an action are told apart by their order, so call them in the same order in every run.
-    Raises Defer."""
+    Sleeps are told apart by their order, so call them in the same order in every run. Raises Defer.
+    """
     run = CURRENT.get()
     if run is None:
         raise OutsideRun(
@@ -135,12 +139,13 @@ def sleep(seconds: float | timedelta) -> None:
 async def defer_until(
     condition: datetime | Callable[[], bool | Awaitable[bool]], *, every: float | timedelta = 10.0
 ) -> None:
-    """Go on once `condition()` is true; until then defer the action for `every` seconds at a time.
+    """Continue once `condition()` is true, and until then defer the action for `every` seconds at a time.
 
-    Given an instant instead (an aware datetime), go on once that instant has passed. Raises Defer."""
+    If `condition` is an instant (an aware datetime), continue once it has passed. Raises Defer.
+    """
     if isinstance(condition, datetime):
-        # The database's clock decides when to run again. Having waited is remembered, so that a worker with
-        # a slow clock does not defer for the same instant over and over.
+        # The database's clock decides when the action runs again. The wait is remembered, so that a worker with a slow
+        # clock does not defer for the same instant again and again.
         if condition > datetime.now(condition.tzinfo) and _carried().get("until") != condition.isoformat():
             defer = Defer(until=condition, state=_carried().get("state"))
             defer.carry["until"] = condition.isoformat()

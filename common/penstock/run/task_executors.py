@@ -1,8 +1,8 @@
-"""The public interface of task executors: what runs one attempt of an action on a worker.
+"""The public interface of task executors, which run attempts of actions on a worker.
 
-The worker claims an execution, builds a `Run` and awaits `attempt(executor, run)`; the executor does the work
-and says what came of it. It sees neither the database nor the broker. docs/task-executors.md shows how to
-write one, and `penstock.testing.executor_conformance` tests whether it keeps its promises.
+The worker claims an execution, builds a `Run` and awaits `attempt(executor, run)`. The executor does the work and
+returns the outcome. It accesses neither the database nor the broker. docs/task-executors.md shows how to write one,
+and `penstock.testing.executor_conformance` tests its promises.
 """
 
 from __future__ import annotations
@@ -36,49 +36,51 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class ExecutorMetrics:
     active: int
-    """Attempts that run now, leaked ones included."""
+    """The number of running attempts, including leaked ones."""
     executed: int
-    """Attempts that ended, whatever their outcome, cancelled ones included."""
+    """The number of ended attempts, whatever their outcome, including cancelled ones."""
     failed: int
-    """Of those, how many failed."""
+    """The number of ended attempts that failed."""
     cancelled: int
-    """Of those, how many were cancelled from outside: on request, by a lost claim, or at their timeout."""
+    """The number of ended attempts that were cancelled from outside: on request, by a lost claim, or at their timeout.
+    """
     average_duration: float
-    """Seconds that an ended attempt took; 0 before the first."""
+    """The average seconds of an ended attempt, or 0 before the first."""
     available: int
-    """How many more attempts can be started now."""
+    """The number of attempts that could be started now."""
     leaked: int = 0
-    """Attempts that were given up but still run, because their kind cannot be killed (threads)."""
+    """The number of attempts that were given up and still run, since they cannot be killed (threads)."""
 
 
 class TaskExecutor(Protocol):
-    """Runs attempts. Several at a time, up to its capacity, all on one event loop."""
+    """A task executor. It runs several attempts at a time, up to its capacity, all on one event loop."""
 
     @property
     def name(self) -> str:
-        """Return the name that `executor=` of an action and the worker's settings use."""
+        """Return the name of the executor in `executor=` of an action and in the worker's settings."""
 
     async def open(self) -> None:
-        """Make ready. Called once, before the first attempt."""
+        """Prepare for attempts. Called once, before the first one."""
 
     async def execute(self, run: Run) -> Outcome:
-        """Do the work of one attempt and say what came of it.
+        """Do the work of one attempt and return its outcome.
 
-        A failure of the action's own is an outcome, never an exception. Raises NoCapacity, having started
-        nothing, where `has_capacity()` is False. When the coroutine is cancelled the work is really ended,
-        gently for `run.grace` seconds and then by force, before CancelledError is raised on."""
+        A failure of the action itself is an outcome, never an exception. Raises NoCapacity, and starts nothing, if
+        `has_capacity()` is False. When the coroutine is cancelled, it ends the work, gently for `run.grace` seconds
+        and then by force. Only then it raises CancelledError.
+        """
 
     def has_capacity(self) -> bool:
-        """Return true if `execute` would start an attempt now."""
+        """Return whether `execute` would start an attempt now."""
 
     def metrics(self) -> ExecutorMetrics: ...
 
     async def close(self, grace: float) -> None:
-        """Let go of everything. What still runs is ended after `grace` seconds."""
+        """Release all resources. Work that still runs is ended after `grace` seconds."""
 
 
 class Tally:
-    """Counts what an executor does, and keeps it within its capacity."""
+    """The counters of an executor, which also keep it within its capacity."""
 
     __slots__ = ("active", "cancelled", "capacity", "executed", "failed", "leaked", "name", "seconds")
 
@@ -94,7 +96,7 @@ class Tally:
         return self.active < self.capacity
 
     def start(self) -> float:
-        """Take a place; the answer is for `end`. Raises NoCapacity if there is none."""
+        """Take a place, and return a value for `end`. Raises NoCapacity if no place is free."""
         if self.active >= self.capacity:
             raise NoCapacity(
                 f"the {self.name} executor already runs {self.capacity} attempts",
@@ -104,7 +106,7 @@ class Tally:
         return time.monotonic()
 
     def end(self, started: float, outcome: Outcome | None) -> None:
-        """Give the place back. An outcome of None: the attempt was cancelled."""
+        """Release a place. `outcome` is None if the attempt was cancelled."""
         self.active -= 1
         self.executed += 1
         self.seconds += time.monotonic() - started
@@ -114,8 +116,8 @@ class Tally:
             self.failed += 1
 
     async def counted(self, work: Callable[[Run], Awaitable[Outcome]], run: Run) -> Outcome:
-        """Return the outcome of `work` for the attempt, which has a place meanwhile. Raises NoCapacity, and what
-        `work` raises."""
+        """Return the outcome of `work` for the attempt, which occupies a place meanwhile. Raises NoCapacity, and the
+        errors of `work`."""
         started, outcome = self.start(), None
         try:
             outcome = await work(run)
@@ -136,10 +138,12 @@ class Tally:
 
 
 async def attempt(executor: TaskExecutor, run: Run) -> Outcome:
-    """Run one attempt within its time, and close its log. This is what the worker awaits.
+    """Run one attempt within its timeout, close its log, and return the outcome. The worker awaits this.
 
-    Raises NoCapacity, ClaimLost (of a durable function) and, when cancelled, CancelledError. A fault in the executor itself is a
-    failed outcome for the retry policy. So a bug in one executor fails only its own work."""
+    Raises NoCapacity, ClaimLost (of a durable function), and CancelledError if cancelled. An error of the executor
+    itself becomes a failed outcome, to which the retry policy applies. So a bug in one executor fails only its own
+    work.
+    """
     try:
         if run.timeout is None:
             return await executor.execute(run)
@@ -159,7 +163,7 @@ async def _within(seconds: float, executor: TaskExecutor, run: Run) -> Outcome:
     try:
         return await executor.execute(run)
     except asyncio.CancelledError:
-        # A cancellation from outside that came as well still counts, and wins.
+        # A cancellation from outside that came as well takes precedence.
         if deadline.expired and task.cancelling() <= cancellations + 1:
             return Outcome.timed_out(seconds)
         raise

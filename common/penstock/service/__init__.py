@@ -1,5 +1,5 @@
-"""The frame of every process: it connects, beats, reports its health, and stops when asked; with the PostgreSQL that
-it may bring along.
+"""The frame of every process: it connects, sends heartbeats, reports its health, and stops when asked. Also the
+embedded PostgreSQL that it may start.
 
-Not here: the work itself, which is the services'.
+Not here: the work itself, which the services do.
 """

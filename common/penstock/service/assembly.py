@@ -1,4 +1,4 @@
-"""The acts of every service around its work: connect, send heartbeats, report its state, stop on a signal."""
+"""The tasks of every service around its work: connect, send heartbeats, report its state, stop on a signal."""
 
 from __future__ import annotations
 
@@ -29,19 +29,20 @@ log = structlog.get_logger()
 
 
 BEATING = ("executor", "worker")
-"""What is told with its heartbeats how many connections to PostgreSQL it may have, and begins with the fewest."""
+"""Roles that learn from their heartbeats how many connections to PostgreSQL they may have. They start with the
+fewest."""
 
 
 @dataclass(slots=True)
 class Stop:
-    """Set once when the process was asked to end, a second time when it was asked to end now. `began` is set by the
-    service, once it works and has something to finish."""
+    """The request to stop. `asked` is set when the process was asked to end, and `at_once` when it was asked again,
+    to end now. The service sets `began` once it works and has something to finish."""
 
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     at_once: asyncio.Event = field(default_factory=asyncio.Event)
     began: asyncio.Event = field(default_factory=asyncio.Event)
     patience: float | None = None
-    """Seconds that what runs may take to end once it was asked; None: as the settings say (`grace`)."""
+    """Seconds that running work has to end after the request; None: as the settings say (`grace`)."""
 
     def ask(self) -> None:
         if self.asked.is_set():
@@ -50,7 +51,7 @@ class Stop:
 
 
 def stop_on_signals() -> Stop:
-    """SIGTERM and SIGINT ask for a drain; a second one ends at once."""
+    """Return a stop that SIGTERM or SIGINT requests; a second signal requests to end at once."""
     stop = Stop()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -59,12 +60,12 @@ def stop_on_signals() -> Stop:
 
 
 YOUNG = 20_000
-"""Objects that are made before the garbage collector looks for circles among them; Python's own 700 have it look at all that
-is under way again and again where thousands are, while what one claim or one envelope brings is gone by itself."""
+"""Allocations between two runs of the garbage collector. With Python's default of 700, a process with thousands of
+objects in use runs it again and again, although the objects of a claim or an envelope need no collector."""
 
 
 async def until_stopped(service: Coroutine[Any, Any, None], stop: Stop) -> None:
-    """Run a service. One that is asked to stop while it still waits for its servers ends at once."""
+    """Run a service. If the stop is requested while the service still waits for its servers, it ends at once."""
     serving = asyncio.create_task(service)
     stopping = asyncio.create_task(stop.asked.wait())
     leaving_alone = asyncio.create_task(_leave_code_alone(stop.began))
@@ -79,9 +80,8 @@ async def until_stopped(service: Coroutine[Any, Any, None], stop: Stop) -> None:
 
 
 async def _leave_code_alone(began: asyncio.Event) -> None:
-    """Freeze the loaded code of a working service, so that the garbage collector does not go through it again and again. That
-    takes a worker about a twentieth of its time, and more with large libraries. Other objects are collected less often,
-    too."""
+    """Exclude the loaded code of a working service from garbage collection, once `began` is set. Collecting it takes
+    about a twentieth of a worker's time, and more with large libraries. Other objects are collected less often, too."""
     await began.wait()
     gc.collect()
     gc.freeze()
@@ -90,7 +90,7 @@ async def _leave_code_alone(began: asyncio.Event) -> None:
 
 @dataclass(slots=True)
 class Parts:
-    """The parts of a running service. `process` is its random id, under which other processes know it."""
+    """The parts of a running service. `process` is its random id, by which other processes know it."""
 
     settings: Settings
     database: Database
@@ -103,9 +103,9 @@ class Parts:
 
 @asynccontextmanager
 async def assembled(settings: Settings, *, role: str) -> AsyncIterator[Parts]:
-    """Connect to PostgreSQL and the broker; close both at the end. What is logged meanwhile, by this task and by those that it
-    starts, says which process logs it. Raises ConnectionFailed after the deadline."""
-    tracing.is_on()  # what keeps it from tracing is said now, and what the process traces itself finds its way
+    """Connect to PostgreSQL and the broker, and close both at the end. Log lines of this task, and of tasks that it
+    starts, name this process meanwhile. Raises ConnectionFailed after the deadline."""
+    tracing.is_on()  # set tracing up now: this logs why it is off, and includes spans of the process's own code
     database = Database(settings, role=role)
     if role in BEATING:
         database.limit(FEWEST)

@@ -1,4 +1,4 @@
-"""The settings as the environment gives them: PENSTOCK_* variables, of which none is unknown."""
+"""The settings from the environment: PENSTOCK_* variables. Unknown ones are errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.settings import Settings
 
 
 def load(**overrides: object) -> Settings:
-    """The settings of the environment. Raises ConfigurationError that names what is wrong."""
+    """Return the settings of the environment, with overrides. Raises ConfigurationError that names what is wrong."""
     values = {name: value for name, value in overrides.items() if value is not None}
     names = {f"PENSTOCK_{name.upper()}" for name in Settings.model_fields}
     ours = [name for name in os.environ if name.startswith("PENSTOCK_") and not name.startswith(TESTS)]
@@ -29,7 +29,7 @@ def load(**overrides: object) -> Settings:
 
 
 TESTS = "PENSTOCK_TEST_"
-"""What the tests' own variables begin with."""
+"""The prefix of the tests' own variables."""
 FOREIGN = frozenset(
     f"PENSTOCK_{name}"
     for name in (
@@ -40,5 +40,5 @@ FOREIGN = frozenset(
         *("TIMEOUT", "PARAMS", "CONTEXT", "ROOT_ID", "WORKFLOW_ID", "TASK"),
     )
 )
-"""Variables that begin like settings and are not: the embedded server's folder, the tests', the command line's, a command
-action's."""
+"""Variables with the prefix of settings that are no settings: of the embedded server's folder, the tests, the command
+line, and command actions."""

@@ -1,4 +1,4 @@
-"""Whatever a command or a request may end with, as an error that says what to do next."""
+"""The conversion of any exception of a command or a request into an error that says what to do next."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DEBUG = "For the traceback, run it again with PENSTOCK_LOG_LEVEL=debug."
 
 
 def explained(error: Exception) -> PenstockError:
-    """The error itself if it explains itself, else what it means here."""
+    """Return a PenstockError unchanged, and for any other exception an error with a hint."""
     if isinstance(error, PenstockError):
         return error
     if isinstance(error, ModuleNotFoundError) and (missing := missing_extra(error)):
@@ -28,7 +28,7 @@ def explained(error: Exception) -> PenstockError:
         return ConfigurationError(f"PostgreSQL: {error}", hint="Grant it, or connect as the tables' owner.")
     if isinstance(error, asyncpg.DataError) or (
         isinstance(error, asyncpg.InterfaceError) and isinstance(error, ValueError)
-    ):  # what was given is no value of its column: a number too large, an instant before all calendars
+    ):  # the value does not fit its column: too large a number, an instant that PostgreSQL cannot hold
         return InvalidInput(f"PostgreSQL cannot hold what was given: {error}", hint="Give a smaller value.")
     if isinstance(error, asyncpg.PostgresError | asyncpg.InterfaceError | OSError | TimeoutError):
         return ConnectionFailed(text, hint=f"`penstock doctor` checks the servers and the settings. {DEBUG}")
@@ -36,6 +36,6 @@ def explained(error: Exception) -> PenstockError:
 
 
 def more_of(error: PenstockError) -> str:
-    """The command that tells more of errors like this one, wherever Penstock is installed."""
+    """Return the command that explains the error's class."""
     error_class = next(kind for kind in type(error).__mro__ if kind.__module__ == PenstockError.__module__)
     return f"penstock explain {error_class.__name__}"

@@ -16,14 +16,14 @@ from penstock.service.ports import refused
 from penstock.service.readiness import Readiness, consumption
 
 PATIENCE = 5.0
-"""Seconds that a request may take to arrive, and its answer to leave."""
+"""Seconds for a request to arrive, and for its answer to be sent."""
 METHODS = (b"GET", b"HEAD")
 Answer = tuple[int, str, bytes]
-"""Status, content type, body."""
+"""The status, the content type, and the body."""
 
 
 class Health:
-    """The port. `close` when the service ends."""
+    """The open port. Call `close` when the service ends."""
 
     def __init__(self, server: asyncio.Server) -> None:
         self._server = server
@@ -55,7 +55,8 @@ async def serve_health(parts: Parts, readiness: Readiness | None = None) -> Heal
         return _text(404, "try /live, /ready or /metrics")
 
     async def respond_to(path: str, name: str) -> Answer:
-        # On a loopback address another name can only be that of a page that was made to lead to this port (DNS rebinding).
+        # On a loopback address, any other host name comes from a page with a name that was pointed at this port (DNS
+        # rebinding).
         if parts.settings.host in LOOPBACK and host_name(name) not in (None, *LOOPBACK):
             return _text(421, "this port answers to names of this machine alone")
         return await respond(path)
@@ -89,7 +90,7 @@ async def _serve(
     writer: asyncio.StreamWriter,
     respond: Callable[[str, str], Awaitable[Answer]],
 ) -> None:
-    """One request, then the connection ends."""
+    """Answer one request, and end the connection."""
     connection = h11.Connection(h11.SERVER)
     bodiless, allow = False, []
     try:
@@ -98,7 +99,7 @@ async def _serve(
     except h11.RemoteProtocolError as error:
         status, kind, body = _text(error.error_status_hint, "this is no HTTP request")
     else:
-        if not isinstance(event, h11.Request):  # closed without a word
+        if not isinstance(event, h11.Request):  # closed without a request
             return
         bodiless = event.method == b"HEAD"
         if event.method in METHODS:

@@ -1,6 +1,6 @@
-"""The heartbeats of a process: one write an interval, in a thread and on a connection of their own. So a coroutine
-that blocks the event loop does not get a healthy process swept. That connection holds a lock, by which others know within
-seconds that the process has ended (docs/decisions/0014)."""
+"""The heartbeats of a process: one write each interval, in a thread and on a connection of their own. So a coroutine
+that blocks the event loop does not make a healthy process look dead. That connection holds a lock, by which others
+know within seconds that the process has ended (docs/decisions/0014)."""
 
 from __future__ import annotations
 
@@ -33,20 +33,23 @@ log = structlog.get_logger()
 __all__ = ["Heartbeat", "Identity", "Pulse"]
 
 PATIENCE = 5.0
-"""Seconds that a heartbeat may take at the least, where it has them."""
+"""The shortest timeout of a heartbeat in seconds, if there is time for it."""
 
 
 class Heartbeat:
-    """Beats from a thread. `holding` gives what is held (copied atomically); `answer` is called on the event loop.
-    `silent` is called there too, once, with the seconds for which no beat got through, when others will soon take over;
-    `share` with each answer: how many connections to PostgreSQL this process may have.
+    """A thread that sends heartbeats. `holding` returns the attempts that are held (copied atomically). `answer` is
+    called on the event loop with each answer. `silent` is called there once, with the seconds without a successful
+    heartbeat, when others will soon take over. `share` is called with the number of connections to PostgreSQL that
+    this process may have.
 
-    `hears` are channels, each with a function that is called on the event loop with every text that is sent there. `listens` is
-    called there each time that the session has begun to listen. It listens before it holds its lock. So a process hears what is
-    sent to it while its lock is held. Behind a pooler it has no lock, and does not listen.
+    `hears` are channels, each with a function that is called on the event loop with every text that is sent there.
+    `listens` is called there each time that the session has begun to listen. The session listens before it holds its
+    lock. So a process hears what is sent to it while its lock is held. Behind a pooler it has no lock, and does not
+    listen.
 
-    Its commits are relaxed: a beat that is lost in a crash of the server was one of many. While commits wait for a standby
-    that is away, a live process can still beat."""
+    Its commits are relaxed: a heartbeat that is lost in a crash of the server is soon followed by another. While
+    commits wait for a standby that is away, a live process can still send heartbeats.
+    """
 
     def __init__(
         self,
@@ -75,22 +78,22 @@ class Heartbeat:
         self._woken = asyncio.Event()
         self._ended = threading.Event()
         self._ready: asyncio.Future[None] = self._loop.create_future()
-        # What it logs, and what is logged by those whom it calls, names this process too.
+        # Log lines of the thread, and of the functions that it calls, name this process too.
         beating = partial(contextvars.copy_context().run, self._run)
         self._thread = threading.Thread(target=beating, name="heartbeat", daemon=True)
         self._state = ACTIVE
         self._executors: str | None = None
         self._lock: int | None = None
         self._random = random.Random()
-        """The generator of this thread. The state of the module may be seeded, and belongs to the main thread."""
+        """The generator of this thread. That of the module may be seeded, and belongs to the main thread."""
 
     async def start(self) -> None:
-        """Register; returns when the process is known to the others, and knows its share of the connections."""
+        """Register the process. Return when it is registered and knows its share of the connections."""
         self._thread.start()
         await self._ready
 
     async def stop(self) -> None:
-        """Leave, so that the others need not wait until this process is stale."""
+        """Delete the registration, so that others need not wait until this process is stale."""
         self._ended.set()
         if self._beating is not None:
             with contextlib.suppress(RuntimeError):  # its thread has just ended
@@ -98,11 +101,12 @@ class Heartbeat:
         await asyncio.to_thread(self._thread.join, 5)
 
     def say(self, state: str) -> None:
-        """Tell others with the next beat that this process is in this state (`penstock.language.moves.processes`)."""
+        """Set the state of the process (`penstock.language.moves.processes`) with the next heartbeat."""
         self._state = state
 
     def tell(self, executors: Mapping[str, Mapping[str, float]]) -> None:
-        """Tell others with the next beat how many attempts each task executor runs, has run, and so on."""
+        """Send the figures of the task executors with the next heartbeat: attempts that each runs, has run, and so
+        on."""
         self._executors = orjson.dumps(executors).decode()
 
     def _run(self) -> None:
@@ -132,7 +136,7 @@ class Heartbeat:
             if self._ended.is_set():
                 break
             began = time.monotonic()
-            # A thread that had to wait for its turn has missed heartbeats that it never sent.
+            # A thread that was not scheduled in time has missed heartbeats that it never sent.
             silent_at = (
                 min(began, through + interval) if failing is None else failing
             ) + settings.silent_after
@@ -179,15 +183,15 @@ class Heartbeat:
         await database.close()
 
     async def _register(self, session: Session) -> bool:
-        """Become known; says whether it is by the lock of the connection that it has."""
+        """Register the process. Return False if its connection, and so its lock, was replaced meanwhile."""
         await heartbeats.note_silence(session, self._settings.silence)
         lock = self._lock
         await heartbeats.register(session, self._identity, lock)
         return lock == self._lock
 
     async def _hold_lock(self, connection: asyncpg.Connection[Row]) -> None:
-        """A connection that is lost takes its lock along: the next one is made at once, before others think that the process
-        has ended."""
+        """Lock the process's key on a new connection. When the connection is lost, the next heartbeat opens another
+        at once, before other processes assume that this one has ended."""
         connection.add_termination_listener(lambda _: self._woken.set())
         for channel, heard in self._hears.items():
             await notifications.listen(connection, channel, partial(self._call, heard))

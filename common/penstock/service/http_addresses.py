@@ -1,10 +1,10 @@
 """The addresses that an HTTP action, or a call to a subscriber, may reach: the public ones, and those that the
 operator allows.
 
-A definition must not make a service talk to what only the service can reach: its own
-machine, the private network, the metadata service of the cloud (server-side request forgery). A name is
-resolved once, and every address it has is judged. The connection goes to exactly an address that was judged,
-so that a name that resolves differently the second time gains nothing.
+A definition must not make a service connect to addresses that only the service can reach: its own machine, the
+private network, the metadata service of the cloud (server-side request forgery). A name is resolved once, and every
+address of it is checked. The connection goes to exactly a checked address, so that a name that resolves differently
+the second time gains nothing.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ REFUSED: tuple[Network, ...] = tuple(
     )
 )
 REACHABLE_V6 = ip_network("2000::/3")
-"""All that has been given out as global unicast. Whatever else IPv6 has is local, reserved or multicast."""
+"""The range that is assigned as global unicast. All other IPv6 addresses are local, reserved or multicast."""
 REFUSED_V6: tuple[Network, ...] = tuple(
     ip_network(each) for each in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
 )
@@ -63,8 +63,9 @@ def trusted() -> ssl.SSLContext:
 
 
 class Addresses:
-    """`allowed`: host names (exactly, or `*.example.org`), addresses and networks that may be reached though
-    they are private; `named`: where the operator says so. Raises ConfigurationError if one of them is none of that."""
+    """The reachable addresses. `allowed` are host names (exact, or `*.example.org`), addresses and networks that may
+    be reached although they are private. `named` is the name of that list in errors. Raises ConfigurationError for an
+    invalid entry."""
 
     def __init__(self, allowed: Iterable[str] = (), named: str = "the http executor's allow-list") -> None:
         self._named_list = named
@@ -82,7 +83,7 @@ class Addresses:
                 self._names.add(entry.lower())
 
     async def resolve(self, host: str, port: int) -> list[str]:
-        """The addresses to connect to, best first. Raises AddressRefused, or OSError for an unknown name."""
+        """Return the addresses to connect to, best first. Raises AddressRefused, or OSError for an unknown name."""
         loop = asyncio.get_running_loop()
         entries = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         addresses = [str(entry[4][0]) for entry in entries]
@@ -92,7 +93,7 @@ class Addresses:
         return addresses
 
     def check(self, host: str, address: Address) -> None:
-        """Raises AddressRefused if `address` is one that must not be reached."""
+        """Raise AddressRefused if `address` must not be reached."""
         inner = _embedded(address)
         if any(inner in network or address in network for network in self._networks):
             return
@@ -115,7 +116,7 @@ class Addresses:
 
 
 class GuardedNetwork(httpcore.AsyncNetworkBackend):
-    """Opens connections only where `addresses` says, and to the very address that was judged."""
+    """A network backend that connects only to addresses that `addresses` allows, and to exactly the checked address."""
 
     def __init__(self, addresses: Addresses) -> None:
         self._addresses = addresses
@@ -153,7 +154,7 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
 
 
 def _embedded(address: Address) -> Address:
-    """The IPv4 address inside an IPv6 one that only wraps it (mapped, NAT64), else the address itself."""
+    """Return the IPv4 address in an IPv6 address that only wraps it (mapped, NAT64), otherwise the address itself."""
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:
             return address.ipv4_mapped

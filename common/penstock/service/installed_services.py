@@ -1,4 +1,4 @@
-"""The services that are installed beside this command, found by their entry points: common imports none of them."""
+"""The services that are installed with this command, found by their entry points: `common` imports none of them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from penstock.errors import ConfigurationError
 
 Service = Callable[..., Coroutine[Any, Any, None]]
-"""`service(settings, stop)` serves until it is asked to stop. The API also takes a socket that listens."""
+"""`service(settings, stop)` runs until it is asked to stop. The API also accepts a listening socket."""
 
 
 def service(name: str) -> Service:
-    """A service that is installed, by name."""
+    """Return an installed service by name. Raises ConfigurationError if it is not installed."""
     for entry in entry_points(group="penstock.services"):
         if entry.name == name:
             loaded: Service = entry.load()

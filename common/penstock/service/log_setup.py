@@ -1,4 +1,5 @@
-"""The logs of services: one line an event, as docs/reference/logs.md says, JSON or for people, on standard error."""
+"""The logs of services: one line for each event, as docs/reference/logs.md describes, JSON or for people, on standard
+error."""
 
 from __future__ import annotations
 
@@ -19,18 +20,18 @@ from penstock.tracing import trace_of
 
 
 def configure_logging(settings: Settings, **bound: str) -> None:
-    """Configure the logs of this process and of its libraries. Each line names the process (`bound`, and its name) and the
-    run that it is of."""
+    """Configure the logs of this process and of its libraries. Each line names the process (`bound`, and its name)
+    and the run that logs it."""
     people = settings.log_format == "console" or (settings.log_format == "auto" and sys.stderr.isatty())
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     fields = {"replica": settings.name, **bound}
 
     def of_this_process(_: Any, __: str, line: EventDict) -> EventDict:
-        return {**fields, **line}  # a thread of a library has no context
+        return {**fields, **line}  # threads of libraries have no context variables
 
     renderer: Processor = structlog.dev.ConsoleRenderer() if people else structlog.processors.JSONRenderer()
     LIVE.hide(credentials(settings))
-    # Values are masked before they are quoted, and the line once more: its traceback is only made as it is written.
+    # Values are masked before they are quoted. The whole line is masked again, since its traceback is formatted last.
     processors: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         of_this_process,
@@ -66,7 +67,8 @@ def masked_values(_: Any, __: str, line: EventDict) -> EventDict:
 
 
 def visible_values(_: Any, __: str, line: EventDict) -> EventDict:
-    """Return a line for a terminal, which no value steers. The renderer adds its own colours afterwards."""
+    """Return the line with control characters in its values made visible, so that no value controls the terminal. The
+    renderer adds its own colours afterwards."""
     return {visible(name): _each_text(visible, value) for name, value in line.items()}
 
 
@@ -81,12 +83,12 @@ def _each_text(change: Callable[[str], str], value: Any) -> Any:
 
 
 def masked(_: Any, __: str, line: Any) -> Any:
-    """A line as it is written, without the secrets that this process has to do with."""
+    """Return a formatted line with the secrets of this process masked."""
     return LIVE.mask(line)
 
 
 def of_its_run(_: Any, __: str, line: EventDict) -> EventDict:
-    """With the ids of the run that logs it. They are looked up for a line, and so cost nothing where there is none."""
+    """Return the line with the ids of the run that logs it. They are only looked up if a line is logged."""
     run = CURRENT.get()
     if run is None:
         return line

@@ -1,6 +1,6 @@
-"""The protection of our credentials from other processes and from imported code. They leave the environment of a service
-before it imports code of its users. Other processes of the same user may not look into its memory. Code in the same process
-can still find them there: SECURITY.md says what keeps it out."""
+"""The protection of our credentials from other processes and from imported code. They are removed from the
+environment of a service before it imports code of its users. Other processes of the same user may not read its
+memory. Code in the same process can still find them there: SECURITY.md explains what prevents that."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ SECRETS = frozenset(
         "PENSTOCK_TOKEN",
     }
 )
-"""Variables of ours that are secret."""
+"""The names of our variables that hold secrets."""
 PR_SET_DUMPABLE = 4
 ENV_START, ENV_END = 47, 48
-"""Fields of /proc/self/stat, counted from the one after the name of the program."""
+"""The fields of /proc/self/stat with the bounds of the environment, counted from the one after the program's name."""
 
 
 def without_secrets(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment for another program: without our credentials."""
+    """Return an environment for another program, without our credentials."""
     return {name: value for name, value in variables.items() if name not in SECRETS}
 
 
 def forget_secrets() -> None:
-    """Take our credentials out of this process's environment, also as the kernel shows it to others. For a process that is a
-    service and has read its settings."""
+    """Remove our credentials from this process's environment, also from what the kernel shows to others. Call it in a
+    service that has read its settings."""
     present = [name for name in SECRETS if name in os.environ]
     values = [os.environ.pop(name) for name in present]
     if sys.platform == "linux":
@@ -50,8 +50,9 @@ def forget_secrets() -> None:
 
 
 def credentials(settings: Settings) -> set[str]:
-    """Return what no output may show of the settings: passwords of servers, master keys and the like. A password that is the name
-    of its user protects nothing, and to hide it would hide a word."""
+    """Return the texts of the settings that no output may show: passwords of servers, master keys and the like. A
+    password that equals its user name protects nothing, and masking it would mask an ordinary word, so it is left
+    out."""
     urls = [settings.database_url, settings.database_read_url, settings.broker_url]
     texts: set[str] = set()
     for url in filter(None, urls):
@@ -71,7 +72,7 @@ def credentials(settings: Settings) -> set[str]:
 
 @contextmanager
 def hidden_secrets() -> Iterator[None]:
-    """Keep our credentials out of the environment while code of users is imported, and put them back."""
+    """Remove our credentials from the environment while code of users is imported, and restore them afterwards."""
     secrets = {name: os.environ.pop(name) for name in SECRETS if name in os.environ}
     try:
         yield
@@ -80,8 +81,8 @@ def hidden_secrets() -> Iterator[None]:
 
 
 def _erase(values: list[bytes]) -> None:
-    """Overwrite these in the block of memory that the process began with, from which /proc/PID/environ is read. Nothing points
-    there any more once a variable is unset."""
+    """Overwrite these values in the initial memory block of the environment, which /proc/PID/environ shows. No
+    variable uses that memory any more once it is unset."""
     with open("/proc/self/stat", "rb") as stat:
         fields = stat.read().rpartition(b")")[2].split()
     start, end = int(fields[ENV_START]), int(fields[ENV_END])

@@ -1,7 +1,7 @@
 """The readiness of a service: an executor or a worker is ready while it consumes, an API while PostgreSQL answers.
 
-An API stores what it accepts in PostgreSQL, and the outbox publishes it once the broker is back. So an API without a broker
-is ready, and one without PostgreSQL is not (EDGES 64).
+An API stores accepted requests in PostgreSQL, and the outbox publishes them once the broker is back. So an API
+without a broker is ready, and one without PostgreSQL is not (EDGES 64).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ ANSWER_TIMEOUT_S = 2.0
 """Seconds that PostgreSQL may take to answer a probe."""
 
 Readiness = Callable[[], Awaitable[str | None]]
-"""Returns None if the service is ready, else the reason for which it is not."""
+"""A check that returns None if the service is ready, otherwise the reason why it is not."""
 
 
 def consumption(parts: Parts) -> Readiness:
-    """Return the readiness of a service that consumes messages."""
+    """Return the check of a service that consumes messages."""
 
     async def check() -> str | None:
         return None if parts.transport.healthy else "not consuming"
@@ -31,7 +31,7 @@ def consumption(parts: Parts) -> Readiness:
 
 
 def database_answers(parts: Parts) -> Readiness:
-    """Return the readiness of a service that needs PostgreSQL alone. Each check asks it once."""
+    """Return the check of a service that only needs PostgreSQL. Each check sends one query."""
     session = parts.database.session()
 
     async def check() -> str | None:

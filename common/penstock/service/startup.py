@@ -1,4 +1,4 @@
-"""A service that comes before its servers waits for them, and says what for."""
+"""The start of a service: it waits for its servers, and logs what it waits for."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ T = TypeVar("T")
 PAUSE = 1.0
 """Seconds between two tries."""
 AGAIN = 60.0
-"""Seconds after which it says once more what it waits for, if that is still the same."""
+"""Seconds after which the same reason is logged again."""
 CONNECTING = 5.0
-"""Seconds that a server which does not answer is waited for until that is said."""
+"""Seconds without an answer from a server after which the service logs that it waits."""
 
 _NOT_READY = (NotMigrated, ConnectionFailed, asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
 
@@ -36,9 +36,10 @@ _NOT_READY = (NotMigrated, ConnectionFailed, asyncpg.PostgresError, asyncpg.Inte
 async def assembled_when_ready(
     settings: Settings, *, role: str, pause: float = PAUSE
 ) -> AsyncIterator[Parts]:
-    """Enter `assembled` once PostgreSQL and the broker answer and the database has the functions that this release calls.
-    Raises ServersNotReady after `settings.wait` seconds, ConfigurationError at once where an address is wrong."""
-    make_transport(Database(settings, role=role), role=role)  # raises where an address is wrong
+    """Enter `assembled` once PostgreSQL and the broker answer and the database has the functions that this release
+    calls. Raises ServersNotReady after `settings.wait` seconds, and ConfigurationError at once for an invalid
+    address."""
+    make_transport(Database(settings, role=role), role=role)  # raises if an address is invalid
     async with AsyncExitStack() as stack:
 
         async def enter() -> Parts:

@@ -1,8 +1,8 @@
-"""The testing tools for users of Penstock: `Simulation` runs actions and workflows in this process, with a clock of
-its own and without servers (docs/testing.md); `crash_everywhere` crashes a durable function at each of its records
-(docs/durable.md); `executor_conformance` tests task executors (docs/task-executors.md).
+"""The testing tools for users of Penstock. `Simulation` runs actions and workflows in this process, with its own clock
+and without servers (docs/testing.md). `crash_everywhere` crashes a durable function at each of its records
+(docs/durable.md). `executor_conformance` tests task executors (docs/task-executors.md).
 
-Not here: what runs in production. A simulation stands on the same engine and the same rules of retries, and on no database.
+Not here: production code. A simulation uses the same engine and the same retry rules, but no database.
 """
 
 from __future__ import annotations

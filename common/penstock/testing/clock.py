@@ -1,4 +1,4 @@
-"""A clock that moves when it is told to, and what is due on it."""
+"""A simulated clock that moves only on request, and the timers that are due on it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import count
 
 @dataclass(slots=True)
 class Timer:
-    """Something that is due at an instant, unless it is cancelled before."""
+    """An action that is due at an instant, unless it is cancelled before."""
 
     due: datetime
     action: Callable[[], None]
@@ -23,7 +23,8 @@ class Timer:
 
 @dataclass(slots=True)
 class Clock:
-    """Timers fire in the order in which they are due, those of one instant in the order in which they were set."""
+    """A clock with timers. They fire in the order in which they are due, and those of one instant in the order in
+    which they were set."""
 
     now: datetime
     _timers: list[tuple[datetime, int, Timer]] = field(default_factory=list)
@@ -38,7 +39,7 @@ class Clock:
         return self.call_at(self.now + timedelta(seconds=seconds), action)
 
     def fire_next(self, until: datetime | None = None) -> bool:
-        """Move on to the next timer, and fire it. False if there is none (until then)."""
+        """Move the clock to the next timer, and fire it. Return False if no timer is due, or none until `until`."""
         while self._timers:
             due, _, timer = self._timers[0]
             if until is not None and due > until:

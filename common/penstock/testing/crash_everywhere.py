@@ -1,4 +1,4 @@
-"""A test of a durable function, played again and again, each time with a crash at another place."""
+"""A decorator that repeats a test of a durable function, each time with a crash at another place."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ Test = Callable[..., Awaitable[None]]
 
 
 def crash_everywhere(test: Test) -> Callable[..., None]:
-    """Makes a test of an `async def test_...(run: DurableRun, ...)`; other parameters are fixtures. It is played once as it
-    is. Then it is played twice for each commit of the run: with a crash right before it, and with one right after it. Its
-    assertions must hold each time. It makes what it counts again, each time.
+    """Return a repeating test for `async def test_...(run: DurableRun, ...)`. Its other parameters are fixtures.
 
-    A failure says where the run was crashed."""
+    The test runs once without a crash. Then it runs twice for each commit of the run, with a crash right before and
+    right after the commit. Its assertions must hold each time, so it must create its counters anew each time. A
+    failure names the place of the crash.
+    """
     signature = inspect.signature(test)
     first, *fixture_parameters = signature.parameters.values()
 

@@ -1,4 +1,5 @@
-"""The records of a run in a test, and the world around it: children, answers, events, signals, and the time."""
+"""The records of a durable run in a test, and its simulated surroundings: children, answers, events, signals, and the
+time."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ Commit = Callable[[list[Record], Callable[[], None]], None]
 
 
 class Memory:
-    """`commit` is given every write."""
+    """The records of a run, in memory. `commit` receives every write."""
 
     def __init__(self, now: datetime, commit: Commit) -> None:
         self.now = now
@@ -61,7 +62,7 @@ class Memory:
         self._attempt = 0
 
     def begin(self) -> AttemptMemory:
-        """Begin the next attempt. The attempts before it are over: their further writes are refused."""
+        """Begin the next attempt. Earlier attempts are over, and their further writes are refused."""
         self._attempt += 1
         return AttemptMemory(self, self._attempt)
 
@@ -88,7 +89,7 @@ class Memory:
         return conflicts
 
     def _stands(self, record: Record) -> Record | None:
-        """The record that is there instead of this one, and stays."""
+        """Return the stored record that takes precedence over `record`, or None if `record` is to be stored."""
         if record.unless is not None and (other := self.records.get(record.unless)) is not None:
             return other
         stored = self.records.get(record.key)
@@ -122,7 +123,7 @@ class Memory:
             self._expect(start, child)
 
     def _expect(self, start: ChildStart, child: Child) -> None:
-        """Decide the instant at which the answer or the event comes, or that it does not."""
+        """Set the instant at which the answer or the event comes, or at which the wait times out."""
         answers = self.answers.get(start.record.key.name.rpartition("/")[2], [])
         timeout, default = start.parameters["timeout"], start.parameters.get("default")
         if answers and (timeout is None or answers[0][0] <= timeout):
@@ -139,7 +140,8 @@ class Memory:
         return self.now + timedelta(seconds=seconds)
 
     async def run_children(self) -> None:
-        """Call what the children run that have started, here and now. They have workers of their own: no crash concerns them."""
+        """Call the functions of the started children in this process. They stand for work on other workers, so no
+        crash affects them."""
         while self._running:
             key, start = self._running.popitem()
             await self._run(start, self.children[key])
@@ -175,7 +177,7 @@ class Memory:
         )
 
     def fail(self, error: TaskError) -> None:
-        """The attempt has failed, and is tried again."""
+        """Record that the attempt failed and is retried."""
         self.failures += 1
         self._failure = Failure(tuple(Key(*step) for step in error.steps), error.told, self._attempt)
 
@@ -187,15 +189,15 @@ class Memory:
         return [copy.copy(self.records[key]) for key in signals if key in self.records], ends
 
     def cancel(self, ids: Sequence[UUID]) -> None:
-        """These children are not needed any more."""
+        """Cancel children that the function no longer needs."""
         for key, child in self.children.items():
             if child.id in ids and not child.ended:
                 child.status, child.ended, child.at = "cancelled", True, self.now
                 self._running.pop(key, None)
 
     def move_on(self, awaited: Mapping[str, Any]) -> None:
-        """Nothing happens until the next instant at which something comes for a run that waits for this. Raises AssertionError
-        if nothing ever does."""
+        """Move the time to the next instant at which something arrives for a run that waits for `awaited`. Raises
+        AssertionError if nothing ever arrives."""
         open_children = {UUID(id) for id in awaited["children"]}
         signals = [Key(*key) for key in awaited["signals"]]
         instants = [self._due[id][0] for id in open_children if id in self._due]
@@ -209,7 +211,7 @@ class Memory:
         self.arrive()
 
     def arrive(self) -> None:
-        """Bring in the answers, events and signals that are due by now."""
+        """Deliver the answers, events and signals that are due by now."""
         for child in self.children.values():
             due, status, result = self._due.get(child.id, (None, "", None))
             if due is not None and due <= self.now and not child.ended:
@@ -223,7 +225,7 @@ class Memory:
 
 
 class AttemptMemory:
-    """One attempt's access to it: a Backend."""
+    """The access of one attempt to the records, as a Backend."""
 
     def __init__(self, memory: Memory, attempt: int) -> None:
         self._memory = memory
@@ -235,11 +237,11 @@ class AttemptMemory:
         return self._memory.load()
 
     async def begin(self, record: Record) -> None:
-        """Steps are called as they are."""
+        """Do nothing: the steps are called in any case."""
 
     async def record(self, records: Sequence[Record]) -> Mapping[Key, Record]:
         self._memory.check(self._attempt)
-        self._memory.arrive()  # a deadline passes only if no signal was sent by now
+        self._memory.arrive()  # a deadline passes only if no signal was sent before it
         return self._memory.write(records)
 
     async def resolved(self, result: Any) -> Any:
@@ -250,7 +252,7 @@ class AttemptMemory:
         return {start.record.key: await self._memory.start(start) for start in children}
 
     async def ended(self, ids: Sequence[UUID], seconds: float) -> Mapping[UUID, Child]:
-        await asyncio.sleep(min(seconds, 0.001))  # what else the function does goes on meanwhile
+        await asyncio.sleep(min(seconds, 0.001))  # the other tasks of the function run meanwhile
         return {
             child.id: child for child in self._memory.children.values() if child.id in ids and child.ended
         }

@@ -1,4 +1,4 @@
-"""A run of a durable function in a test: what it records is kept in memory, and its time is moved on."""
+"""A run of a durable function in a test. Its records are kept in memory, and its time moves on request."""
 
 from __future__ import annotations
 
@@ -26,43 +26,45 @@ MOST_ATTEMPTS = 10_000
 
 @dataclass
 class DurableRun:
-    """`await run(function, name=value, ...)` runs it to its end. What comes from outside is said before."""
+    """A run of a durable function in a test. `await run(function, name=value, ...)` runs it to its end. Declare
+    answers, events and signals before."""
 
     crash_at: int | None = None
     commits: int = field(default=0, init=False)
-    """How often it recorded something."""
+    """The number of commits of records."""
     attempts: int = field(default=0, init=False)
     crashed: str = field(default="", init=False)
-    """Before or after which record it was crashed."""
+    """The record before or after which the run was crashed."""
 
     def __post_init__(self) -> None:
         self._memory = Memory(BEGIN, self._commit)
 
     def answer(self, value: Any, *, name: str = "ask", after: Span = 0) -> None:
-        """`ctx.ask(..., name=name)` is answered so long after it was asked; several answers, several questions."""
+        """Declare the answer to `ctx.ask(..., name=name)`, which comes `after` it was asked. Several calls answer
+        several inquiries."""
         self._memory.answers.setdefault(name, []).append((seconds(after), value))
 
     def event(self, payload: Any, *, name: str = "wait_for", after: Span = 0) -> None:
-        """`ctx.wait_for(..., name=name)` gets an event with this payload, so long after it began to wait."""
+        """Declare an event for `ctx.wait_for(..., name=name)`, which comes `after` the wait began."""
         self._memory.answers.setdefault(name, []).append((seconds(after), {"payload": payload}))
 
     def signal(self, name: str, value: Any = None, *, after: Span = 0) -> None:
-        """This is told so long after the run began."""
+        """Declare a signal, which is sent `after` the run began."""
         ordinal = 1 + sum(key.name == f"{SIGNAL}/{name}" for _, key, _ in self._memory.signals)
         due = BEGIN + timedelta(seconds=seconds(after))
         self._memory.signals.append((due, signal_key(name, ordinal), value))
 
     def child(self, action: Action[..., Any] | str, function: Callable[..., Any]) -> None:
-        """`ctx.run` and `ctx.map` of this action call this function in its place. Actions that stand in the function's own module
-        need nothing: they are called themselves."""
+        """Declare the function that `ctx.run` and `ctx.map` call in place of this action. Actions of the function's
+        own module need no declaration: they are called themselves."""
         self._memory.functions[action if isinstance(action, str) else action.ref] = function
 
     def cancel(self, *, after: Span = 0) -> None:
-        """It is cancelled so long after it began, when it waits."""
+        """Cancel the run `after` it began, at its next wait."""
         self._memory.cancelled_at = BEGIN + timedelta(seconds=seconds(after))
 
     def state(self, key: str) -> Any:
-        """Return the last value of `ctx.set` for this key; None if there is none."""
+        """Return the last value of `ctx.set` for this key, or None."""
         record = self._memory.records.get(state_key(key))
         return None if record is None else orjson.loads(record.result or "null")
 
@@ -72,18 +74,19 @@ class DurableRun:
 
     @property
     def recorded(self) -> list[str]:
-        """The steps that are recorded, by name, in the order in which they were first asked for."""
+        """Return the names of the recorded steps, in the order in which they were first requested."""
         return [str(key) for key in self._memory.records]
 
     @property
     def told(self) -> list[str]:
-        """The results that the run was told, by the names of their steps, in the order in which it was. Of a child, a sleep or a
-        signal this is known once something was recorded after it."""
+        """Return the steps of which the function got the results, in that order. For a child, a sleep or a signal it
+        is known only once something was recorded after it."""
         numbered = [(record.told, str(key)) for key, record in self._memory.records.items() if record.told]
         return [name for _, name in sorted(numbered)]
 
     async def __call__(self, action: Action[..., Any], /, **parameters: Any) -> Any:
-        """Run it, with the attempts that it takes. Returns its result, as JSON keeps it. Raises ExecutionFailed."""
+        """Run the durable function, with all attempts that it needs. Return its result, converted to JSON and back.
+        Raises ExecutionFailed."""
         function = action.function
         assert function is not None, "a durable action has a function"
         self._memory.modules.append(function.__globals__)
@@ -98,7 +101,7 @@ class DurableRun:
     async def _attempt(
         self, action: Action[..., Any], function: Callable[..., Any], arguments: dict[str, Any]
     ) -> Outcome | None:
-        """Run an attempt, and return the outcome of the run; None if another attempt follows."""
+        """Run an attempt. Return the outcome of the run, or None if another attempt follows."""
         attempt = Attempt(
             self._memory.begin(),
             function,
@@ -126,7 +129,7 @@ class DurableRun:
         return error.is_retried(policy.allows)
 
     def _commit(self, records: list[Record], write: Callable[[], None]) -> None:
-        """Every write of the run, with the crash that is due."""
+        """Commit a write of the run, and crash before or after it if that is due."""
         place, self.commits = self.commits, self.commits + 1
         description = ", ".join(f"{record.kind} {record.key}" for record in records)
         if self.crash_at == 2 * place:

@@ -38,29 +38,29 @@ from penstock.run.task_executors import (
 from penstock.testing.scenarios import mark
 
 PATIENCE = 30.0
-"""Seconds that anything here may take before the test gives up. Nothing is measured."""
+"""The timeout of each wait in seconds, after which the test fails. No durations are measured."""
 QUIET = 0.25
-"""Seconds of silence after which work counts as ended."""
+"""The seconds of silence after which work counts as ended."""
 
 Lines = list[tuple[str, str]]
 
 
 class ExecutorConformance(ABC):
-    """Subclass it as `Test...`; say how to make the executor and what it runs."""
+    """The promises of every task executor, as tests. Subclass it as `Test...`, with methods that create the executor
+    and its actions."""
 
     ends_work = True
-    """False where cancelled work cannot be killed, as with threads. Then it has to keep its place until it
-    ends."""
+    """False if cancelled work cannot be killed, as in threads. Then the work has to occupy its place until it ends."""
     ends_work_at_once = True
-    """False where the work is somewhere else and is told to end, as with HTTP: it may end a moment later."""
+    """False if the work is elsewhere and is asked to end, as over HTTP. It may then end a moment later."""
 
     @abstractmethod
     def make(self, capacity: int) -> TaskExecutor:
-        """An executor that runs `capacity` attempts at a time, not opened yet."""
+        """Return an executor that runs `capacity` attempts at a time, not opened yet."""
 
     @abstractmethod
     def action(self, scenario: str) -> RunnableAction:
-        """The action for a scenario; see `penstock.testing.scenarios`."""
+        """Return the action for a scenario; see `penstock.testing.scenarios`."""
 
     async def test_it_has_a_name(self) -> None:
         assert self.make(1).name
@@ -150,7 +150,8 @@ class ExecutorConformance(ABC):
             assert (await self._attempt(executor, "echo", value=1)).kind == "completed"
 
     async def _ended(self, executor: TaskExecutor, path: Path) -> None:
-        """The work that appends to `path` has ended; or it cannot be, and keeps its place."""
+        """Wait until the work that appends to `path` has ended. If it cannot be ended, check that it occupies its
+        place."""
         if not self.ends_work:
             metrics = executor.metrics()
             assert (metrics.active, metrics.leaked, metrics.available) == (1, 1, 0)
@@ -170,7 +171,7 @@ class ExecutorConformance(ABC):
         assert executor.has_capacity()
 
     async def _held(self, executor: TaskExecutor, gate: Path, name: Path) -> asyncio.Task[Outcome]:
-        """An attempt that runs until `gate` is there, once it really runs."""
+        """Return an attempt that really runs, and goes on until the file `gate` exists."""
         link = name.with_suffix(".gate")
         link.symlink_to(gate)
         task = self._start(executor, "hold", path=str(link))
@@ -188,7 +189,7 @@ class ExecutorConformance(ABC):
         event = TaskReadyEvent(id, 2, 3, f"public::scenario::{scenario}", f"scenario.{scenario}", root=id)
         lines: Lines = []
         log = RunLog(lambda stream, line: lines.append((stream, line)), log_limit)
-        # Threads cannot be ended; waiting for them would only make the tests slow.
+        # Threads cannot be killed, so a long grace would only make the tests slow.
         grace = 5.0 if self.ends_work else 0.05
         return Run(event, params, self.action(scenario), log, grace=grace), lines
 
@@ -206,8 +207,7 @@ class ExecutorConformance(ABC):
 
 
 class LoggingExecutorConformance(ExecutorConformance):
-    """The tests of ExecutorConformance and more, for executors with work that can log: all but those that only receive an
-    answer."""
+    """The promises of executors with work that can log, which are all but those that only receive an answer."""
 
     async def test_log_lines_come_in_order(self) -> None:
         async with self._opened(1) as executor:

@@ -1,4 +1,5 @@
-"""The fakes of actions: a result, an error or a function instead of the code, a duration, a lost worker."""
+"""The fakes of actions, which replace their code by a result, an error or a function, set a duration, or lose the
+worker."""
 
 from __future__ import annotations
 
@@ -12,25 +13,26 @@ from penstock.language.terms.options import did_you_mean
 from penstock.run.run import RunnableAction
 
 Loss = Literal["before", "after"]
-"""A worker that is lost before it has run the action, or after that, with the result that it did not report."""
+"""The instant at which a worker is lost: before it has run the action, or after that with an unreported result."""
 
 
 @dataclass(slots=True)
 class Fake:
-    """Stands in for the attempts of an action (`target` is its ref) or of a task (its name), `left` times (None: always)."""
+    """A replacement for attempts of an action (`target` is its ref) or of a task (its name), `left` times (None:
+    always)."""
 
     target: str
     function: Callable[..., Any] | None = None
-    """What runs in place of the action; None: the action itself."""
+    """The function that runs in place of the action, or None to run the action itself."""
     takes: float = 0.0
-    """Seconds on the simulation's clock."""
+    """The duration of the attempt in seconds, on the simulation's clock."""
     loss: Loss | None = None
     left: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FakeAction:
-    """An action with another function. Parameters are bound as the action itself has them bound."""
+    """An action with a replaced function. Parameters are bound to the original function's signature."""
 
     ref: str
     function: Callable[..., Any]
@@ -69,7 +71,7 @@ class Fakes:
         self._fakes.append(fake)
 
     def take(self, ref: str, path: str) -> Fake | None:
-        """The fake for the next attempt of an action, as a task."""
+        """Return the fake for the next attempt of an action or task, and use it up by one. None without a fake."""
         for fake in self._fakes:
             if fake.target in (ref, path) and fake.left != 0:
                 if fake.left is not None:
@@ -78,7 +80,7 @@ class Fakes:
         return None
 
     def check(self, names: Collection[str]) -> None:
-        """A fake for a name that nothing has would stand in for nothing, in silence. Raises InvalidInput."""
+        """Raise InvalidInput for a fake of an unknown name, which would silently replace nothing."""
         for target in self.targets:
             if "." not in target and target not in names:
                 raise InvalidInput(f"there is no task {target!r} to fake", hint=did_you_mean(target, names))

@@ -15,10 +15,10 @@ QUIET: dict[str, Any] = {"log_level": "error", "api_port": 0}
 
 
 class TestInstallation(SyncClient):
-    """A client of an installation that runs for a test; it has all that `SyncClient` has. `settings` are those of it, for a
-    `Client` of your own."""
+    """A client of an installation that runs for a test, with all methods of `SyncClient`. `settings` are the
+    installation's, for a `Client` of your own."""
 
-    __test__ = False  # pytest would take it for tests
+    __test__ = False  # pytest would collect the class as tests
 
     def __init__(self, local: LocalInstallation, thread: LoopThread) -> None:
         super().__init__(local.settings, thread=thread)
@@ -27,7 +27,7 @@ class TestInstallation(SyncClient):
 
 @contextmanager
 def running(home: Path, modules: Sequence[str]) -> Iterator[TestInstallation]:
-    """An installation of its own that keeps its data in `home` and runs what the modules define, until the block ends. Raises
+    """Run an installation with its data in `home` and the definitions of the modules, until the block ends. Raises
     DefinitionError."""
     thread = LoopThread()
     started = LocalInstallation.started(home, modules=modules, overrides=QUIET, apart=True)

@@ -1,4 +1,4 @@
-"""The definitions that a simulation knows: those that it was given, and those beside what it was asked to run."""
+"""The definitions that a simulation knows: the loaded ones, and those from the modules of what it was asked to run."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from penstock.language.workflows.model import Workflow
 from penstock.language.workflows.target import Target
 
 Loadable = str | Path | ModuleType | Definitions | Any
-"""What `load` takes, definitions, or a single definition."""
+"""The type of what can be loaded: an argument of `load`, definitions, or a single definition."""
 
 _PLANS: dict[int, tuple[Workflow, Plan]] = {}
-"""Compiled once for all simulations of a process, by the identity of the workflow, which is kept with it."""
+"""The compiled workflows of all simulations of a process, by the identity of the workflow, which is kept alive by the
+entry."""
 
 
 def plan_of(workflow: Workflow) -> Plan:
@@ -36,7 +37,7 @@ def plan_of(workflow: Workflow) -> Plan:
 
 
 class KnownDefinitions:
-    """Found by ref. A later definition of a ref takes the place of an earlier one."""
+    """The known definitions, by ref. A later definition of a ref replaces an earlier one."""
 
     def __init__(self) -> None:
         self.actions: dict[str, Action[..., Any]] = {}
@@ -48,7 +49,7 @@ class KnownDefinitions:
         self._modules: set[str] = set()
 
     def add(self, source: Loadable) -> None:
-        """Raises DefinitionError."""
+        """Add the definitions of a source. Raises DefinitionError."""
         for item in self._read(source):
             for part in item.parts() if hasattr(item, "parts") else (item,):
                 by_kind: Mapping[str, dict[str, Any]] = {
@@ -79,7 +80,7 @@ class KnownDefinitions:
                 self.add(load(module))
 
     def runnable(self, target: Any) -> Action[..., Any] | Workflow:
-        """An action or workflow, or the one of this ref. Raises NotFound."""
+        """Return an action or workflow, given by itself or by its ref. Raises NotFound."""
         if not isinstance(target, str):
             self.add(target)
             target = target.ref
@@ -93,7 +94,7 @@ class KnownDefinitions:
         return definition
 
     def trigger(self, target: Any) -> Trigger:
-        """Raises NotFound."""
+        """Return a trigger, given by itself or by its ref. Raises NotFound."""
         if not isinstance(target, str):
             self.add(target)
             target = target.ref
@@ -115,7 +116,7 @@ class KnownDefinitions:
         return Target(number, "action") if ref in self.actions or is_faked else None
 
     def schemas(self, ref: str) -> Mapping[int, Schema]:
-        """The schema of its parameters, under the number of its target."""
+        """Return the parameter schema of the action or workflow `ref`, keyed by its definition id."""
         return {self._numbers[ref]: self.schema(ref)}
 
     def schema(self, ref: str) -> Schema:
@@ -128,6 +129,6 @@ class KnownDefinitions:
 
     @property
     def names(self) -> set[str]:
-        """All that a fake may stand in for: refs, and names of tasks."""
+        """Return all names that a fake may replace: refs, and names of tasks."""
         tasks = {task.name for workflow in self.workflows.values() for task in workflow.tasks}
         return {*self.actions, *tasks}

@@ -1,5 +1,5 @@
-"""A run of a workflow on the engine alone: driven as an executor drives it, with dictionaries for tables. Nothing but what a
-decision said to keep survives from one decision to the next."""
+"""A run of a workflow on the engine alone. The driver is like that of an executor, with dictionaries for tables. From
+one decision to the next it keeps only what the decision said to store."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ System = Mapping[str, Any]
 
 
 class MemoryWorkflow:
-    """A workflow that runs. `open` are the executions under way; `finish` ends some of them."""
+    """A running workflow. `open` are the executions under way, which `finish` ends."""
 
     def __init__(
         self,
@@ -79,10 +79,10 @@ class MemoryWorkflow:
         self.items: dict[int, list[Any]] = {}
         self.final: Final | None = None
         self.rounds: list[Needed] = []
-        """What was asked for, in each look into the tables."""
+        """The facts that were requested, by round trip."""
         self.decisions = 0
 
-    # What people and executions do
+    # commands of operators, and ends of executions
 
     def begin(self) -> MemoryWorkflow:
         facts = Facts()
@@ -139,7 +139,7 @@ class MemoryWorkflow:
             self._write(decision)
         return turn
 
-    # What can be seen
+    # the visible state
 
     @property
     def system(self) -> dict[str, Any]:
@@ -162,7 +162,7 @@ class MemoryWorkflow:
     def input(self, task: str, item: int | None = None) -> dict[str, Any]:
         return self.started[task, item].body
 
-    # The tables
+    # the tables
 
     def _with(self, steps: Callable[[Facts], Asking[Decision]]) -> None:
         facts = Facts()
@@ -172,7 +172,7 @@ class MemoryWorkflow:
         self._write(self._run(steps, facts))
 
     def _run(self, steps: Asking[T], facts: Facts) -> T:
-        """Answer what is asked until there is a result."""
+        """Load the requested facts until the generator returns, and return its value."""
         try:
             while True:
                 needed = next(steps)
@@ -247,7 +247,8 @@ class MemoryWorkflow:
             )
 
     def result_of(self, task: int, task_state: TaskState | None) -> TaskResult:
-        """The result of a task as its executions left it; of a fan-out, of its items in order, if they are in their bound."""
+        """Return the result of a task from its executions. For a fan-out it has the results of all items in order, if
+        they are within the bound."""
         name = self.plan.graph[task].name
         if task_state is not None and task_state.fan is not None:
             results = [self._one(name, item).result for item in range(task_state.fan.total)]

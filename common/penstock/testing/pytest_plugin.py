@@ -1,6 +1,7 @@
-"""Fixtures for pytest, there wherever Penstock is installed: `simulation` and `installation` (docs/testing.md).
+"""The pytest fixtures `simulation` and `installation` (docs/testing.md), available wherever Penstock is installed.
 
-Imports nothing of Penstock before a test asks for it: every run of pytest in the environment loads this."""
+The plugin imports Penstock only when a test requests a fixture, since every pytest run of the environment loads it.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _modules(config: pytest.Config) -> list[str]:
-    """Return the modules as they are written, with files relative to the settings file."""
+    """Return the configured modules, with files relative to the settings file."""
     folder = config.rootpath
     names: list[str] = config.getini(MODULES)
     return [str(folder / name) if (folder / name).exists() else name for name in names]
@@ -40,8 +41,8 @@ def penstock_definitions(pytestconfig: pytest.Config) -> Definitions:
 
 @pytest.fixture
 def simulation(penstock_definitions: Definitions) -> Simulation:
-    """A `penstock.testing.Simulation` that knows what the setting `penstock_modules` names: actions and workflows run in this
-    process, on a clock that the test moves."""
+    """A `penstock.testing.Simulation` with the definitions of the setting `penstock_modules`. Actions and workflows
+    run in this process, on a clock that the test moves."""
     from penstock.testing.simulation import Simulation
 
     return Simulation(penstock_definitions)
@@ -51,8 +52,8 @@ def simulation(penstock_definitions: Definitions) -> Simulation:
 def installation(
     pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[TestInstallation]:
-    """A real installation with an embedded PostgreSQL that runs what the setting `penstock_modules` names: a
-    `penstock.SyncClient` of it. One for all tests of a run; it takes some seconds to start."""
+    """A real installation with an embedded PostgreSQL and the definitions of the setting `penstock_modules`, as a
+    `penstock.SyncClient`. All tests of a pytest run share it, and it takes some seconds to start."""
     from penstock.testing.installation import running
 
     with running(tmp_path_factory.mktemp("penstock"), _modules(pytestconfig)) as client:

@@ -1,18 +1,14 @@
 """The scenarios that the conformance suite runs on a task executor: one action for each scenario.
 
-An executor that calls Python functions takes `coroutine_action` or `function_action`; one that starts
-programs takes the command of `program_command`. Anything else implements the scenarios in its own terms, as
-this module says them:
+An executor that calls Python functions takes `coroutine_action` or `function_action`; one that starts programs takes
+the command of `program_command`. Any other executor implements the scenarios in its own terms, as described here:
 
-| scenario | parameters | what it does |
-|---|---|---|
-| `echo` | `value` | gives `{"value": value, "attempt": N, "token": idempotency token}` back. |
-| `fail` | | fails, with the word `boom` in what it says. |
-| `unstorable` | | ends well, but what it gives back is not JSON. |
-| `chatter` | `lines`, `word` | logs `<word> 0`, `<word> 1`, ... and gives back the number of lines. |
-| `hold` | `path` | makes the file `<path>.held`, waits until the file `path` is there, and gives back "released". |
-| `beat` | `path` | appends a byte to the file `path` every few milliseconds, until `<path>.stop` is there. |
-| `crash` | | ends as badly as it can without the rest of the executor going down |
+| scenario | parameters | what it does | |---|---|---| | `echo` | `value` | gives `{"value": value, "attempt": N,
+"token": idempotency token}` back. | | `fail` | | fails, with the word `boom` in what it says. | | `unstorable` | |
+ends well, but what it gives back is not JSON. | | `chatter` | `lines`, `word` | logs `<word> 0`, `<word> 1`, ... and
+gives back the number of lines. | | `hold` | `path` | makes the file `<path>.held`, waits until the file `path` is
+there, and gives back "released". | | `beat` | `path` | appends a byte to the file `path` every few milliseconds, until
+`<path>.stop` is there. | | `crash` | | ends as badly as it can without the rest of the executor going down |
 """
 
 from __future__ import annotations
@@ -36,7 +32,7 @@ LONGEST = 60.0
 
 @dataclass(frozen=True, slots=True)
 class ScenarioAction:
-    """An action as task executors see it, without anything around it."""
+    """An action as task executors see it, without a definition."""
 
     ref: str
     function: Callable[..., Any] | None = None
@@ -49,17 +45,18 @@ class ScenarioAction:
 
 
 def coroutine_action(scenario: str) -> ScenarioAction:
-    """The scenario as a coroutine function."""
+    """Return the scenario as an action with a coroutine function."""
     return ScenarioAction(f"scenario.{scenario}", _COROUTINES[scenario], is_coroutine=True)
 
 
 def function_action(scenario: str) -> ScenarioAction:
-    """The scenario as a plain function."""
+    """Return the scenario as an action with a plain function."""
     return ScenarioAction(f"scenario.{scenario}", _FUNCTIONS[scenario])
 
 
 def program_command(scenario: str) -> list[str]:
-    """The scenario as a program: parameters as JSON on stdin or in PENSTOCK_PARAMS, the result on stdout."""
+    """Return the command of the scenario as a program. It reads parameters as JSON from stdin or PENSTOCK_PARAMS, and
+    writes the result to stdout."""
     return [sys.executable, "-I", "-S", str(PROGRAM), scenario]
 
 
@@ -68,7 +65,7 @@ def ticks() -> range:
 
 
 def stopped(path: str) -> bool:
-    """Append a byte to the file `path`; whether that was the last."""
+    """Append a byte to the file `path`, and return whether that was the last one."""
     with open(path, "ab") as file:
         file.write(b".")
     return there(path + ".stop")
@@ -122,7 +119,7 @@ def crash() -> None:
 
 
 def crash_hard() -> None:
-    """Crash the process, for executors that survive even that."""
+    """Crash the process, for executors that survive it."""
     os._exit(3)
 
 

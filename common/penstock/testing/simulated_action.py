@@ -1,4 +1,4 @@
-"""An action that is run in a simulation: its attempts, until it has ended."""
+"""The execution of an action in a simulation, with all its attempts."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ LOST = {"type": "WorkerLost", "message": "its worker was lost"}
 
 
 class ActionExecution(Execution):
-    """Attempts follow each other by the same rules as in production; a retry waits for the most that its policy lets it
-    wait, without jitter."""
+    """The execution of an action. Attempts follow each other by the same rules as in production. A retry waits for the
+    maximum that its policy allows, without jitter."""
 
     def __init__(self, world: World, call: Call) -> None:
         super().__init__(world, call)
@@ -134,7 +134,7 @@ class ActionExecution(Execution):
             self.end(ending.status, result, error)
 
     def _delay(self, outcome: Outcome) -> float:
-        """Without the jitter of production: a simulation does the same each time."""
+        """Return the delay without the jitter of production, so that each run of a simulation is the same."""
         delay = outcome.error.retry_after if outcome.error else None
         return self.retry.delay_before(self.failures + 1, 0.0) if delay is None else delay
 
@@ -169,7 +169,7 @@ class ActionExecution(Execution):
         self.world.ask(Question(self, question, answered), timeout)
 
     def _lose(self) -> None:
-        """The worker is gone: what follows is `after_loss` of the database."""
+        """Lose the worker. What follows is the same as in the database function `after_loss`."""
         if self.ended:
             return
         self._end_step("lost", None, LOST)
@@ -190,7 +190,8 @@ def _keep(step: Step, stream: str, line: str) -> None:
 
 
 def _call_here(run: Run) -> Outcome:
-    """Call the function of a run; a coroutine function in an event loop of its own, if need be in a thread of its own."""
+    """Call the function of a run. A coroutine function gets its own event loop, in another thread if this thread has
+    one."""
     if not run.action.is_coroutine or not _in_a_loop():
         return call_plain(run)
     with ThreadPoolExecutor(1) as thread:

@@ -1,4 +1,5 @@
-"""A durable function that is run in a simulation: its sleeps are timers of the simulation, its children are executions of it."""
+"""The execution of a durable function in a simulation. Its sleeps are timers of the simulation, and its children are
+executions there."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ from penstock.testing.world import Call, Execution, World
 
 
 class SimulatedMemory(Memory):
-    """The records of a run with the clock and the children of the simulation."""
+    """The records of a run, with the clock and the children of the simulation."""
 
     def __init__(self, execution: DurableExecution) -> None:
         self.execution = execution
@@ -43,10 +44,10 @@ class SimulatedMemory(Memory):
 
     @now.setter
     def now(self, instant: datetime) -> None:
-        """Only the simulation moves its clock."""
+        """Ignore the new time: only the simulation moves its clock."""
 
     def end_as(self, status: str) -> None:
-        """Tell the function that it is to end."""
+        """Tell the function that it has to end, with this status."""
         self._ends_as = status
 
     def _store(self, start: ChildStart) -> None:
@@ -62,7 +63,8 @@ class SimulatedMemory(Memory):
 
 
 class DurableExecution(ActionExecution):
-    """Attempts as of any action; an attempt that is suspended goes on when something has come."""
+    """The execution of a durable function. Its attempts are those of any action, and a suspended attempt resumes when
+    something arrives."""
 
     def __init__(self, world: World, call: Call) -> None:
         super().__init__(world, call)
@@ -121,7 +123,7 @@ class DurableExecution(ActionExecution):
             self._report(self._call(None, self.steps[-1]))
 
     def stop(self, status: str, reason: str) -> None:
-        """A function that waits is told, so that it cleans up and undoes."""
+        """Stop the execution. A function that waits resumes once more, to clean up and to compensate."""
         if self.status != WAITING or self._stopped is not None:
             super().stop(status, reason)
             return
@@ -135,10 +137,11 @@ class DurableExecution(ActionExecution):
         self.memory.signals.append((self.memory.now, signal_key(name, ordinal), value))
         self._wake()
 
-    # -- its children ---------------------------------------------------------------------------------------------
+    # -- children ----------------------------------------------------------------------------------------------------
 
     def start_child(self, start: ChildStart) -> None:
-        """Make the executions that a call of the function starts. The simulation begins them when the function waits."""
+        """Create the executions that a call of the function starts. The simulation begins them when the function
+        waits."""
         key = start.record.key
         name = key.name.rpartition("/")[2]
         if start.record.kind == MAP:
@@ -181,7 +184,7 @@ class DurableExecution(ActionExecution):
             self._wake()
 
     def _settle(self, key: Key) -> None:
-        """All that belongs to a child has ended."""
+        """End a child after all of its executions have ended."""
         items, child = self._open[key], self.memory.children[key]
         failed = next((item for item in items if item.status != COMPLETED), None)
         if failed is None:
@@ -194,7 +197,7 @@ class DurableExecution(ActionExecution):
         child.ended, child.at = True, self.memory.now
 
     def cancel_children(self, key: Key) -> None:
-        """End the executions of a child that the function does not need any more."""
+        """End the executions of a child that the function no longer needs."""
         self._queued[key] = []
         for item in self._open[key]:
             if not item.ended:
@@ -202,7 +205,7 @@ class DurableExecution(ActionExecution):
 
 
 def _wait_for(main: Coroutine[Any, Any, Outcome]) -> Outcome:
-    """Run a coroutine in an event loop of its own; in a thread of its own where this thread has a loop."""
+    """Run a coroutine in its own event loop, in another thread if this thread has one."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

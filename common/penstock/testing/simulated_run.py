@@ -1,4 +1,4 @@
-"""The view that a test has of an execution that it started in a simulation."""
+"""A test's view of an execution that it started in a simulation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.testing.world import Execution
 
 
 class SimulatedRun:
-    """An execution that was started by itself, with all that it started."""
+    """An execution at the root of a tree, with all executions that it started."""
 
     def __init__(self, execution: Execution) -> None:
         self._world = execution.world
@@ -36,17 +36,18 @@ class SimulatedRun:
 
     @property
     def status(self) -> str:
-        """completed, failed, timeout, cancelled or abandoned; requested, running or waiting before it has ended."""
+        """Return completed, failed, timeout, cancelled or abandoned. Before its end, return requested, running or
+        waiting."""
         return self._execution.status
 
     @property
     def error(self) -> dict[str, Any] | None:
-        """`type`, `message` and perhaps more, if it ended in any other way than completed."""
+        """Return the error (`type`, `message` and possibly more), or None if it completed or has not ended."""
         return self._execution.error
 
     @property
     def result(self) -> Any:
-        """Raises ExecutionFailed if it ended in any other way than completed, Conflict if it has not ended."""
+        """Return the result. Raises ExecutionFailed for any end but completed, and Conflict before the end."""
         run = self._execution
         if not run.ended:
             waits = ", ".join(f"`{path}`" for path in self.waits_for)
@@ -62,12 +63,12 @@ class SimulatedRun:
 
     @property
     def steps(self) -> list[Step]:
-        """Every attempt and every wait, in the order in which they began."""
+        """Return every attempt and every wait, in the order in which they began."""
         return list(self._execution.steps)
 
     @property
     def ran(self) -> list[str]:
-        """The paths of the steps, in order."""
+        """Return the paths of the steps, in order."""
         return [step.path for step in self._execution.steps]
 
     @property
@@ -78,11 +79,11 @@ class SimulatedRun:
 
     @property
     def waits_for(self) -> list[str]:
-        """The paths of what waits for an answer or an event."""
+        """Return the paths of the tasks that wait for an answer or an event."""
         return [step.path for step in self._execution.steps if step.status == "waiting"]
 
     def attempts(self, path: str, item: int | None = None) -> list[Step]:
-        """The steps of a task, or of one of its items. Raises NotFound if there are none."""
+        """Return the steps of a task, or of one of its items. Raises NotFound if there are none."""
         steps = [step for step in self._execution.steps if (step.path, step.item) == (path, item)]
         if not steps:
             items = {step.item for step in self._execution.steps if step.path == path}
@@ -99,7 +100,8 @@ class SimulatedRun:
         return self.attempts(path, item)[-1].input
 
     def answer(self, path: str, value: Any, *, by: str | None = None) -> None:
-        """Answer what a task asks. Raises NotFound if it does not ask, InvalidInput for an answer that does not fit."""
+        """Answer the inquiry of a task. Raises NotFound if it has none, and InvalidInput for an answer that its schema
+        refuses."""
         questions = [q for q in self._world.questions if q.execution.root is self._execution]
         question = next((q for q in questions if q.execution.call.path == path), None)
         if question is None:
@@ -120,14 +122,15 @@ class SimulatedRun:
         self._world.settle()
 
     def command(self, kind: str, task: str | None = None, value: Any = None) -> None:
-        """Tell a workflow to `pause`, `resume`, `skip` a task or `set_result` of one. Raises Conflict, NotFound."""
+        """Send a workflow the command `pause`, `resume`, `skip` (a task) or `set_result` (of a task). Raises Conflict,
+        NotFound."""
         if not isinstance(self._execution, WorkflowExecution):
             raise Conflict(f"{self.ref} is no workflow", hint="Only those take commands.")
         self._execution.command(kind, task, value)
         self._world.settle()
 
     def finish(self) -> SimulatedRun:
-        """Move the time on until it has ended, or nothing is due any more."""
+        """Move the clock until the execution has ended, or nothing more is due."""
         self._world.move_on(lambda: self._execution.ended)
         return self
 

@@ -1,4 +1,4 @@
-"""A task that waits: for the answer of a human, or for an event."""
+"""The execution of a task that waits for the answer of a human, or for an event."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.testing.world import EventWait, Execution, Question
 
 
 class WaitExecution(Execution):
-    """Its parameters are those of `penstock.language.terms.waits`."""
+    """The execution of a wait. Its parameters are those of `penstock.language.terms.waits`."""
 
     def begin(self) -> None:
         self.status = WAITING
@@ -26,7 +26,7 @@ class WaitExecution(Execution):
             self.limit("waiting", params.get("timeout"))
 
     def _fits(self, event: Mapping[str, Any]) -> bool:
-        """Return true if an event ends the wait. An event for which the filter raises an error does not."""
+        """Return whether an event ends the wait. It does not if the filter raises an error for it."""
         params = self.call.parameters
         try:
             bound: Mapping[str, Any] = params.get("bound") or {}

@@ -1,4 +1,4 @@
-"""A workflow that runs in a simulation: the engine decides, and what it decided is done here."""
+"""The execution of a workflow in a simulation. The engine decides, and this module carries out the decisions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from penstock.testing.world import Call, Execution, World
 
 
 class WorkflowExecution(Execution):
-    """Its children are executions of the same world. `run` is its state as the engine keeps it."""
+    """The execution of a workflow. Its children are executions of the same world. `run` is its state as the engine
+    keeps it."""
 
     def __init__(self, world: World, call: Call) -> None:
         super().__init__(world, call)
@@ -60,7 +61,8 @@ class WorkflowExecution(Execution):
         self._act()
 
     def _act(self) -> None:
-        """Do what was decided: what a decision starts and cancels at once has to be there to be cancelled."""
+        """Carry out the decisions. An execution that a decision both starts and cancels has to exist before it can be
+        cancelled."""
         while self.decisions:
             decision = self.decisions.pop(0)
             for start in decision.starts:
@@ -71,7 +73,8 @@ class WorkflowExecution(Execution):
                 self.end(decision.final.status, decision.final.output, decision.final.error)
 
     def _to_cancel(self, decision: Decision) -> list[Execution]:
-        """A decision that cancels everything may start the task of `on_exit`, which it does not mean."""
+        """Return the executions that a decision cancels. A decision that cancels all does not mean the exit task that
+        it starts."""
         new = {(start.name, start.item) for start in decision.starts if decision.cancel_all}
         return [
             child
@@ -114,7 +117,7 @@ class WorkflowExecution(Execution):
 
 
 class _Run(MemoryWorkflow):
-    """The state of a workflow, which hands its decisions on."""
+    """The state of a workflow, which passes its decisions on to the execution."""
 
     def __init__(self, execution: WorkflowExecution) -> None:
         super().__init__(execution.workflow, execution.call.parameters, plan=plan_of(execution.workflow))
@@ -137,7 +140,7 @@ class _Run(MemoryWorkflow):
 
 
 def execution_of(world: World, call: Call) -> Execution:
-    """A new execution of what is called."""
+    """Return a new execution for a call."""
     if call.ref in WAITS:
         return WaitExecution(world, call)
     if call.ref in world.known.workflows:

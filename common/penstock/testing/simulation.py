@@ -1,4 +1,4 @@
-"""An installation in memory, for tests: actions and workflows run in this process, on a clock that the test moves."""
+"""A simulated installation for tests: actions and workflows run in this process, on a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -23,17 +23,21 @@ from penstock.testing.world import Call, Execution, World
 
 
 class Simulation:
-    """Runs what it is told to at once, in this thread. Python actions run as they are, unless they are faked; others have
-    to be. Limits, routes and schedules play no part: nothing stands in line, and there is always a worker.
+    """A simulated installation, which runs work at once, in the calling thread. Python actions run as they are, unless
+    they are faked. Other actions must be faked. Limits, routes and schedules have no effect: nothing waits for a slot,
+    and a worker is always free.
 
-    What runs begins at midnight of 1 January 2026, UTC, or at `start`; ids count from 1: a test does the same each time."""
+    The clock starts at midnight of 1 January 2026, UTC, or at `start`. Ids count from 1, so a test is the same each
+    time.
+    """
 
     def __init__(self, *sources: Loadable, start: datetime = MIDNIGHT, max_workflow_depth: int = 20) -> None:
-        """`sources` are what `load` takes. Raises DefinitionError."""
+        """Create a simulation with the definitions of `sources`, which are arguments of `load`. Raises
+        DefinitionError."""
         self._world = World(start, max_workflow_depth, execution_of)
         self._world.on_end.append(self._start_callbacks)
         self.runs: list[SimulatedRun] = []
-        """All that was started by itself, by the test, a rule or a callback."""
+        """The runs that the test, a rule or a callback started."""
         self.load(*sources)
 
     @property
@@ -42,13 +46,13 @@ class Simulation:
         return self._world.clock.now
 
     def load(self, *sources: Loadable) -> Simulation:
-        """Know these definitions too: of modules, files, folders, packs, or single ones with what stands in their module.
-        Raises DefinitionError."""
+        """Add the definitions of modules, files, folders or packs, or single definitions with the others of their
+        module. Raises DefinitionError."""
         for source in sources:
             self._world.known.add(source)
         return self
 
-    # -- what is not real -----------------------------------------------------------------------------------------
+    # -- fakes -------------------------------------------------------------------------------------------------------
 
     def fake(
         self,
@@ -60,10 +64,12 @@ class Simulation:
         takes: Any = 0,
         times: int | None = None,
     ) -> Simulation:
-        """From now on something stands in for an action (given itself, or its ref), or for a task (its name, or its path
-        `ship.pack`): a result, an error to raise (`Retry` and the like too), or a function that is called with the
-        parameters. It `takes` so long on the clock ("2h"), and is used for so many attempts (`times`; None: for all). Of
-        several for one attempt the first that is not used up counts. `takes` alone lets the action itself run."""
+        """Fake an action (the object or its ref) or a task (its name, or its path `ship.pack`) from now on. The fake
+        has a result, an error to raise (`Retry` and the like too), or a function that is called with the parameters.
+
+        It `takes` that long on the clock ("2h"), and is used for `times` attempts (None: for all). Of several fakes
+        for an attempt the first one that is not used up counts. `takes` alone runs the action itself.
+        """
         real = takes and returns is None and raises is None and does is None
         function = None if real else does or (raising(raises) if raises is not None else returning(returns))
         self._world.fakes.add(Fake(_name(target), function, float(seconds(takes)), left=times))
@@ -71,36 +77,39 @@ class Simulation:
         return self
 
     def lose_worker(self, target: Any, *, when: Loss = "after", times: int = 1) -> Simulation:
-        """Let the worker of the next attempt of an action or task be lost: after it has run the action, so that its effects
-        are there and its result is not; or before."""
+        """Lose the worker of the next attempt of an action or task. It is lost after running the action, so that there
+        are effects but no result, or before."""
         self._world.fakes.add(Fake(_name(target), loss=when, left=times))
         self._know(target)
         return self
 
     def answer(self, asker: str, value: Any) -> Simulation:
-        """The answer to a question that will be asked, by a task (its path) or an action (its ref)."""
+        """Prepare the answer to a future inquiry of a task (its path) or an action (its ref)."""
         self._world.answers[asker] = value
         return self
 
-    # -- what happens ---------------------------------------------------------------------------------------------
+    # -- starts and events -------------------------------------------------------------------------------------------
 
     def start(
         self, target: Any, parameters: Mapping[str, Any] | None = None, /, **named: Any
     ) -> SimulatedRun:
-        """Start an action or workflow, given itself or by its ref, and do what can be done without the clock moving.
-        Raises NotFound, InvalidInput."""
+        """Start an action or workflow, given by itself or by its ref, and run all that is possible without moving the
+        clock. Raises NotFound, InvalidInput."""
         run = self._begin(target, {**(parameters or {}), **named})
         self.settle()
         return run
 
     def run(self, target: Any, parameters: Mapping[str, Any] | None = None, /, **named: Any) -> SimulatedRun:
-        """Start the execution, and move the clock on until it has ended, or nothing is due any more. Raises NotFound,
+        """Start an execution, and move the clock until it has ended, or nothing more is due. Raises NotFound,
         InvalidInput."""
         return self.start(target, parameters, **named).finish()
 
     def publish(self, trigger: Any, payload: Any = None) -> list[SimulatedRun]:
-        """Publish an event: rules start what they start (which is given), and tasks that wait for it go on. Raises
-        NotFound, InvalidInput for a payload that does not fit, DefinitionError where a rule fails."""
+        """Publish an event. Matching rules start their actions, and tasks that wait for the event go on. Return the
+        runs of these actions.
+
+        Raises NotFound, InvalidInput for a payload that its schema refuses, and DefinitionError if a rule fails.
+        """
         definition = self._world.known.trigger(trigger)
         payload = orjson.loads(Schema(definition.payload_schema).check(payload, what="payload"))
         event = SimulatedEvent(definition.ref, id=self._world.new_id(), created_at=self.now)
@@ -119,13 +128,13 @@ class Simulation:
         return started
 
     def advance(self, duration: Any) -> None:
-        """Move the clock on, by seconds or "1d", and do all that is due until then."""
+        """Move the clock by seconds or a text such as "1d", and run all that is due by then."""
         until = self.now + timedelta(seconds=float(seconds(duration)))
         self._world.move_on(lambda: False, until)
         self._world.clock.now = until
 
     def settle(self) -> None:
-        """Do all that can be done without the clock moving."""
+        """Run all that is possible without moving the clock."""
         self._world.settle()
 
     def _begin(self, target: Any, parameters: Mapping[str, Any]) -> SimulatedRun:

@@ -1,4 +1,4 @@
-"""The steps of a simulation: one for each attempt of an action, and one for each wait."""
+"""The steps of a simulation: each attempt of an action, and each wait."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ class Step:
     """One attempt of an action, or one wait for an answer or an event."""
 
     path: str
-    """The task's name; `ship.pack` of the task `pack` of the workflow that the task `ship` runs; the action's name, if it was
-    started by itself."""
+    """The path: the task's name, or `ship.pack` for the task `pack` of the workflow that the task `ship` runs, or the
+    action's ref if it was started directly."""
     action: str
-    """The action's ref; `inquiry` or `wait_for_event` of a wait."""
+    """The action's ref, or `inquiry` or `wait_for_event` for a wait."""
     attempt: int
-    """1 for the first. A wait has one."""
+    """The number of the attempt, from 1. A wait has one."""
     input: dict[str, Any]
-    """The parameters, checked and with their defaults; of a wait what it asks, or waits for."""
+    """The checked parameters with their defaults. For a wait, its inquiry or the event that it waits for."""
     began_at: datetime
     item: int | None = None
-    """Which item of a fan-out, from 0; None of other tasks."""
+    """The item of a fan-out, from 0, or None for other tasks."""
     status: str = "running"
-    """How it ended: completed, failed, timeout, lost, deferred, cancelled; waiting, while it asks; running."""
+    """The status: completed, failed, timeout, lost, deferred or cancelled, or before its end waiting or running."""
     result: Any = None
     error: dict[str, Any] | None = None
-    """`type` and `message` of what it failed with."""
+    """The `type` and `message` of the error, or None."""
     ended_at: datetime | None = None
     progress: list[Progress] = field(default_factory=list)
-    """What it said of how far it is: `done`, `text`."""
+    """The progress reports (`done`, `text`)."""
     log: list[str] = field(default_factory=list)
-    """What it wrote with `current().log(...)`."""
+    """The lines that it logged with `current().log(...)`."""

@@ -1,4 +1,4 @@
-"""The shared state of a simulation's executions (`World`), and their common base (`Execution`)."""
+"""The shared state of a simulation's executions (`World`), and the base of these executions (`Execution`)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from penstock.testing.known_definitions import KnownDefinitions
 from penstock.testing.steps import Step
 
 MOST_STEPS = 100_000
-"""Things that a simulation does without the clock moving. More is a workflow that goes round in a circle."""
+"""The maximum number of steps without a move of the clock. More mean that a workflow goes round in a circle."""
 MOST_TIMERS = 100_000
-"""Timers that one call moves on over."""
+"""The maximum number of timers that one call fires."""
 
 
 @dataclass(slots=True)
 class Call:
-    """The call of an action. `options` are the task's options for retries, times and lost workers."""
+    """The call of an action. `options` are the task's options for retries, timeouts and lost workers."""
 
     ref: str
     parameters: dict[str, Any]
@@ -40,7 +40,7 @@ class Call:
 
 
 class Execution(ABC):
-    """An execution that may end, once, and tells its world and its parent."""
+    """An execution, which ends at most once and then notifies its world and its parent."""
 
     def __init__(self, world: World, call: Call) -> None:
         self.world = world
@@ -50,7 +50,7 @@ class Execution(ABC):
         self.result: Any = None
         self.error: dict[str, Any] | None = None
         self.steps: list[Step] = []
-        """Its own; those of the children of a workflow are among the steps of the outermost one."""
+        """The steps of this execution. Those of a workflow's children are among the steps of the outermost workflow."""
         self._timers: list[Timer] = []
         world.executions.append(self)
 
@@ -69,10 +69,10 @@ class Execution(ABC):
 
     @abstractmethod
     def begin(self) -> None:
-        """Called once it may start."""
+        """Begin the execution. Called once it may start."""
 
     def child_ended(self, child: Execution) -> None:
-        """Called when something that it started has ended: only workflows start something."""
+        """Handle the end of a child. Only workflows have children."""
         raise AssertionError(f"{self.call.path} started nothing, and {child.call.path} ended")
 
     def end(self, status: str, result: Any = None, error: dict[str, Any] | None = None) -> None:
@@ -87,18 +87,18 @@ class Execution(ABC):
         self.stop(CANCELLED, reason)
 
     def stop(self, status: str, reason: str) -> None:
-        """End it from outside, as cancelled or timeout."""
+        """End the execution from outside, as cancelled or timeout."""
         self._end_step(status, None, {"type": status, "message": reason})
         self.end(status, None, {"type": status, "message": reason})
 
     def limit(self, name: str, seconds: float | None) -> None:
-        """End it as timeout after so many seconds, if there is such a bound."""
+        """End the execution as timeout after so many seconds. None means no timeout."""
         if seconds is not None:
             reason = f"its {name} time of {seconds:g} s is over"
             self.later(seconds, lambda: None if self.ended else self.stop(TIMEOUT, reason))
 
     def later(self, seconds: float, action: Any) -> Timer:
-        """Forgotten when it ends."""
+        """Set a timer that is cancelled when the execution ends."""
         timer = self.world.clock.call_in(seconds, action)
         self._timers.append(timer)
         return timer
@@ -127,7 +127,8 @@ class Question:
     answered: Callable[[Any], None]
 
     def answer(self, value: Any, by: str | None = None) -> None:
-        """Raises InvalidInput for an answer that does not fit, NotAllowed for one of a person that is not asked."""
+        """Deliver the answer. Raises InvalidInput for an answer that the schema refuses, and NotAllowed for a person
+        that is not the assignee."""
         assignee = self.asked.get("assignee")
         if by is not None and not may_answer(assignee, by):
             raise NotAllowed(f"only {assignee} may answer this", hint=f"Answer as {assignee}.")
@@ -137,7 +138,7 @@ class Question:
 
 @dataclass(slots=True)
 class EventWait:
-    """An execution that waits for an event: whether one fits, and what is done with it."""
+    """An execution that waits for an event: whether an event matches, and what it does then."""
 
     execution: Execution
     fits: Callable[[Mapping[str, Any]], bool]
@@ -145,7 +146,7 @@ class EventWait:
 
 
 class World:
-    """One installation, in memory."""
+    """The state of one installation, in memory."""
 
     def __init__(
         self,
@@ -162,20 +163,20 @@ class World:
         self.questions: list[Question] = []
         self.event_waits: list[EventWait] = []
         self.answers: dict[str, Any] = {}
-        """Answers to questions that will be asked, by the path or the ref of who asks."""
+        """The prepared answers to future inquiries, by the path or the ref of the asking execution."""
         self._ready: deque[Callable[[], None]] = deque()
         self._numbers = count(1)
         self.on_end: list[Callable[[Execution], None]] = []
 
     def new_id(self) -> UUID:
-        """1, 2, 3 ...: the same in each run of a test."""
+        """Return the next id, from 1 on, so that ids are the same in each run of a test."""
         return UUID(int=next(self._numbers))
 
     def soon(self, action: Callable[[], None]) -> None:
         self._ready.append(action)
 
     def settle(self) -> None:
-        """Do all that can be done without the clock moving. Raises InvalidInput for a fake that stands in for nothing."""
+        """Run all that is possible without moving the clock. Raises InvalidInput for a fake that replaces nothing."""
         self.fakes.check(self.known.names)
         for _ in range(MOST_STEPS):
             if not self._ready:
@@ -184,7 +185,7 @@ class World:
         raise RuntimeError(f"after {MOST_STEPS:,} steps there is still something to do, and the clock stands")
 
     def move_on(self, done: Callable[[], bool], until: datetime | None = None) -> None:
-        """Move the clock on from one thing that is due to the next, until all is done or nothing is due."""
+        """Move the clock from one timer to the next, until `done` is true, no timer is due, or `until` is reached."""
         self.settle()
         for _ in range(MOST_TIMERS):
             if done() or not self.clock.fire_next(until):
@@ -193,7 +194,7 @@ class World:
         raise RuntimeError(f"after {MOST_TIMERS:,} timers there is still something due")
 
     def follow(self, execution: Execution) -> None:
-        """An execution has ended."""
+        """Handle the end of an execution: drop its inquiries and waits, and notify its parent and the listeners."""
         self.questions = [entry for entry in self.questions if entry.execution is not execution]
         self.event_waits = [entry for entry in self.event_waits if entry.execution is not execution]
         parent = execution.call.parent
@@ -203,7 +204,7 @@ class World:
             listener(execution)
 
     def ask(self, question: Question, timeout: float | None) -> None:
-        """Ask a question. An answer that was prepared is given at once."""
+        """Open an inquiry. A prepared answer is delivered at once."""
         self.questions.append(question)
         call = question.execution.call
         for name in (call.path, call.ref):
@@ -214,7 +215,7 @@ class World:
             question.execution.later(timeout, lambda: self._expire(question))
 
     def answer(self, question: Question, value: Any, by: str | None = None) -> None:
-        """Nothing, if it is not open any more. Raises InvalidInput."""
+        """Answer an inquiry. Does nothing if it is no longer open. Raises InvalidInput."""
         if question in self.questions:
             question.answer(value, by)
             self.questions = [other for other in self.questions if other is not question]

@@ -1,7 +1,7 @@
-"""Traces: where they go on, and the spans that are sent. Nothing else in Penstock knows OpenTelemetry, and where tracing is
-not switched on (`switch`), each of these functions returns at once and imports nothing.
+"""Traces: the propagation of their context, and the export of spans. Only this room knows OpenTelemetry. If tracing
+is off (`switch`), each of these functions returns at once and imports nothing.
 
-Not here: the contents of spans. The code that ends a thing reads its rows and makes its span.
+Not here: the contents of spans. The code that ends an event, execution or step builds its span from the rows.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NOTHING: AbstractContextManager[None] = nullcontext()
 
 @cache
 def exporting() -> Exporting | None:
-    """Return the exporter of this process's spans; None where it does not trace. It is looked up once."""
+    """Return the exporter of this process's spans; None if tracing is off. It is created once."""
     if not is_switched_on():
         return None
     from penstock.tracing.export import Exporting
@@ -50,25 +50,25 @@ def exporting() -> Exporting | None:
 
 
 def is_on() -> bool:
-    """Return true if this process traces."""
+    """Return True if this process traces."""
     return exporting() is not None
 
 
 def current() -> Carrier | None:
-    """The caller's current span, for what it causes to go on under; None where it is not sampled."""
+    """Return the caller's current span, as the context for what the caller causes; None if it is not sampled."""
     exporter = exporting()
     return None if exporter is None else exporter.current()
 
 
 def begins(name: str, span_id: int) -> Carrier | None:
-    """A trace that begins with this span, which the caller sends; None where the sampler does not take it."""
+    """Begin a trace with this span, which the caller sends, and return its context; None if the sampler rejects it."""
     exporter = exporting()
     trace = None if exporter is None else exporter.begins(name, span_id)
     return None if trace is None else trace.carrier()
 
 
 def goes_on(name: str, trace: Trace) -> Carrier | None:
-    """Go on with a trace that a foreign program has begun; None where the sampler does not take it."""
+    """Return the context of a trace that a foreign program has begun; None if the sampler rejects it."""
     exporter = exporting()
     return (
         replace(trace, sampled=True).carrier()
@@ -78,7 +78,7 @@ def goes_on(name: str, trace: Trace) -> Carrier | None:
 
 
 def producing(kind: str, ref: str, tenant: str) -> AbstractContextManager[None]:
-    """The span of a producer, PUBLISH or START, around what is done here; it is current meanwhile."""
+    """Return a context manager for the span of a producer, PUBLISH or START; the span is current inside the block."""
     exporter = exporting()
     if exporter is None:
         return NOTHING
@@ -87,13 +87,13 @@ def producing(kind: str, ref: str, tenant: str) -> AbstractContextManager[None]:
 
 
 def inside(trace: Trace | None) -> AbstractContextManager[None]:
-    """Make this span current, so that what is done here nests below it."""
+    """Return a context manager that makes this span current, so that spans of the block nest below it."""
     exporter = exporting()
     return NOTHING if exporter is None or trace is None else exporter.inside(trace)
 
 
 def received(headers: Mapping[str, str]) -> AbstractContextManager[None]:
-    """Go on with the trace that the headers of a request carry."""
+    """Return a context manager that continues the trace in the headers of a request."""
     exporter = exporting()
     return NOTHING if exporter is None else exporter.received(headers)
 
@@ -107,7 +107,7 @@ def send(*spans: Span) -> None:
 
 
 async def flush() -> None:
-    """Send what waits: before the process ends. Takes five seconds at the most."""
+    """Send the queued spans before the process ends, within five seconds."""
     exporter = exporting()
     if exporter is not None:
         await asyncio.to_thread(exporter.flush)

@@ -1,6 +1,6 @@
-"""The carriers of a trace: a W3C trace context in headers and in rows, and the ids of spans. A trace context is a
-`traceparent`, and a `tracestate` if there is one. The id of a span is a hash of the id that it describes. So any process
-knows the span of an execution without having begun it."""
+"""The context of a trace in headers and in rows, and the ids of spans. A context is a W3C `traceparent`, and a
+`tracestate` if there is one. The id of a span is a hash of the id that it describes. So any process knows the id of
+an execution's span without having begun it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from hashlib import blake2b
 from typing import Any
 
 Carrier = dict[str, str]
-"""`traceparent` and perhaps `tracestate`, as W3C Trace Context spells them."""
+"""`traceparent` and, if set, `tracestate`, as W3C Trace Context defines them."""
 
 TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
 STATE_LIMIT = 512
-"""Characters of a `tracestate` that are carried on, as W3C asks at least. A longer one is left out."""
+"""The longest `tracestate` that is propagated, in characters: the minimum that W3C requires. A longer one is left
+out."""
 SAMPLED = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A trace, and the span in it that what follows belongs under."""
+    """A trace, and the span in it that is the parent of what follows."""
 
     trace_id: int
     span_id: int
@@ -30,18 +31,18 @@ class Trace:
 
     @property
     def hex(self) -> str:
-        """The id of the trace, as people and backends write it."""
+        """The id of the trace, as users and backends write it."""
         return f"{self.trace_id:032x}"
 
     def carrier(self, span_id: int | None = None) -> Carrier:
-        """To go on under this span, or under another one of the same trace."""
+        """Return the context for children of this span, or of another span of the same trace."""
         own = self.span_id if span_id is None else span_id
         headers = {"traceparent": f"00-{self.trace_id:032x}-{own:016x}-{int(self.sampled):02x}"}
         return {**headers, "tracestate": self.state} if self.state else headers
 
 
 def trace_of(carried: Mapping[str, Any] | None) -> Trace | None:
-    """The trace of headers, or of what a row holds; None where there is none, or none that W3C would take for one."""
+    """Return the trace in headers or in a row; None if there is none, or it is not valid by W3C."""
     if not carried:
         return None
     match = TRACEPARENT.fullmatch(str(carried.get("traceparent", "")))
@@ -56,6 +57,6 @@ def trace_of(carried: Mapping[str, Any] | None) -> Trace | None:
 
 
 def span_id(kind: str, *of: object) -> int:
-    """The id of the span of this kind that tells of something with these ids: the same in every process, and never 0."""
+    """Return the id of the span of this kind for an object with these ids. It is equal in every process, and never 0."""
     text = "/".join((kind, *map(str, of))).encode()
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "big") or 1

@@ -1,4 +1,4 @@
-"""The only file that knows OpenTelemetry. It is imported where tracing is switched on, and nowhere else."""
+"""The only module that uses OpenTelemetry. It is imported only if tracing is on."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ KINDS: Mapping[Kind, SpanKind] = {
 }
 W3C = TraceContextTextMapPropagator()
 PATIENCE = 5.0
-"""Seconds that an end waits for a collector. The processor's own timeouts are not kept: it tries each batch for ten seconds."""
+"""Seconds that the process waits for a collector at its end. The processor's own timeouts are too long: it tries each
+batch for ten seconds."""
 
 
 class Exporting:
-    """Sends the spans of this process. Spans of a caller's own that are current are taken as parents; and where the process has
-    set up no OpenTelemetry itself, those that its code makes go the same way."""
+    """The exporter of this process's spans. Current spans of the caller's own become parents. If the process has not
+    set up OpenTelemetry itself, spans that its code creates are exported here, too."""
 
     def __init__(self) -> None:
         resource = Resource.create({} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "penstock"})
@@ -51,7 +52,7 @@ class Exporting:
         atexit.register(self.close)
 
     def current(self) -> Carrier | None:
-        """The current span as a carrier, if it is sampled."""
+        """Return the current span as a carrier; None if it is not sampled."""
         if not trace.get_current_span().get_span_context().trace_flags.sampled:
             return None
         carrier: Carrier = {}
@@ -59,14 +60,14 @@ class Exporting:
         return carrier or None
 
     def producing(self, name: str, attributes: Mapping[str, Any]) -> AbstractContextManager[None]:
-        """A span around what a caller does here and now, below its current one. Decided before anything is made: most is not
-        sampled, and costs no more than that."""
+        """Return a context manager for a span around the caller's block, below its current span. The sampler decides
+        first: most spans are not sampled, and cost nothing more."""
         above = trace.get_current_span().get_span_context()
         trace_id = above.trace_id if above.is_valid else self._new_trace_id()
         if self._samples(trace_id, name, context.get_current()):
             parent = Trace(trace_id, above.span_id, True, above.trace_state.to_header())
             return self._around(name, attributes, parent)
-        if above.is_valid and above.trace_flags.sampled:  # by a sampler of the caller's own
+        if above.is_valid and above.trace_flags.sampled:  # sampled by the caller's own sampler
             return self.inside(Trace(trace_id, above.span_id, False))
         return nullcontext()
 
@@ -98,7 +99,7 @@ class Exporting:
 
     @contextmanager
     def inside(self, trace: Trace) -> Iterator[None]:
-        """Make a span of this or another process the current one."""
+        """Make a span of this or another process current for the block."""
         token = context.attach(_current(trace))
         try:
             yield
@@ -107,7 +108,7 @@ class Exporting:
 
     @contextmanager
     def received(self, headers: Mapping[str, str]) -> Iterator[None]:
-        """Go on with what a caller over HTTP sent."""
+        """Continue the trace in the headers of an HTTP request, for the block."""
         token = context.attach(propagate.extract(headers))
         try:
             yield
@@ -115,12 +116,12 @@ class Exporting:
             context.detach(token)
 
     def begins(self, name: str, span_id: int) -> Trace | None:
-        """A new trace that this span is the root of, if the sampler takes it."""
+        """Return a new trace with this span as its root; None if the sampler rejects it."""
         trace_id = self._new_trace_id()
         return Trace(trace_id, span_id, True) if self._samples(trace_id, name, context.Context()) else None
 
     def takes(self, name: str, parent: Trace) -> bool:
-        """Return true if the sampler takes a trace that a foreign program has begun. By default it follows that
+        """Return True if the sampler accepts a trace that a foreign program has begun. By default it follows that
         program."""
         return self._samples(parent.trace_id, name, _current(parent))
 
@@ -151,7 +152,8 @@ class Exporting:
         )
 
     def flush(self) -> None:
-        """Send what waits, within PATIENCE seconds. A collector that takes longer is not waited for at the exit either."""
+        """Send the queued spans, within PATIENCE seconds. If a collector takes longer, the exit does not wait for it
+        either."""
         sending = threading.Thread(target=self._provider.force_flush, daemon=True)
         sending.start()
         sending.join(PATIENCE)
@@ -187,6 +189,6 @@ def _context(of: Trace, span_id: int, *, remote: bool = True) -> SpanContext:
 
 
 def _nanoseconds(at: datetime) -> int:
-    # In integers: a float of seconds is exact to a quarter of a microsecond only.
+    # With integers: a float of seconds is exact to a quarter of a microsecond only.
     whole = at.replace(microsecond=0)
     return int(whole.timestamp()) * 1_000_000_000 + at.microsecond * 1_000

@@ -1,4 +1,5 @@
-"""Log records that are sent with OTLP, to where OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_LOGS_ENDPOINT says."""
+"""The export of log records with OTLP, to the collector in OTEL_EXPORTER_OTLP_LOGS_ENDPOINT or
+OTEL_EXPORTER_OTLP_ENDPOINT."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ ENDPOINTS = ("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A log record: when, what, and its attributes."""
+    """A log record: its instant, its text, and its attributes."""
 
     at: datetime
     body: str
@@ -29,7 +30,7 @@ class Line:
 
 
 class LogSender:
-    """A sender of log records. Raises ConfigurationError where the environment names no collector."""
+    """A sender of log records. Raises ConfigurationError if the environment names no collector."""
 
     def __init__(self, scope: str) -> None:
         if not any(os.environ.get(name) for name in ENDPOINTS):
@@ -42,7 +43,7 @@ class LogSender:
         self._scope = InstrumentationScope(scope)
 
     def send(self, lines: Sequence[Line]) -> None:
-        """Send records, and wait until the collector has taken them. Raises ConnectionFailed."""
+        """Send records, and wait until the collector has accepted them. Raises ConnectionFailed."""
         records = [
             ReadableLogRecord(
                 LogRecord(

@@ -1,4 +1,4 @@
-"""Every span that tells of what Penstock did, with its attributes: what docs/reference/traces.md lists."""
+"""All spans that Penstock sends, with their attributes. docs/reference/traces.md is generated from them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ PUBLISH, START = "publish", "start"
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A span that is over. `trace` is what it belongs to; `parent` is the id of the span above it; `error` says why it failed.
-    Attributes of None are left out."""
+    """A span that is over. `trace` is its trace; `parent` is the id of the span above it; `error` is its error, if it
+    failed. Attributes with the value None are left out."""
 
     name: str
     kind: Kind
@@ -159,25 +159,25 @@ SPANS: Mapping[str, Described] = {
 
 
 def event_span(id: UUID) -> int:
-    """The id of the span of an event."""
+    """Return the id of the span of an event."""
     return span_id(EVENT, id)
 
 
 def execution_span(id: UUID) -> int:
-    """The id of the span of an execution."""
+    """Return the id of the span of an execution."""
     return span_id(EXECUTION, id)
 
 
 def attempt_span(id: UUID, attempt: int) -> int:
-    """The id of the span of an attempt."""
+    """Return the id of the span of an attempt."""
     return span_id(ATTEMPT, id, attempt)
 
 
 def rule_span(event: UUID | str, rule: str) -> int:
-    """The id of the span of a rule that matched an event."""
+    """Return the id of the span of a rule that matched an event."""
     return span_id(RULE, event, rule)
 
 
 def above(own: int, trace: Trace) -> int | None:
-    """The span above one that its carrier was given to: None where the trace begins with it."""
+    """Return the parent of a span, given the trace that its carrier had: None if the trace begins with this span."""
     return None if trace.span_id == own else trace.span_id

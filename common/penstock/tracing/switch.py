@@ -1,5 +1,5 @@
-"""The switch of tracing: a process traces if OpenTelemetry's standard variables say so, and `penstock[tracing]` is
-installed."""
+"""The switch of tracing: a process traces if OpenTelemetry's standard variables request it, and `penstock[tracing]`
+is installed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 
 def is_asked_for(variables: Mapping[str, str] = os.environ) -> bool:
-    """An exporter was named (OTEL_TRACES_EXPORTER) or, where none was, somewhere to send to; and nothing switches it off
-    (OTEL_SDK_DISABLED, `none`)."""
+    """Return True if an exporter (OTEL_TRACES_EXPORTER) or, without one, an endpoint is set, and nothing switches
+    tracing off (OTEL_SDK_DISABLED, `none`)."""
     if variables.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
     exporter = variables.get("OTEL_TRACES_EXPORTER", "").strip().lower()
@@ -24,12 +24,12 @@ def is_asked_for(variables: Mapping[str, str] = os.environ) -> bool:
 
 
 def is_installed() -> bool:
-    """Looks, without importing anything."""
+    """Return True if the packages are installed. They are not imported."""
     return all(_is_there(name) for name in ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"))
 
 
 def is_switched_on() -> bool:
-    """Says so in the log where it is asked for and cannot be."""
+    """Return True if tracing is requested and installed. Log a warning if it is requested and not installed."""
     if not is_asked_for():
         return False
     if not is_installed():
@@ -41,5 +41,5 @@ def is_switched_on() -> bool:
 def _is_there(module: str) -> bool:
     try:
         return find_spec(module) is not None
-    except ModuleNotFoundError:  # of a package above it
+    except ModuleNotFoundError:  # a parent package is missing
         return False

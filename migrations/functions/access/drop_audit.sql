@@ -1,5 +1,5 @@
--- Delete the beginning of the audit: sealed rows that are older than `p_days`, `p_most` of them, without a gap. The chain notes
--- where it begins now, and a row of the audit says so, too. Returns the rows that are gone.
+-- Delete the oldest rows of the audit: at most `p_most` sealed rows, without a gap, each older than `p_days` days. Write the
+-- new beginning of the chain to `audit_chain`, and add a row to the audit that records the deletion. Return the deleted rows.
 create or replace function drop_audit(p_days integer, p_most integer) returns setof audit
 language plpgsql security definer
 as $$

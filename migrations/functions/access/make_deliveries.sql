@@ -1,5 +1,5 @@
--- Turn moves into calls of the subscribers of these moves, oldest first. Return the number of moves. A subscriber with too
--- many waiting calls gets no more: they are counted as dropped.
+-- Turn at most `p_moves` recorded moves, oldest first, into calls to the subscriptions that match them. Return the number of
+-- moves. A subscription with `p_waiting` unanswered calls gets no more: its `dropped` counts the moves that it misses.
 -- planner: lookups
 create or replace function make_deliveries(p_moves integer, p_waiting integer) returns integer
 language plpgsql

@@ -1,4 +1,5 @@
--- Set what a row of the audit does not choose for itself: its instant, the role of its session, and no place in the chain yet.
+-- Set the fields of a new audit row that its writer may not choose: the instant, the role of the session, and an empty place
+-- in the chain, which seal_audit fills later.
 create or replace function note_audit() returns trigger
 language plpgsql
 as $$

@@ -1,6 +1,7 @@
--- Seal rows of the audit: give each committed row the next place in the chain, and the hash of the seal before and of the row.
--- A row is written as its fields one after another, each behind its length, a null as `-`. `seal_of` in
--- `penstock.operate.audit` computes the same hash. No row is sealed twice: the row of the chain is locked, and a second caller returns at once.
+-- Seal at most `p_most` committed rows of the audit: give each the next position in the chain, and a hash of the previous
+-- seal and of the row. The hash covers the row's fields in order, each after its length (`4:text`), a null as `-`. `seal_of`
+-- in `penstock.operate.audit` computes the same hash. No row is sealed twice: the caller locks the chain's row, and a second
+-- caller returns no row at once.
 create or replace function seal_audit(p_most integer)
 returns table (sealed integer, chain_position bigint, chain_seal bytea)
 language plpgsql security definer

@@ -1,5 +1,5 @@
--- The sealed secrets that the parameters of an execution refer to, for the process that runs it. No other row of the table is
--- within reach of a worker. (A claim that was lost meanwhile gets nothing.)
+-- Return the sealed secrets among `p_names` that the parameters of the execution refer to, if the process `p_process` holds
+-- its claim; otherwise none. A worker can read no other row of the table `secret`.
 create or replace function secrets_of_attempt(p_execution uuid, p_process uuid, p_names text[])
 returns table (tenant text, name text, sealed bytea, data_key bytea, master_key text)
 language sql stable security definer

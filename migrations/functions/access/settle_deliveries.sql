@@ -1,5 +1,7 @@
--- Settle calls to subscribers. An answered call (`p_errors` is null) is deleted. Another call is retried in `p_delays` seconds,
--- or given up where that is null. A subscriber is disabled after `p_patience` seconds without a delivered call, or when it answers that it is gone.
+-- Record the results of calls to subscribers. An answered call (its `p_errors` is null) is deleted. A failed call is retried
+-- in `p_delays` seconds, or dropped where that is null. A subscription is disabled, and its calls are deleted, after
+-- `p_patience` seconds without a delivered call, or when the subscriber answers that it is gone (`p_gone`). Return the names
+-- of the subscriptions that were disabled, null for none.
 -- planner: lookups
 create or replace function settle_deliveries(
     p_ids uuid[], p_subscriptions text[], p_errors text[], p_delays double precision[], p_gone boolean[],
@@ -9,7 +11,7 @@ as $$
 declare
     v_disabled text[];
 begin
-    -- In order of their names: two replicas settle calls of the same subscribers.
+    -- Locked in the order of names: two replicas that settle calls of the same subscriptions do not deadlock.
     perform from subscription where name = any (p_subscriptions) order by name for update;
     delete from delivery where id in (
         select id from unnest(p_ids, p_errors, p_delays) as u (id, error, delay) where error is null or delay is null);

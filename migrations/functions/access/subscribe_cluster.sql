@@ -1,4 +1,4 @@
--- Keep the statuses that subscriptions name in the row where every move looks for them.
+-- Write the statuses that enabled subscriptions name to the row of `cluster`, which every move reads.
 create or replace function subscribe_cluster() returns void
 language sql
 as $$

@@ -1,7 +1,7 @@
--- Admit: requested or queued -> scheduled; those of p_born_at were born so at that instant. Gives these their
--- slots, writes the log of admissions, and stages them on their routes; what no limit covers (any more) starts without a slot. The
--- caller holds the locks of their rows and of all their keys, has found room there (p_rooms, as it was before), and has taken them
--- out of their lanes.
+-- Admit executions: move them from requested or queued to the status in which they start, insert their slots, log their
+-- admissions, and stage their messages. With `p_born_at`, the caller has created the rows as started at that instant, and
+-- none is moved. An execution without keys starts without a slot. The caller holds the locks of the rows and of all their
+-- keys, has found room (`p_rooms`, as it was before), and has taken the executions out of their lanes.
 -- planner: hashed
 create or replace function admit(p_candidates candidate[], p_rooms room[], p_born_at timestamptz default null) returns message[]
 language plpgsql
@@ -33,8 +33,8 @@ begin
             insert into slot (limit_id, group_value, execution_id, attempt)
             select limit_id, group_value, id, next_attempt from held
         ), logged as (
-            -- Order is kept before one gate; at its other keys an execution never stood in line, until it is written. Nor did
-            -- it where it waited in the turns of another key's groups.
+            -- I4 compares only the admissions since an execution stood in line for a key. It stood in line only at its gate,
+            -- and not there either if its turn is one of another key's groups: for all its other keys `since` is now.
             insert into admission (limit_id, group_value, execution_id, attempt, rank, turn, ready_at, since, held, allowed,
                 rated)
             select h.limit_id, h.group_value, h.id, h.next_attempt, h.rank,

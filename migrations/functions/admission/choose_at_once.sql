@@ -1,7 +1,10 @@
--- Choose the next executions to start under these keys, where no lane needs another key. One statement takes the best of each key's
--- lanes, as many as there is room for, and removes them from their lanes. The caller holds the locks of the keys.
--- A row that another transaction has locked, perhaps to cancel it, is skipped, and no execution behind it starts. The transaction that
--- ends that row promotes the next ones. It can also only read the row, or die: a wake row makes an executor look again soon.
+-- Choose the next executions to start under the keys `p_gates`, where no lane needs a second key, and take them out of their
+-- lanes. One query finds the first waiters of each key's lanes, as many as the key has room for. Lanes without a live worker
+-- stand aside before that. The caller holds the locks of the keys.
+-- An execution that another transaction has locked, perhaps to cancel it, is skipped, and no execution behind it with the
+-- same keys starts. If the other transaction ends the execution, it promotes the next ones. If the other transaction ends
+-- nothing, or dies, a wake row makes an executor look at the key again in 100 ms. `p_rooms` is the room of each key before
+-- the choice. `p_again` are the keys under which more executions may be able to start.
 -- planner: lookups
 create or replace function choose_at_once(
     p_gates limit_key[], out p_chosen candidate[], out p_rooms room[], out p_again limit_key[]

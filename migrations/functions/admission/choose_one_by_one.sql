@@ -1,9 +1,11 @@
--- Choose the next executions to start under these keys, where some lanes need other keys too. The rule is that of choose_at_once, but the
--- best of all lanes starts first, one after another, since each start changes the room for the next one. A lane that needs another
--- full key, or a key with a better lane before it, moves to the gate of that key. The caller holds the locks of these keys, and of the
--- keys that keys_around returned.
--- A key that is discovered only now is too late to be locked in order, so its lock is tried. Where that fails, and where another
--- transaction has locked the row of a lane's first execution, no execution overtakes it: its gate closes, and a wake row is written.
+-- Choose the next executions to start under the keys `p_gates`, where some lanes need several keys. The results and the
+-- treatment of locked rows are those of choose_at_once. Here, the best-placed execution of all lanes is taken first, then the
+-- next, since each start changes the room of several keys. A lane moves to the gate of another of its keys if that key is
+-- full, or has a better-placed lane in line: the lane waits there from then on. The caller holds the locks of these keys, and
+-- of the keys that keys_around returned.
+-- The lock of a key that is discovered only now cannot be taken in order, so the function tries it. If that fails, or if the
+-- row of a lane's first execution is locked, the call starts nothing more at this gate, and leaves a wake row. So no
+-- execution overtakes that one.
 -- planner: lookups
 create or replace function choose_one_by_one(
     p_gates limit_key[], out p_chosen candidate[], out p_rooms room[], out p_again limit_key[]

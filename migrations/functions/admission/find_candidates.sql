@@ -1,4 +1,4 @@
--- These executions with the keys that they need.
+-- Return the executions `p_ids` as candidates for admission, each with the keys that it needs.
 create or replace function find_candidates(p_ids uuid[]) returns setof candidate
 language sql stable
 as $$

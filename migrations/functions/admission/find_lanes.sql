@@ -1,5 +1,6 @@
--- The lanes in which these wait: those of a namespace that need the same keys stand together. Where one of their limits is
--- fair, also the group for which they take turns: the values of the parameters that the limit is grouped by and fair to.
+-- Return the candidates with the lane of each: executions of one namespace that need the same keys share a lane. Where one of
+-- their limits is fair, set also the group in which an execution takes its turn: the values of the parameters that the limit
+-- is grouped by and fair to.
 -- planner: lookups
 create or replace function find_lanes(p_candidates candidate[]) returns candidate[]
 language plpgsql stable

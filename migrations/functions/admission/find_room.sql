@@ -1,6 +1,7 @@
--- Split these executions into those that may start at once and those that have to wait. An execution waits if it needs a key with
--- waiters before it, or one for which more executions come than there is room. It also waits if no live worker runs it, or if executions
--- of its namespace stand aside already. The caller holds the locks of all their keys, and has counted them (count_keys).
+-- Split the candidates into `p_free`, which may start at once, and `p_waiting`. An execution waits if a key that it needs has
+-- waiters, or has less room than there are candidates for it. It also waits if no live worker runs its namespace, or if lanes
+-- of its namespace stand aside or wait for regrouping. The caller holds the locks of all keys, and passes the keys and counts
+-- of count_keys.
 -- planner: hashed
 create or replace function find_room(
     p_asking candidate[], p_keys limit_key[], p_counts integer[],

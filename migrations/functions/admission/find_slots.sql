@@ -1,8 +1,10 @@
--- Lock the keys of executions that are about to be created and are due, and return those that may be created with their slots: there
--- is room for all that come now, and no execution waits. The rows are not visible yet, so the keys can be locked before they are written.
--- An executor (`fused`) waits for these locks. A submit waits for a moment only, since the owner of a lock can be stuck. `locked`: all keys
--- are locked, so that executions without room can join their lanes at once. A submit of more than a few does not lock keys that have
--- waiters, since a transaction that frees a slot there would wait for it. A submit of very many executions locks none.
+-- Lock the keys of executions that are about to be created and are due. Return in `free` those that may be created together
+-- with their slots: each of their keys has room for all that come now, and no waiter. No other transaction sees the new rows
+-- yet, so keys may be locked before rows.
+-- An executor (`p_fused`) waits for the locks. A submit waits only for a moment, since the owner of a lock can be stuck.
+-- `locked` says that all keys are locked, so that executions without room can join their lanes at once. A submit of more than
+-- 10 executions leaves out keys with waiters, since a transaction that frees a slot there would have to wait. A submit of
+-- more than 100 executions locks no key.
 -- planner: lookups
 create or replace function find_slots(
     p_ids uuid[], p_namespaces integer[], p_params text[], p_priorities smallint[], p_not_before timestamptz[],

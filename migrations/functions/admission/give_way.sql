@@ -1,6 +1,6 @@
--- Make the oldest executions give way, so many that the rest fits: those that hold a key, wait for it, or have held it and wait for
--- something else (their next try, an instant, an answer, a child). The timers' loop ends them, in a transaction that locks what they
--- hold in order.
+-- Set timers that end the oldest executions of a key, so many that `p_max` remain. Counted are the executions that hold the
+-- key, that wait for it, and that have held it and now wait for something else: a retry, an instant, an answer, a child. The
+-- timers' loop ends them in a transaction that takes their locks in order.
 create or replace function give_way(p_key limit_key, p_max integer) returns void
 language plpgsql
 as $$

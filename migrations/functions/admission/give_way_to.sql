@@ -1,5 +1,5 @@
--- Make older executions give way to newly admitted ones, under limits that cancel the running. Executions that hold no slot now give
--- way as well. The caller holds the locks of all keys.
+-- Make older executions give way (give_way) to newly admitted ones, under limits with `when_full: cancel_running`. Executions
+-- that hold no slot now give way as well. The caller holds the locks of all keys.
 -- planner: lookups
 create or replace function give_way_to(p_candidates candidate[]) returns void
 language plpgsql

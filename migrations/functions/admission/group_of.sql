@@ -1,5 +1,5 @@
--- The values of parameters as text that is the same for the same values only. A missing one is null. Long texts are
--- cut, with a hash of the whole.
+-- Return the values of the parameters at `p_paths` as text that is equal for equal values only. A missing parameter counts as
+-- null. A text of more than 64 bytes is cut, and gets a hash of the whole.
 create or replace function group_of(p_paths text[], p_params jsonb) returns text
 language plpgsql stable
 as $$

@@ -1,4 +1,4 @@
--- The keys that these executions hold slots of, or wait for.
+-- Return the keys that the executions hold slots of, or wait for.
 -- planner: lookups
 create or replace function held_by(p_ids uuid[]) returns held[]
 language plpgsql stable

@@ -1,8 +1,8 @@
--- Wait: requested -> queued. These join their lanes (find_lanes says which), in the order of rank, turn and the instant at which
--- they became ready. The caller holds the locks of their rows and of all their keys, so no other transaction promotes there.
--- With `fair`, the first of a group that has none waiting joins the round that is on, and each further one the round after its
--- group's last; so however many one group has, others have their turn.
--- Returns the keys of lanes that are new: the caller promotes there. An execution that joins an older lane promotes none.
+-- Queue executions: requested -> queued. Each joins its lane (find_lanes) in the order of rank, turn and the instant at which
+-- it became ready. The caller holds the locks of the rows and of all their keys, so no other transaction promotes there.
+-- Under a fair limit, the first execution of a group without waiters joins the current round. Each further one joins the
+-- round after its group's last, so that a large group does not keep out the others. Return the keys of the lanes that are
+-- new: the caller promotes there. An execution that joins an older lane promotes none.
 -- planner: hashed
 create or replace function join_line(p_candidates candidate[]) returns limit_key[]
 language plpgsql
@@ -40,7 +40,7 @@ begin
         select o.lane, c.namespace_id, c.keys, (c.keys[1]).limit_id, (c.keys[1]).group_value, c.fair_limit,
             o.rank, o.turn, o.ready_at, o.execution_id
         from unnest(v_first) o join unnest(p_candidates) c on c.id = o.execution_id
-        order by o.rank, o.turn, o.ready_at, o.execution_id -- rows in the order in which promotions read them
+        order by o.rank, o.turn, o.ready_at, o.execution_id -- inserted in the order in which promotions read them
         on conflict (id) do nothing
         returning keys
     )

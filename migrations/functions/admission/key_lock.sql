@@ -1,4 +1,4 @@
--- The number of a key's lock. Keys share 2,048, so that no batch exhausts PostgreSQL's lock table.
+-- Return the number of a key's advisory lock. Keys share 2,048 numbers, so that no batch exhausts PostgreSQL's lock table.
 create or replace function key_lock(p_key limit_key) returns integer
 language sql immutable
 as $$

@@ -1,4 +1,4 @@
--- The key of a limit that counts by these parameters (`p_by`), of an execution with these.
+-- Return the key of a limit that is grouped by the parameters `p_by`, for an execution with the parameters `p_params`.
 create or replace function key_of(p_limit integer, p_by text[], p_params jsonb) returns limit_key
 language sql stable
 as $$

@@ -1,5 +1,6 @@
--- Return how many more executions may start under each of these keys: its limit minus its holders, bounded by its rate. The caller holds
--- the locks of the keys. Where only the rate is in the way, a wake row marks the next free instant.
+-- Return how many more executions may start under each key: the limit minus the holders, bounded by the rate. The caller
+-- holds the locks of the keys. Where a key has free slots and only its rate is used up, write a wake row for the instant of
+-- the next permitted start.
 create or replace function key_room(p_keys limit_key[]) returns room[]
 language plpgsql
 as $$
@@ -12,7 +13,7 @@ begin
         from unnest(p_keys) k join concurrency_limit l on l.id = k.limit_id
         cross join lateral (
             select count(*)::integer as held from slot s
-            -- a limit that has only a rate may have very many holders, which are not counted
+            -- A limit with only a rate may have very many holders: they are not counted.
             where l.max < 2147483647 and s.limit_id = k.limit_id and s.group_value = k.group_value
         ) s);
     if not exists (select from unnest(v_rooms) m where m.rated and m.free > 0) then

@@ -1,10 +1,11 @@
--- Return these keys, and those that the first executions before them need as well. A transaction that will free slots locks
--- them together, in one order, so that no execution is passed over because of a key that was found too late.
+-- Return the keys `p_keys`, and all other keys that the first 50 lanes at their gates need. A transaction that will free
+-- slots locks all of them together, in one order, so that no execution is passed over because one of its keys was found too
+-- late.
 create or replace function keys_around(p_keys limit_key[]) returns limit_key[]
 language plpgsql stable
 as $$
 begin
-    -- Most lanes need one key: nothing is looked at where no lane needs another one.
+    -- The usual case: no lane at these gates needs a second key.
     if not exists (select from unnest(p_keys) g where exists (
             select from lane l
             where l.gate_limit = g.limit_id and l.gate_group = g.group_value and cardinality(l.keys) > 1)) then

@@ -1,6 +1,6 @@
--- Take executions out of their lanes: they are let in (p_admitted, so they are live again), or they wait there no longer.
--- Each lane then names its new first execution, and an empty lane is deleted. The caller holds the locks of all keys of these
--- lanes.
+-- Take executions out of their lanes, either since they are admitted (`p_admitted`: they are listed in `live` again) or since
+-- they no longer wait there. Each lane then names its new first execution, and an empty lane is deleted. The caller holds the
+-- locks of all keys of these lanes.
 -- planner: lookups
 create or replace function leave_line(p_ids uuid[], p_admitted boolean) returns void
 language plpgsql
@@ -17,7 +17,7 @@ begin
         insert into live (execution_id) select unnest(p_ids);
     end if;
 
-    -- Where the first of a lane left, its successor is looked for behind it, and not among executions that left long ago.
+    -- Search for the new first behind the old first: the index before it is full of deleted rows.
     with begins as (
         select g.lane, g.execution_id as was_first, g.n, w.rank, w.turn, w.ready_at, w.execution_id
         from unnest(v_gone, v_counts) g (lane, rank, turn, ready_at, execution_id, since, fair_limit, fair_key, fair_group, n)

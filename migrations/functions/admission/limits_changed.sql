@@ -1,5 +1,6 @@
--- Mark all lanes of these namespaces, or under these limits, to be grouped again, since limits changed.
--- The caller holds the placement alone, so no transaction promotes or joins a line meanwhile.
+-- Mark the lanes of the namespaces `p_namespaces` for regrouping, since limits changed. Write wake rows for all keys of
+-- `p_limits` that lanes still wait for. The caller holds the placement lock exclusively, so no transaction promotes or joins
+-- a lane meanwhile.
 create or replace function limits_changed(p_namespaces integer[], p_limits integer[]) returns void
 language plpgsql
 as $$

@@ -1,5 +1,5 @@
--- Locks keys until the transaction ends, in the order of their locks. What is counted or decided for a key is read in a later
--- statement, which sees what the lock's former holder has committed.
+-- Lock keys until the transaction ends, in the order of their lock numbers. The caller reads counts of a key in a later
+-- statement, which sees what the lock's former holder committed.
 create or replace function lock_keys(p_keys limit_key[]) returns void
 language plpgsql
 as $$

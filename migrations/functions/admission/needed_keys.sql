@@ -1,8 +1,8 @@
--- Return the keys of which an execution needs a slot: one for each of these limits, with a null id where the key does not
--- exist yet. A workflow inside another workflow does not need a slot of a limit that its parent holds: it would wait for its
--- own parent. `p_params` is null where the function has to look the parameters up, which it does only for a limit that counts
--- by some of them. It returns one row, and it becomes part of the plan of the caller's query (`offset 0`: it is evaluated
--- once). A single limit, the usual case, needs no aggregate.
+-- Return the keys of which an execution needs a slot, one for each limit in `p_limits`; null for none. A workflow inside
+-- another workflow needs no slot of a limit that its parent holds: it would wait for its own parent. `p_params` is null where
+-- the function has to read the parameters, which it does only for a limit that is grouped by some of them.
+-- The function returns one row, and PostgreSQL inlines it into the caller's query (`offset 0`: it is evaluated once). A
+-- single limit, the usual case, needs no aggregate.
 create or replace function needed_keys(p_limits integer[], p_kind text, p_parent uuid, p_id uuid, p_params jsonb)
 returns table (keys limit_key[])
 language sql stable

@@ -1,4 +1,5 @@
--- The turn of the next one of a group that waits for a key: after the group's last, or with the round that is on.
+-- Return the turn of a group's next execution that waits for a key: the turn after the group's last, or the current round if
+-- that is later.
 -- planner: turns
 create or replace function next_turn(p_limit integer, p_key text, p_group text, p_rank smallint) returns bigint
 language plpgsql stable

@@ -1,7 +1,7 @@
--- Promote executions that wait before these keys, as far as there is room, in the order of rank, turn and the instant at which
--- they became ready. Choose, admit, and leave a wake row where more may start. Costs what is started, however many wait.
--- The caller holds the keys' locks, so no transaction frees a slot or joins the line between the look and the choice. Rows are
--- not waited for: the holder of a row may be waiting for these keys.
+-- Promote executions: admit those that wait at the gates of `p_keys`, as far as there is room, in the order of rank, turn and
+-- the instant at which they became ready. Leave a wake row where more may start. The cost depends on the number that start,
+-- not on the number that wait. The caller holds the locks of the keys, so no transaction frees a slot or joins a lane between
+-- the check and the choice. A locked row is skipped: its holder may wait for these keys.
 -- planner: lookups
 create or replace function promote(p_keys limit_key[]) returns message[]
 language plpgsql
@@ -23,7 +23,8 @@ begin
         return v_messages;
     end if;
     if v_several then
-        -- Some need other keys too. All are looked at together, so that none takes a slot before an older one that needs both.
+        -- Some lanes need several keys. All lanes are compared, so that no execution takes a slot before an older one that
+        -- needs that key and another.
         select * into v_chosen, v_rooms, v_again from choose_one_by_one(v_gates);
     else
         select * into v_chosen, v_rooms, v_again from choose_at_once(v_gates);
@@ -32,7 +33,8 @@ begin
         v_messages := admit(v_chosen, v_rooms);
     end if;
     if v_again <> '{}' then
-        -- Some executions before these still have room (there were very many), or wait for the next instant of their rate.
+        -- At these gates executions still have room (more than one call starts), or wait for the next start that their rate
+        -- permits.
         insert into wake (limit_id, group_value)
         select m.limit_id, m.group_value
         from unnest(key_room(array(select k from unnest(v_again) k where exists (

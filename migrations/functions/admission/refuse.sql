@@ -1,5 +1,7 @@
--- End the new executions that have to wait and that a limit does not let wait. Only an execution that never ran is refused: a retry has
--- its place. The caller holds the locks of the rows and of all keys, so neither the waiters nor the room can change.
+-- Cancel the new executions in `p_waiting` that a limit does not let wait: it has `when_full: cancel_new`, or `max_waiting`
+-- others wait already. Under `when_full: cancel_running`, make older executions give way. Only an execution that never ran is
+-- refused: a retry keeps its place. The caller holds the locks of the rows and of all keys, so neither the waiters nor the
+-- room can change.
 create or replace function refuse(p_waiting candidate[]) returns message[]
 language plpgsql
 as $$
@@ -24,7 +26,7 @@ begin
         group by l.gate_limit, l.gate_group, c.id
         order by l.gate_limit, l.gate_group
     loop
-        -- For very many there is room that is given away bit by bit.
+        -- One promotion starts only so many executions, so there can be room for some that still wait.
         v_free := (select m.free from unnest(key_room(array[(r.gate_limit, r.gate_group)::limit_key])) m);
         if r.when_full = 'cancel_new' then
             v_messages := v_messages || (end_executions(r.ids[v_free + 1:], array['queued'], 'cancelled',
@@ -32,7 +34,7 @@ begin
             continue;
         end if;
         if r.max_waiting is not null then
-            -- Counted no further than it takes to know how many are too many.
+            -- The count stops as soon as the excess is known.
             select count(*) - r.max_waiting - v_free into v_excess
             from (select from lane l join waiter w on w.lane = l.id
                   where l.gate_limit = r.gate_limit and l.gate_group = r.gate_group

@@ -1,5 +1,6 @@
--- Move executions whose limits changed into the lanes where they belong now, the first p_limit of a lane at a time. They keep
--- the instant at which they became ready, and with it their place.
+-- Move executions under changed limits into the lanes where they belong now: the first `p_limit` of one lane. They keep the
+-- instant at which they became ready, and with it their place. `regrouped` is false if no lane was left to regroup, or other
+-- transactions hold all of the lane's rows.
 -- planner: lookups
 create or replace function regroup(p_limit integer, out messages message[], out regrouped boolean)
 language plpgsql
@@ -26,12 +27,12 @@ begin
     v_keys := v_lane.keys || array(select distinct k from unnest(v_belong) c cross join unnest(c.keys) k);
     perform lock_keys(v_keys);
     if v_ids = '{}' and exists (select from waiter where lane = v_lane.id) then
-        return; -- others have those rows, perhaps to do this very thing: the lane is not done
+        return; -- other transactions hold the rows, perhaps to regroup them: the lane is not done
     end if;
 
     if not exists (select from unnest(v_belong) c where c.lane <> v_lane.id or c.keys is null) then
-        -- All of them wait where they should, or none waits any more.
-        perform stand_again(array[v_lane.id], 'regroup');
+        -- All of the executions wait in the right lane, or none waits any more.
+        perform restore_gates(array[v_lane.id], 'regroup');
     else
         select array_agg(c) filter (where c.keys is not null), array_agg(c) filter (where c.keys is null)
         into v_belong, v_free

@@ -1,6 +1,6 @@
--- Release: free these slots, take the executions without one out of their lanes, let those of p_line (null: none) join their lanes,
--- and promote the next waiters. The caller has moved the rows of these executions in this transaction (rows before keys), so no
--- other transaction admits one of them meanwhile.
+-- Free the slots in `p_held`, take its executions without a slot out of their lanes, let `p_line` (null for none) join their
+-- lanes, and promote the next waiters. The caller has moved the rows of these executions in this transaction (rows before
+-- keys), so no other transaction admits one of them meanwhile.
 -- planner: lookups
 create or replace function release(p_held held[], p_line candidate[]) returns message[]
 language plpgsql
@@ -13,13 +13,14 @@ declare
     v_freed uuid[];
     v_waiting uuid[];
 begin
-    -- An execution that only waits frees nothing: no other keys are locked. A caller that refuses newcomers holds these already.
+    -- Without a slot to free, no keys around these are locked. A caller that refuses new executions (refuse) holds these
+    -- already.
     if exists (select from unnest(p_held) h join slot s
                on s.limit_id = h.limit_id and s.group_value = h.group_value and s.execution_id = h.execution_id) then
         v_locked := keys_around(v_locked);
     end if;
     perform lock_keys(v_locked);
-    -- Each is looked up, whatever the plan was made for: a scan of all slots would do as well for a table that is small.
+    -- `offset 0` forces a look-up for each slot: a plan that was made while the table was small would scan all slots.
     with freed as (
         delete from slot where ctid = any (array(
             select x.ctid from unnest(p_held) h cross join lateral (

@@ -1,8 +1,9 @@
 -- Admit requested executions: requested -> scheduled where every key that the execution needs has room, and -> queued for the
 -- others, unless a limit refuses them. An execution that needs no key starts. If there is room for all of them and none
--- waits, all start at once: then the order between them does not matter. The function takes all locks in their order: rows of
--- executions, the placement, keys. It reads the rows after it has locked them, since they may have lost their limits or
--- become due since the caller looked. It reads the room after it has locked the keys.
+-- waits, all start at once, in any order.
+-- The function takes all locks in their order: rows of executions, the placement, keys. It reads the rows after it has locked
+-- them, since they may have lost their limits or become due since the caller looked. It reads the room after it has locked
+-- the keys.
 -- planner: lookups
 create or replace function request_slots(p_ids uuid[]) returns message[]
 language plpgsql
@@ -43,7 +44,7 @@ begin
     if v_waiting is not null then
         v_new := join_line(find_lanes(v_waiting));
         if v_new is not null then
-            -- No transaction has looked at these lanes yet. One has looked at each older lane: its gate is closed.
+            -- The new lanes were never tried. Each older lane was, and its gate is closed.
             v_messages := v_messages || promote(v_new);
         end if;
         v_messages := v_messages || refuse(v_waiting);

@@ -1,5 +1,5 @@
--- Gives back the slots of executions that were admitted and then lost all workers that could claim them, p_grace ago.
--- They go back to their place in line.
+-- Take back the slots of at most `p_limit` admitted executions that no worker has claimed, of namespaces without a live
+-- worker for `p_grace`. These executions are requested again, at their old places in line.
 -- planner: lookups
 create or replace function return_unclaimed(p_grace interval, p_limit integer) returns message[]
 language plpgsql

@@ -1,5 +1,5 @@
--- Let others pass lanes that no live worker runs. The caller holds the locks of the keys of these lanes. Each lane leaves a
--- wake row: a worker may have started just now, and may have seen no execution that waits for it.
+-- Set lanes aside that no live worker runs, so that other lanes pass them. The caller holds the locks of the keys of these
+-- lanes. Write a wake row for each namespace: a worker may have started just now, and seen no lane that waits for it.
 -- planner: lookups
 create or replace function stand_aside(p_lanes uuid[]) returns void
 language plpgsql

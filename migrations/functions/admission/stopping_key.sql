@@ -1,5 +1,5 @@
--- The key before which this lane has to stand: one that is full, or one that is not looked at now (p_open are) and where a
--- better lane waits, whatever room there is. Null where it may go on. The caller holds the locks of all its keys.
+-- Return a key that stops this lane: one that is full, or one outside `p_open`, which this promotion does not try, with a
+-- better-placed lane at its gate. Return null if no key does. The caller holds the locks of all keys of the lane.
 -- planner: lookups
 create or replace function stopping_key(p_lane lane, p_rooms room[], p_open limit_key[]) returns limit_key
 language plpgsql stable

@@ -1,6 +1,6 @@
--- Take the first of a lane, locked and out of line; the lane goes on with the next, or goes. Null where another transaction holds
--- its row, perhaps to end it: a wake row is left then, since that transaction may die.
--- The caller holds the locks of the lane's keys.
+-- Lock the first execution of a lane, take it out of the lane, and return it. The lane then names its next execution, or is
+-- deleted. Return null where another transaction has locked the row, perhaps to end it; that transaction may die, so write a
+-- wake row. The caller holds the locks of the lane's keys.
 -- planner: lookups
 create or replace function take_first(p_lane lane) returns candidate
 language plpgsql

@@ -1,5 +1,6 @@
--- Look again at keys with a slot that was freed without the locks of all other keys that it takes, at keys with a rate that allows a
--- start now, and at keys with a changed limit; and at lanes with a new worker, which stand before their keys again.
+-- Handle at most `p_limit` due wake rows: promote at the keys that they name, and let lanes that have a live worker again
+-- wait at the gates of their keys (restore_gates). A key has a wake row if a slot was freed without the locks of all other
+-- keys involved, if its rate permits a start now, or if its limit changed. `woken` says whether this call deleted a wake row.
 -- planner: lookups
 create or replace function wake_keys(p_limit integer, out messages message[], out woken boolean)
 language plpgsql
@@ -12,7 +13,7 @@ declare
 begin
     messages := '{}';
     woken := false;
-    -- Of a row of a key the namespace is null, and the other way round; neither is there to be woken.
+    -- A wake row names a key or a namespace, and has nulls for the other. The nulls match nothing below.
     select array_agg(distinct (x.limit_id, x.group_value)::limit_key), array_agg(distinct x.namespace_id)
     into v_keys, v_spaces
     from (select * from wake where at <= v_now order by at limit p_limit) x;
@@ -27,7 +28,7 @@ begin
     perform lock_keys(keys_around(v_keys || array(
         select distinct k from lane l cross join unnest(l.keys) k where l.id = any (v_lanes))));
 
-    -- Another replica may have come to the same ones, and been first.
+    -- Another replica may have handled the same wake rows first.
     delete from wake w using unnest(v_keys) k
     where w.limit_id = k.limit_id and w.group_value = k.group_value and w.at <= v_now;
     woken := found;
@@ -36,8 +37,8 @@ begin
     if not woken then
         return;
     end if;
-    v_keys := v_keys || stand_again(v_lanes, 'worker');
-    insert into wake (namespace_id) -- of very many lanes a part
+    v_keys := v_keys || restore_gates(v_lanes, 'worker');
+    insert into wake (namespace_id) -- at most p_limit lanes at once: the rest later
     select n.id from namespace n
     where n.id = any (v_spaces) and n.away_since is null
         and exists (select from lane l where l.namespace_id = n.id and l.gate_kind = 'worker');

@@ -1,5 +1,5 @@
--- Executions that have just become waiting ask what they have to ask (a human), or are functions that are suspended until what
--- they wait for is there.
+-- Begin the waits of executions that have just become waiting: write their inquiries, or suspend those that are durable
+-- functions (`awaits` in `p_asked`).
 create or replace function begin_waiting(p_ids uuid[], p_asked jsonb[]) returns message[]
 language plpgsql
 as $$

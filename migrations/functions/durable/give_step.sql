@@ -1,7 +1,7 @@
--- Give a step of a durable function its result, instead of what the step would do. The step may have begun, but must not be
--- over: its child is `open_child` then, which has to be cancelled. A step whose child has ended is over: the function may
--- have seen the child's result already. `known`: the function has not ended. `given`: the step was not over. A result that
--- the step's attempt records later does not count.
+-- Write a result for a step of a durable function, so that the step is skipped. The step may have begun, but must not be
+-- over: if its child runs, that is `open_child`, which the caller has to cancel. A step with an ended child is over, since
+-- the function may have read the child's result. `known`: the execution is a durable function that has not ended. `given`:
+-- the step was not over, and has the result now. A result that the step's attempt records later does not count.
 -- planner: lookups
 create or replace function give_step(
     p_execution uuid, p_name text, p_ordinal integer, p_result text, p_kind text, p_by text, p_reason text,

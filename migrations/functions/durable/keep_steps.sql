@@ -1,5 +1,6 @@
--- A re-run of a durable function keeps what the run before has recorded: what has completed, and of that, where a step is named
--- (p_name, null: none), only what came before it: in its branch what was asked for before, else what was recorded before.
+-- Copy the recorded steps of a durable function to its re-run `p_new`: completed steps, and sleeps that have begun. If the
+-- re-run starts at the step `p_name` (null for none), copy only the steps before it: in its branch those that were requested
+-- before it, in other branches those that were recorded before it.
 -- planner: lookups
 create or replace function keep_steps(p_new uuid, p_old uuid, p_name text, p_ordinal integer) returns void
 language plpgsql

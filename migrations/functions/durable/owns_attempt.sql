@@ -1,4 +1,4 @@
--- Return true if this worker owns this attempt of an execution.
+-- Return true if the worker owns this attempt of the execution.
 create or replace function owns_attempt(p_worker uuid, p_execution uuid, p_attempt integer) returns boolean
 language sql stable
 as $$

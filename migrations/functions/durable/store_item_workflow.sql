@@ -1,6 +1,7 @@
--- Store the workflow that runs an action for each of its items, and make it current. Returns whether it was not. It has the owner's
--- rights, since a worker may write no other definition: the ref has the form that only Penstock gives, and the one task runs what
--- the ref names. The caller holds the lock of placement, and places the namespaces anew.
+-- Store the workflow that runs an action for each of its items, and make it current. Return true if it was not current
+-- before. The function has the owner's rights, since a worker may write no other definition. So it checks that the ref has
+-- the form that only Penstock uses, and that the only task runs what the ref names. The caller holds the placement lock, and
+-- then places the namespaces again.
 create or replace function store_item_workflow(p_ref text, p_digest text, p_body jsonb) returns boolean
 language plpgsql security definer
 as $$

@@ -1,6 +1,6 @@
--- Suspend functions that have just become waiting. An awaited end, a signal or a cancel may have come while they ran, and woke
--- none of them: it is looked for here, under the locks of their rows. A transaction that ends a child or sends a signal later
--- finds them waiting.
+-- Suspend functions that have just become waiting. An awaited end, a signal or a cancel may have come while they ran, and
+-- woke none of them. The function looks for those under the locks of the rows, and wakes the functions again. A transaction
+-- that ends a child or sends a signal later finds them suspended.
 -- planner: lookups
 create or replace function suspend_functions(p_ids uuid[], p_awaits jsonb[]) returns message[]
 language plpgsql

@@ -1,6 +1,7 @@
--- Ask begun durable functions, once, to end with p_status. A running one is notified by its worker, a waiting one is woken for it, and
--- one that is about to run reads it. Their status stays, so that the next attempt after a crash reads the request too. A second request
--- ends them as it ends other executions.
+-- Ask durable functions that have begun, once, to end with `p_status`. The worker of a running function notifies it, a
+-- waiting one is woken, and one that is about to run reads the request. Their status stays, so that the next attempt after a
+-- crash reads the request too. Return in `told` the functions that were asked. A second request ends a function as it ends
+-- other executions.
 -- planner: lookups
 create or replace function tell_functions(p_ids uuid[], p_status text, p_reason text, out messages message[], out told uuid[])
 language plpgsql

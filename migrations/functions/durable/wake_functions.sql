@@ -1,5 +1,5 @@
--- Wake suspended functions when something that they wait for has come: waiting -> requested. Functions that are not suspended
--- (they run, have ended, or were woken before) are left alone: they look by themselves before they wait.
+-- Wake suspended functions: waiting -> requested. Functions that are not suspended (they run, have ended, or were woken
+-- before) are left alone: they check by themselves before they wait.
 -- planner: lookups
 create or replace function wake_functions(p_ids uuid[], p_reason text) returns message[]
 language plpgsql
@@ -11,8 +11,8 @@ begin
     if p_ids = '{}' then
         return '{}';
     end if;
-    -- The rows are locked whatever their status. A function that is about to wait has looked before, and its transaction
-    -- may still be open: this transaction waits for the row, and then finds the function suspended.
+    -- The rows are locked whatever their status. The transaction that suspends a function may have checked already and be
+    -- open still: this transaction waits for its row, and then finds the function suspended.
     perform from execution where id = any (p_ids) order by id for no key update;
     with gone as (
         delete from suspended where execution_id = any (p_ids) returning execution_id, until

@@ -1,6 +1,6 @@
--- Executions that have just become waiting ask what they have to ask, and may be found by events from now on: by those
--- that are stored once this has committed. An event that was stored before `since` came before the wait, though it may
--- be looked at later.
+-- Begin the waits of tasks that have just become waiting: write the inquiries of some, and list the others in `event_wait`,
+-- where events find them. An event that is stored after this commit finds the wait. An event that was stored before `since`
+-- came before the wait, even if it is matched later.
 -- planner: lookups
 create or replace function begin_waits(p_ids uuid[]) returns message[]
 language plpgsql

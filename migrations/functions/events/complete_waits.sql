@@ -1,5 +1,5 @@
--- waiting -> completed, with what came: an event, an answer. Timeouts and cancellations race for the
--- same row: the transaction that moves the execution has won. Returns as `moved` those that it really ended.
+-- Complete waiting executions with a result, such as an event or an answer: waiting -> completed. Timeouts and cancellations
+-- race for the same row: the transaction that moves it wins. `moved` are the executions that this call completed.
 -- planner: indexes_unmerged
 create or replace function complete_waits(
     p_ids uuid[], p_results text[], p_reasons text[], out messages message[], out moved uuid[]

@@ -1,6 +1,6 @@
--- Record which rules matched which events, once for each pair (I7), and start their executions. The id of the execution
--- stands for the enforcement in messages. An enforcement is written as executed, since its execution is created with it. A
--- match is kept as failed if its parameters could not be rendered.
+-- Record which rules matched which events, once for each pair (I7), and create an execution for each match. Messages name an
+-- enforcement by the id of its execution. An enforcement is written as executed, since its execution is created in the same
+-- transaction. If the parameters of a match could not be rendered, it is kept as failed.
 create or replace function enforce_rules(
     p_ids uuid[], p_events uuid[], p_rules text[], p_definitions integer[], p_namespaces integer[],
     p_action_definitions integer[], p_priorities smallint[], p_params text[], p_options text[], p_errors text[]

@@ -1,4 +1,4 @@
--- Makes the one execution of each of these enforcements, which the caller has just written as executed.
+-- Create the execution of each of the enforcements `p_ids`, which the caller has just written as executed.
 -- planner: indexes_planned_once
 create or replace function start_enforced(p_ids uuid[]) returns message[]
 language plpgsql

@@ -1,5 +1,5 @@
--- Begin calls of these poll triggers: create an execution for each, with the state as its parameter. The caller holds the
--- rows of the triggers.
+-- Begin calls of poll triggers: create an execution for each trigger without a running call, with the trigger's state as its
+-- parameter. The caller holds the locks of the triggers' rows.
 create or replace function start_polls(p_triggers text[], p_ids uuid[]) returns message[]
 language plpgsql
 as $$

@@ -1,6 +1,6 @@
 -- Store events (`stored`). An event with a message id that was seen before for its tenant, trigger and source is not stored
--- again: it is `existing`, or one of the `conflicts` when its payload differs. Stage `event.created` unless the caller
--- matches the rules itself in this transaction (p_matched).
+-- again: it is in `existing`, or in `conflicts` if its payload differs. Stage `event.created` unless the caller matches the
+-- rules itself in this transaction (`p_matched`).
 create or replace function store_events(
     p_ids uuid[], p_triggers text[], p_tenants text[], p_payloads text[], p_sources text[], p_message_ids text[],
     p_digests text[], p_matched boolean,
@@ -19,7 +19,7 @@ begin
     where d.message_id is not null
     order by d.tenant, d.trigger, d.source, d.message_id, d.id
     on conflict do nothing;
-    -- A later statement, so that it sees the winners that the insert waited for.
+    -- A later statement, so that it sees rows of transactions that the insert waited for.
     select coalesce(array_agg((d.id, k.event_id)::replaced_id) filter (where k.digest = d.digest), '{}'),
         coalesce(array_agg((d.id, k.event_id)::replaced_id) filter (where k.digest is distinct from d.digest), '{}')
     into existing, conflicts

@@ -1,6 +1,6 @@
--- Return the status of an execution after the loss of its worker. A requested end wins. Otherwise the recovery of the action, or of
--- its task in a workflow, decides: the execution runs again, ends as `abandoned` when it was lost too often, or ends as `failed` where it
--- must not run twice.
+-- Return the status of an execution after the loss of its worker. A requested end (`p_ends_as`) wins. Otherwise the recovery
+-- policy of the action, or of its task in a workflow, decides. The execution runs again, ends as `abandoned` when it was lost
+-- too often, or ends as `failed` where it must not run twice.
 create or replace function after_loss(p_ends_as text, p_recoveries integer, p_recovery jsonb) returns text
 language sql immutable
 as $$

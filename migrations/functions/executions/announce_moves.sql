@@ -1,4 +1,4 @@
--- Stages what is to be announced of moves, in envelopes that fit a NOTIFY.
+-- Stage announcements of moves to statuses in `cluster.announced`, in envelopes that fit a NOTIFY.
 create or replace function announce_moves(p_ids uuid[], p_statuses text[]) returns void
 language sql
 as $$

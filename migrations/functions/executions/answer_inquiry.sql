@@ -1,6 +1,6 @@
--- Answer an inquiry, once. Respond, timeout and cancel have one winner: the transaction that moves the execution out of
--- waiting. The answer becomes the execution's result; or, where its attempt asked in order to go on, the execution is requested
--- again, with it. Listeners are notified. `moved` is empty if another transaction ended it first.
+-- Answer an inquiry, once. An answer, a timeout and a cancel have one winner: the transaction that moves the execution out of
+-- waiting. The answer becomes the execution's result. If instead the attempt asked in order to go on, the execution is
+-- requested again with the answer. Listeners are notified. `moved` is empty if another transaction moved the execution first.
 create or replace function answer_inquiry(
     p_execution uuid, p_response text, p_by text, out messages message[], out moved uuid[]
 )

@@ -1,6 +1,6 @@
--- Moves finished trees to the archive, a few batches of roots at a time, that were noted after p_after; only whole trees
--- of which every execution is final, and what is final stays so. Returns how many executions were moved, and the last batch
--- that was looked at (null: none).
+-- Move finished trees to the archive: at most `p_batches` batches of roots, noted in `finished` after the row `p_after` and
+-- older than `p_older`. Only whole trees are moved, of which every execution is final. Return the number of moved executions,
+-- and in `last` the last batch that was handled, null for none.
 -- planner: archive
 create or replace function archive_finished(p_older interval, p_batches integer, p_after bigint default 0, out moved integer, out last bigint)
 language plpgsql

@@ -1,4 +1,5 @@
--- Moves these executions, whole trees of finished ones, to the archive with all that belongs to them. Returns how many.
+-- Move the executions `p_ids`, which are whole finished trees, to the archive with all rows that belong to them. `p_roots`
+-- has the root of each. Return the number of moved executions.
 -- planner: archive
 create or replace function archive_trees(p_ids uuid[], p_roots uuid[]) returns integer
 language plpgsql

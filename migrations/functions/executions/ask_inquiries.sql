@@ -1,6 +1,6 @@
--- Write the inquiries of executions that have just become waiting. If an inquiry names no timeout, the options of the
--- execution or its action may. An execution that went on with an answer may ask again, in the same row: its earlier answers
--- are kept with its attempts. An event of each inquiry is staged, so that rules can notify a person.
+-- Write the inquiries of executions that have just become waiting, and stage an event of each, so that rules can notify a
+-- person. An inquiry without a timeout gets that of the execution's options or of its action, if any. An execution that went
+-- on with an answer may ask again, in the same row: its earlier answers are kept with its attempts.
 -- planner: lookups
 create or replace function ask_inquiries(p_ids uuid[], p_asked jsonb[]) returns message[]
 language plpgsql

@@ -1,4 +1,5 @@
--- Return, as JSON, the values that deferred and answered attempts of an execution carry over to the next attempt.
+-- Return, as JSON, the values that the latest deferred or answered attempt of an execution carries over to the next attempt;
+-- null for none.
 create or replace function carried_over(p_execution uuid) returns text
 language sql stable
 as $$

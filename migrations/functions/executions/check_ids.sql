@@ -1,5 +1,5 @@
--- Refuses ids that were made by a clock which is more than an hour off this one: they would lead every list, or end it, for as
--- long as they are kept. Their first 48 bits are milliseconds (UUIDv7).
+-- Raise PN002 if an id was made by a clock that is more than an hour off this one: the execution would stand first, or last,
+-- in every list for as long as it is kept. The first 48 bits of an id are milliseconds (UUIDv7).
 create or replace function check_ids(p_ids uuid[]) returns void
 language plpgsql
 as $$

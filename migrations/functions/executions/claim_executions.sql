@@ -1,11 +1,12 @@
--- Claim as many of an envelope's executions as the worker has slots for: scheduled -> running. The attempt is counted now, so
--- that a crash uses it up (I1). Only executions on this queue, of definitions that the worker knows, are claimed. For each
--- definition in `p_limited`, the task executors have less room than the worker has slots, and no more are claimed than there
--- is room for. `unknown` are definitions that the worker has not looked up yet: it looks them up, and claims again. The rest
--- goes back on its route, or is parked, in the same transaction. The guard on the status lets one worker win where two have
--- the same message: the other worker finds the execution running. A worker whose answer was lost repeats the claim under the
--- same id, and gets also the executions that became ready since. It has the owner's rights, since the triggers of moves believe
--- `penstock.moves` of the owner alone.
+-- Claim as many of an envelope's executions as the worker has slots for (`p_take`): scheduled -> running. The attempt is
+-- counted now, so that a crash uses it up (I1). Only executions on this queue, of definitions that the worker knows
+-- (`p_definitions`), are claimed. For definitions in `p_limited`, the task executors have less room than the worker has
+-- slots, and only that many are claimed. `unknown` are definitions that the worker has neither looked up nor marked as
+-- lacking: it looks them up, and claims again.
+-- The other executions go back to their route, or are parked, in the same transaction. If two workers have the same message,
+-- the guard on the status lets one of them claim: the other finds the execution running. A worker that lost the answer of a
+-- claim repeats it under the same id, and also gets the executions that became ready since. The function has the owner's
+-- rights, since the triggers of moves accept `penstock.moves` from the owner only.
 -- planner: lookups_planned_once
 create or replace function claim_executions(
     p_worker uuid, p_claim uuid, p_ids uuid[], p_take integer, p_queue text, p_definitions integer[],
@@ -23,13 +24,13 @@ begin
     unknown := '{}';
     messages := '{}';
     parked := false;
-    -- The session may have set it before, and all that is written below has the owner's rights.
+    -- The session may have set it, and the triggers would believe it, since this function has the owner's rights.
     perform set_config('penstock.moves', '', true);
     if cardinality(p_limited) > 0 then
         select c.fitting, c.full_up into v_tried, v_full from choose_for_executors(p_ids, p_take, p_limited) c;
     end if;
     if v_tried <> '{}' then
-        -- What is announced or subscribed to is the trigger's to say. Else this statement writes the moves itself.
+        -- If moves are announced or subscribed to, the trigger writes them. Otherwise this statement does.
         v_writes := not exists (select from cluster where announced <> '{}' or subscribed <> '{}');
         if v_writes then
             perform set_config('penstock.moves', 'written', true);

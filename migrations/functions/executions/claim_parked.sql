@@ -1,6 +1,7 @@
--- A worker takes what is parked on one of its queues: the oldest first of whatever it does not lack and has room for, as it
--- claims an envelope. What it does not get stays parked. `waits`: there was something that it does not lack. `unknown`: what it
--- has to look up first, which it does not lock meanwhile: a worker that has it would pass it by, and look again much later.
+-- Claim parked executions of a queue for a worker, oldest first, as claim_executions claims an envelope: definitions that the
+-- worker does not lack and has room for. Executions that are not claimed stay parked. `waits` says that an execution is
+-- parked that the worker does not lack. `unknown` are definitions that the worker has to look up first. Their executions are
+-- not locked: a worker that has the action would skip locked rows, and look again much later.
 -- planner: lookups
 create or replace function claim_parked(
     p_worker uuid, p_claim uuid, p_take integer, p_queue text, p_definitions integer[], p_lacking integer[],
@@ -15,7 +16,7 @@ declare
 begin
     claimed := '{}';
     messages := '{}';
-    -- as many steps in the index as there are definitions, however much is parked
+    -- One step in the index for each definition, however many executions are parked.
     v_definitions := array(
         with recursive found (definition_id) as (
             select min(definition_id) from parked where queue = p_queue

@@ -1,7 +1,7 @@
--- Claim for a worker what its transaction has staged: of one of its queues (p_queues), as many envelopes as have together no
--- more executions than the transaction ends (p_most). `messages` are the remaining envelopes and the messages that the claim
--- staged. An envelope that was claimed as a whole is offered to no other worker. `queue` is null if nothing was staged on
--- these queues.
+-- Claim new work for a worker in the transaction that reports its finished work: envelopes in `p_staged`, which this
+-- transaction staged, on one of the worker's queues. The claimed envelopes have together at most `p_most` executions, as many
+-- as the transaction ends. `messages` are the remaining envelopes, and messages that the claim staged. An envelope that was
+-- claimed as a whole is offered to no other worker. `queue` is null if nothing was staged on these queues.
 create or replace function claim_staged(
     p_staged message[], p_most integer, p_worker uuid, p_claim uuid, p_queues text[], p_known integer[],
     p_lacking integer[], p_limited executor_room[],

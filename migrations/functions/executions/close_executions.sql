@@ -1,6 +1,7 @@
--- Close executions that ended, for any reason: write their results, delete them from the open ones, delete their timers, close their
--- inquiries, and queue those without a workflow for the archive. Notify the workflow or the callbacks that follow each, and the clients
--- that wait for it. Queue the span of a traced one. Their slots are released by settle_moves, which calls this function.
+-- Close executions that ended, for any reason: write their results, delete them from `live`, delete their timers, close their
+-- inquiries, and list roots in `finished` for the archive. Stage messages to the workflow or the callbacks that follow each,
+-- and to the clients that wait. List traced executions in `untraced`, to send their spans. The caller, settle_moves, releases
+-- their slots.
 create or replace function close_executions(p_ended ended[]) returns message[]
 language plpgsql
 as $$
@@ -21,7 +22,7 @@ begin
     select p.execution_id from payload p where p.execution_id = any (v_ids) and p.origin ? 'trace';
     delete from live where execution_id = any (v_ids);
     perform drop_timers(v_ids);
-    if v_unclaimed is not null then -- what a worker had waited for nothing, and is no workflow
+    if v_unclaimed is not null then -- an execution that a worker had claimed has no such rows
         update inquiry i set answered_at = clock_timestamp(),
             status = case e.status when 'completed' then 'responded' when 'timeout' then 'timeout' else 'cancelled' end
         from unnest(p_ended) e

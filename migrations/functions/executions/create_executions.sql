@@ -1,10 +1,10 @@
--- Writes the rows of new executions, and sets their timers. Those of p_free, namespaces that no limit covers, are born started if
--- they need not wait for an instant, and so are those that have slots
--- (p_births): their rows are written once, and their history tells that they were requested too. Where
--- p_worker is given, it takes them all: they are born running. Returns what is new, which of it is requested and due, and when the
--- first of the timers is due. Arrays shorter than p_ids are padded with null. What is part of something that is traced is traced
--- with it. Those that exist already (the same id, or the same child of a workflow) are left alone: another delivery of the same
--- message was first.
+-- Insert new executions with their payloads and timers. An execution that need not wait for an instant is created as started
+-- if its namespace is in `p_free` (no limit covers it), or with the status and slots of its entry in `p_births`. Its history
+-- records that it was requested, too. With `p_worker`, all are created as running, claimed by that worker. Arrays shorter
+-- than `p_ids` are padded with null. A child of a traced execution is traced with it.
+-- `made` are the executions that were created, `ready` those of them that are requested and due, and `due` is the instant of
+-- the first timer. An execution that exists (the same id, or the same child of a workflow) is left alone: another delivery of
+-- the same message was first.
 -- planner: indexes_planned_once
 create or replace function create_executions(
     p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[],
@@ -15,8 +15,8 @@ create or replace function create_executions(
 language plpgsql
 as $$
 begin
-    -- They are few, and to look one up for every row is dear. Not joined: rows are written in the order given, which is that of
-    -- their instants.
+    -- The namespaces are few: one look-up for each row would be slower. A join is avoided, since it would lose the order of
+    -- the arrays, which is that of the instants.
     with free as materialized (
         select id, start_status(kind) as status from namespace where id = any (p_free)
     ), written as (

@@ -1,6 +1,6 @@
--- Ends executions that no worker reports on: cancelled, timed out, refused, dead-lettered, abandoned. Acts only on
--- those in one of the statuses p_from, and returns as `moved` those that it really ended: a worker may have claimed or
--- finished one of them in between.
+-- End executions that no worker reports on: cancelled, timed out, refused, dead-lettered, abandoned. Only executions in one
+-- of the statuses `p_from` are ended, since a worker may claim or finish one meanwhile. `moved` are the executions that this
+-- call ended.
 -- planner: lookups
 create or replace function end_executions(
     p_ids uuid[], p_from text[], p_to text, p_reason text, p_error text, out messages message[], out moved uuid[]
@@ -21,7 +21,7 @@ begin
         select id, attempt, p_to, current_setting('application_name'), p_error::jsonb from changed where claim is not null
         on conflict do nothing
     )
-    -- Workflows and callbacks that follow an execution that ended this way are told too.
+    -- `followed` is true: the workflows and callbacks that follow these executions are notified.
     select coalesce(array_agg(id), '{}'), array_agg(id) filter (where keys is not null),
         array_agg((id, parent, p_to, claim is not null, true, null,
             coalesce(p_error::jsonb, jsonb_build_object('type', p_to, 'message', p_reason)))::ended)

@@ -1,5 +1,6 @@
--- Return the next status of an execution whose attempt ended with p_status. An execution with a requested end gets that end, unless it
--- completed. A durable function that cleans up still runs, and goes on where its attempt was only handed back.
+-- Return the next status of an execution after an attempt that ended with `p_status`. If an end was requested (`p_ends_as`),
+-- the execution gets that end, unless it completed. An exception is a durable function that still cleans up: if its attempt
+-- was only handed back or waits, it goes on.
 create or replace function ended_status(p_was text, p_ends_as text, p_status text) returns text
 language sql immutable
 as $$

@@ -1,7 +1,8 @@
--- The history of an execution begins with its row. One that was born started was requested in that instant, and one that was born
--- in the hands of a worker was scheduled too. The trigger stands aside for a statement that writes its moves itself, which sets
--- `penstock.moves` for its transaction. Any session can set that. So it counts only for the owner, inside functions with the owner's
--- rights: no role of a service may truncate the table.
+-- Write the history of new executions. An execution that was created as started was also requested in that instant, and one
+-- that was created as running was also scheduled. Announce these statuses, and record them for subscriptions.
+-- The trigger does nothing for a statement that writes its moves itself, and sets `penstock.moves` for its transaction. Any
+-- session can set that, so the trigger accepts it only inside functions with the owner's rights: no role of a service may
+-- truncate the table.
 create or replace function execution_inserted() returns trigger
 language plpgsql
 as $$

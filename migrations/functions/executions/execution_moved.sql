@@ -1,5 +1,6 @@
--- Refuses moves that are not declared, and writes the history: one join of the transition tables for both. Stands aside for a
--- statement that writes its moves itself, as execution_inserted does.
+-- Raise PN001 for moves of executions that `legal_move` does not have; write the history of the others, announce them, and
+-- record them for subscriptions. One join of the transition tables finds the moves. The trigger does nothing for a statement
+-- that writes its moves itself, as execution_inserted does.
 -- planner: moves
 create or replace function execution_moved() returns trigger
 language plpgsql

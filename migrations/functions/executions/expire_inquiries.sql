@@ -1,6 +1,6 @@
--- Inquiries that were not answered in time: their default is the answer, or the execution ends as timeout. The rows of
--- the executions are locked first, and all keys next, as answer_inquiry does; one that is just being answered is skipped.
--- Returns as `expired` those that it dealt with.
+-- Settle inquiries that were not answered in time: answer them with their default, or end their executions as timeout. The
+-- rows of the executions are locked first, and then all keys, as in answer_inquiry. An execution that another transaction has
+-- locked, perhaps to answer it, is skipped. `expired` are the executions that this call handled.
 create or replace function expire_inquiries(p_limit integer, out messages message[], out expired uuid[])
 language plpgsql
 as $$

@@ -1,4 +1,4 @@
--- A worker ends attempts, and claims what these let in: executions that waited for their slots. Both in one round trip, which is
+-- End attempts of a worker, and claim for it waiting executions that these ends let start. Both are one round trip, which is
 -- the whole transaction.
 create or replace function finish_and_claim(
     p_worker uuid, p_ids uuid[], p_attempts integer[], p_statuses text[], p_results text[], p_errors text[],

@@ -1,8 +1,9 @@
--- A worker ends attempts: final, or requested again (a retry, a deferral), or waiting. The fence is the
--- attempt and the claim (I2): what another worker owns by now, or the sweeper has taken back, is not moved and not in the
--- answer `moved`. Slots are freed and the next waiters promoted in the same transaction (I5). What was asked to end meanwhile ends
--- as it was asked to, unless it completed. An attempt without a delay to the next one came to nothing: it keeps its place in line.
--- What a deferral carries over to the next attempt, and what an inquiry asks, are kept with the attempt.
+-- End attempts of a worker: the executions become final, requested again (a retry, a deferral), or waiting. The fence is the
+-- attempt and the claim (I2): an execution that another worker has claimed since, or that the sweeper has taken back, is not
+-- moved and is not in `moved`. Slots are freed and the next waiters promoted in the same transaction (I5).
+-- An execution with a requested end gets that end, unless it completed. An attempt without a delay to the next one was handed
+-- back: its execution keeps its place in line. The values that a deferral carries over to the next attempt, and the question
+-- of an inquiry, are kept with the attempt.
 -- planner: hashed_planned_once
 create or replace function finish_attempts(
     p_worker uuid, p_ids uuid[], p_attempts integer[], p_statuses text[], p_results text[], p_errors text[],

@@ -1,7 +1,8 @@
--- End at most 20 attempts that completed, in a transaction of their own. Attempts without a workflow, a slot, a trace and a wish to
--- end are ended by one statement. It also writes the history, instead of the trigger. All others go to finish_attempts: also those
--- that a canceler or the sweeper moves between the guard and the update. `p_claims` have no attempt left after these ends. It has the
--- owner's rights, since the triggers of moves believe `penstock.moves` of the owner alone.
+-- End at most 20 attempts that completed, in a transaction of their own. If none of the executions has a parent, a slot, a
+-- trace or a requested end, one statement ends them and writes their history, instead of the trigger. All others go to
+-- finish_attempts, as do those that a canceler or the sweeper moves between the guard and the update. `p_claims` are the
+-- claims without an attempt after these ends. The function has the owner's rights, since the triggers of moves accept
+-- `penstock.moves` from the owner only.
 -- planner: lookups_planned_once
 create or replace function finish_completed(
     p_worker uuid, p_ids uuid[], p_attempts integer[], p_results text[], p_claims uuid[],
@@ -16,7 +17,7 @@ declare
 begin
     moved := '{}';
     messages := '{}';
-    -- The session may have set it before, and all that is written below has the owner's rights.
+    -- The session may have set it, and the triggers would believe it, since this function has the owner's rights.
     perform set_config('penstock.moves', '', true);
     if v_size = (
         select count(*) from execution e
@@ -38,7 +39,7 @@ begin
         ), closed as (
             delete from live where execution_id = any (array(select id from ended))
         ), dropped as (
-            -- A loop that is about to fire a timer has locked it, and waits for these executions: see drop_timers.
+            -- A loop that is about to fire a timer has locked the timer, and waits for these executions: see drop_timers.
             delete from timer where ctid = any (array(
                 select ctid from timer where execution_id = any (array(select id from ended)) for update skip locked))
         ), kept as (

@@ -1,5 +1,5 @@
--- Park scheduled executions that some worker of their route lacks, until a worker that has the action takes them. On the route,
--- the worker that lacks the action could receive them first.
+-- Park scheduled executions of an action that some worker of their route lacks, until a worker that has the action takes
+-- them. On the route, the worker that lacks the action could receive them first.
 create or replace function park_lacked(p_ids uuid[], p_queue text) returns message[]
 language plpgsql
 as $$

@@ -1,11 +1,11 @@
--- Submit at most 20 executions of one namespace and one definition, in a transaction of their own, and assign as many of them to
--- workers as there are permits. If no decision is needed, one statement writes all rows: no limit covers the namespace, no worker
--- lacks the action, the definition is current and has no timeouts, and no status is announced. Everything else goes to
--- submit_executions, and nothing has been written before.
+-- Submit at most 20 executions of one namespace and one definition, in a transaction of their own, and assign as many of them
+-- to workers as there are permits. If there is nothing to decide, one statement writes all rows, and the history instead of
+-- the trigger: no limit covers the namespace, no worker lacks the action, the definition is current and has no timeouts, and
+-- no status is announced or subscribed to. All other submits go to submit_executions, and nothing has been written before. An
+-- id that exists was submitted before, and its answer was lost: it is left alone.
 -- A permit is valid for 5 s, and only while its worker is active and the session of its heartbeats, which also listens, holds its
 -- lock. (A lock that this transaction gets is free: the session has ended.) The oldest permit is used first. An assigned execution is
 -- born running in the hands of its worker. All others are staged on their route.
--- The statement also writes the history, instead of the trigger. Ids that exist were submitted before: their answer was lost.
 -- `p_assigns` is false where the transaction may stay open.
 -- planner: indexes_planned_once
 create or replace function place_alike(

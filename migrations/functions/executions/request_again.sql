@@ -1,5 +1,5 @@
--- Reopen executions whose rows say `requested` again, and stage a message to an executor for those that are due. A timer requests
--- the others later. An execution that is held with its workflow has neither, until the workflow is resumed.
+-- List executions that are `requested` again in `live`, and stage messages to the executors for those that are due. A timer
+-- requests the others later. An execution that is held with its paused workflow gets neither, until the workflow is resumed.
 -- planner: lookups
 create or replace function request_again(p_ids uuid[]) returns message[]
 language plpgsql
@@ -8,7 +8,7 @@ declare
     v_due uuid[];
     v_timed uuid[];
 begin
-    insert into live (execution_id) select unnest(p_ids) on conflict do nothing; -- those that stood in line were not
+    insert into live (execution_id) select unnest(p_ids) on conflict do nothing; -- an execution that stood in line is not listed there
     with again as (
         select e.id, e.not_before, e.timed, e.not_before is null or e.not_before <= clock_timestamp() as due
         from execution e where e.id = any (p_ids)

@@ -1,8 +1,9 @@
--- Create executions. An execution that is due at once is created started if no limit covers it, or if there is room for it
--- (find_slots). The others that are due are scheduled or queued at once in two cases: in an executor's transaction (`fused`),
--- and in a submit that is the whole transaction (`alone`) and got the locks of all their keys. Otherwise they are staged as
--- requested. A caller's own transaction may stay open for long, so it locks no keys. If a client submits, an execution that
--- some workers of its route lack the action for is not sent to a worker directly.
+-- Create executions. An execution that is due at once is created as started if no limit covers it, or if there is room for it
+-- (find_slots). The others that are due are scheduled or queued at once in two cases: in an executor's transaction
+-- (`p_fused`), and in a submit that is the whole transaction (`p_alone`) and got the locks of all their keys. Otherwise they
+-- are staged as requested: a caller's own transaction may stay open for long, so it locks no keys.
+-- If a client submits an execution of an action that some workers of the route lack, the execution is parked and not sent to
+-- the route.
 -- planner: indexes_planned_once
 create or replace function request_executions(
     p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[],
@@ -24,11 +25,12 @@ declare
     v_messages message[] := '{}';
     r record;
 begin
-    -- Read once: a limit may come to be between two statements, and what was born started must be sent.
+    -- Read once: another transaction may add a limit between two statements, and an execution that was created as started
+    -- must be sent.
     select coalesce(array_agg(id) filter (where limits = '{}'), '{}'), bool_or(limits <> '{}') into v_free, v_limited
     from namespace where id = any (p_namespaces);
     if p_fused and exists (select from paused_workflow) then
-        v_free := '{}'; -- their parent may be paused
+        v_free := '{}'; -- their workflow may be paused
     elsif v_limited and (p_fused or p_alone) then
         select free, rooms, locked into v_admitted, v_rooms, v_locked
         from find_slots(p_ids, p_namespaces, p_params, p_priorities, p_not_before, p_parents, p_fused);

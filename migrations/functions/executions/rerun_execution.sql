@@ -1,5 +1,5 @@
--- Runs an execution that has ended once more: a new one, of the same version, with the same parameters and options.
--- `known` is false if it has not ended or is not known any more.
+-- Start a new execution `p_new` with the version, parameters and options of the ended execution `p_old`, which may be
+-- archived. `known` is false if that execution has not ended or is no longer kept.
 create or replace function rerun_execution(
     p_new uuid, p_old uuid, p_origin text, p_task text, p_value text, p_by text, p_reason text,
     out messages message[], out known boolean
@@ -26,7 +26,7 @@ begin
     end if;
     messages := request_executions(array[p_new], array[v_old.namespace_id], array[v_old.definition_id],
         array[v_old.params], array[v_old.options], array[p_origin], array[v_old.priority], null, null, null, null, false);
-    if messages <> '{}' then -- the commit of an earlier try may have come through
+    if messages <> '{}' then -- empty if an earlier try was committed and its answer lost
         insert into workflow_command (execution_id, kind, task, value, by, reason, obeyed_at)
         values (p_old, 'rerun', p_task, p_value::jsonb, p_by, p_reason, clock_timestamp());
     end if;

@@ -1,4 +1,4 @@
--- The outermost of the workflows that a task of p_workflow runs in; null for null: what is started by itself has none.
+-- Return the outermost workflow around `p_workflow`, or `p_workflow` itself if none is around it; null for null.
 create or replace function root_of(p_workflow uuid) returns uuid
 language plpgsql stable
 as $$

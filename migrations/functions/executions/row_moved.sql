@@ -1,6 +1,6 @@
--- Refuses moves that `legal_move` does not have, of all but executions (execution_moved). By row: these move alone, or few at a
--- time, and the `when` of each trigger keeps it from whatever else is written. Of a trigger's arguments the first is the
--- subject, and the others are the columns that name a row of it.
+-- Raise PN001 for moves that `legal_move` does not have, of all subjects but executions (see execution_moved). The trigger
+-- fires for each row, since these rows move alone or few at a time; its `when` keeps it from all other updates. Its first
+-- argument is the subject, and the others are the columns that identify a row in the error.
 create or replace function row_moved() returns trigger
 language plpgsql
 as $$
@@ -34,7 +34,7 @@ for each row when (old.status <> new.status) execute function row_moved('inquiry
 create or replace trigger process_moved before update of state on process
 for each row when (old.state <> new.state) execute function row_moved('process', 'id');
 
--- Its first head is no move.
+-- The first head of a workflow is not a move.
 create or replace trigger workflow_moved before update of head on workflow
 for each row when (old.head ->> 'phase' is distinct from new.head ->> 'phase' and old.head is not null)
 execute function row_moved('workflow', 'execution_id');

@@ -1,6 +1,6 @@
--- Claim, admit, route and stage: requested -> scheduled, or queued where a limit is full (I1, I3). A workflow runs at once,
--- a task that waits begins to. What a paused workflow asked for stays requested.
--- Rows are locked in the order of ids, those that are under no limit first.
+-- Schedule requested executions: requested -> started, or queued where a limit is full (I1, I3), with their messages staged.
+-- A workflow runs at once, and a waiting task begins to wait. Tasks of a paused workflow stay requested. Rows are locked in
+-- the order of ids, those without a limit first.
 -- planner: lookups_planned_once
 create or replace function schedule_executions(p_ids uuid[]) returns message[]
 language plpgsql
@@ -12,7 +12,7 @@ begin
     if exists (select from paused_workflow) then
         p_ids := hold_paused(p_ids);
     end if;
-    -- Most batches are of one kind: where the first is under limits, all may be.
+    -- Most batches are of one kind: if the first execution is under limits, test whether all are.
     if not exists (select from execution e join namespace n on n.id = e.namespace_id
                    where e.id = p_ids[1] and n.limits <> '{}')
         or exists (select from execution e join namespace n on n.id = e.namespace_id

@@ -1,6 +1,6 @@
--- Times of executions that are new: until when all of each has to have ended, from the instant on at which it is ready, and whether
--- its waits are bounded (then they get their timers), as its options say or else its definition. Most say nothing. Returns when the
--- first of the timers is due that were set.
+-- Set the timers of new executions, as their options say or else their definition: until when each has to have ended, counted
+-- from the instant at which it is ready, and how long it may wait for a worker or a limit (then it is marked `timed`). Most
+-- definitions have no timeouts. Return when the first of the new timers is due, null for none.
 create or replace function set_times(
     p_new uuid[], p_ids uuid[], p_definitions integer[], p_options text[], p_not_before timestamptz[]
 ) returns timestamptz

@@ -1,6 +1,6 @@
--- Start executions that are due and that no limit covers: requested -> started. Return also the number of started executions.
--- The guard on the status leaves out the losers of a race: another delivery has started the execution, or a transaction has
--- cancelled it since the caller looked.
+-- Start requested executions that are due and that no limit covers: requested -> scheduled, running or waiting
+-- (start_status). Return also the number of started executions. The guard on the status leaves out executions that another
+-- delivery has started, or that a transaction has cancelled, since the caller looked.
 create or replace function start_executions(p_ids uuid[], out messages message[], out started integer)
 language plpgsql
 as $$

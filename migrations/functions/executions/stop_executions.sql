@@ -1,6 +1,6 @@
--- Request the end of executions as p_status (cancelled, timeout). An execution that no worker has ends at once (`moved`). A
--- running execution becomes canceling (`canceling`), and keeps its slots until its worker or the sweeper ends it; its worker
--- has to be notified. A workflow is asked to stop (`stopping`). A durable function that has begun cleans up first: it is
+-- Request the end of executions as `p_status` (cancelled, timeout). An execution that no worker has ends at once (`moved`). A
+-- running execution becomes canceling (`canceling`), and keeps its slots until its worker or the sweeper ends it; the caller
+-- notifies its worker. A workflow is asked to stop (`stopping`). A durable function that has begun cleans up first, and is in
 -- `canceling`, too.
 -- planner: indexes
 create or replace function stop_executions(
@@ -13,8 +13,8 @@ declare
     v_messages message[];
     v_told uuid[];
 begin
-    -- No transaction moves them between the steps: what was about to be claimed is claimed, and canceling. All rows come before the
-    -- keys, which the last step locks.
+    -- No transaction moves the executions between these steps: one that was about to be claimed is claimed now, and becomes
+    -- canceling. All rows are locked before the keys, which the last step locks.
     perform lock_runs(p_ids);
     select t.messages, t.told into v_messages, v_told from tell_functions(p_ids, p_status, p_reason) t;
     with changed as (

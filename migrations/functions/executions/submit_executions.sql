@@ -1,8 +1,8 @@
--- Store submits of clients in a group: one durable commit for all that were pending. `stale`: some of the definitions are no
--- longer current, and nothing is stored. `existing`: submits with an idempotency key that has an execution already.
--- `conflicts`: submits with a key that was used for another request. Both are left alone. `alone`: this call is the whole
--- transaction. Then executions under limits are admitted or queued with it, so that a client that starts one after another
--- finds them in that order.
+-- Store the pending submits of clients with one durable commit. `stale`: some of the definitions are no longer current, and
+-- nothing is stored. `existing`: submits with an idempotency key that has an execution already. `conflicts`: submits with a
+-- key that was used for another request. Neither of these two is stored. `p_alone`: this call is the whole transaction. Then
+-- executions under limits are admitted or queued in it, so that the executions of a client that starts them one after another
+-- stand in line in that order.
 -- planner: indexes_planned_once
 create or replace function submit_executions(
     p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[], p_origins text[],
@@ -15,7 +15,7 @@ as $$
 declare
     v_lost uuid[] := '{}';
 begin
-    -- The session may have set it before, and all that is written below has the owner's rights.
+    -- The session may have set it, and the triggers would believe it, since this function has the owner's rights.
     perform set_config('penstock.moves', '', true);
     perform check_ids(p_ids);
     messages := '{}';
@@ -30,13 +30,13 @@ begin
     end if;
 
     if p_keys is not null then
-        -- Sorted by key: two groups with the same keys must not wait for each other crosswise.
+        -- Sorted by key: two groups of submits with the same keys must not deadlock.
         insert into idempotency (tenant, key, execution_id, digest)
         select d.tenant, d.key, d.id, d.digest
         from unnest(p_ids, p_tenants, p_keys, p_digests) as d (id, tenant, key, digest)
         where d.key is not null order by d.tenant, d.key, d.id
         on conflict do nothing;
-        -- A later statement, so that it sees the winners that the insert waited for.
+        -- A later statement, so that it sees rows of transactions that the insert waited for.
         select coalesce(array_agg((d.id, i.execution_id)::replaced_id) filter (where i.digest = d.digest), '{}'),
             coalesce(array_agg((d.id, i.execution_id)::replaced_id) filter (where i.digest is distinct from d.digest), '{}')
         into existing, conflicts

@@ -1,5 +1,6 @@
--- Return the executions among p_ids that have ended, and record for which executions the watcher waits from now on (p_said)
--- and for which no longer (p_forgotten). The call may miss an execution that ends meanwhile: the next call finds it.
+-- Return the executions among `p_ids` that have ended. Record also for which executions the watcher waits from now on
+-- (`p_said`), and for which no longer (`p_forgotten`). The call may miss an execution that ends meanwhile: the next call
+-- finds it.
 -- planner: lookups_planned_once
 create or replace function look_for_awaited(p_watcher uuid, p_ids uuid[], p_said uuid[], p_forgotten uuid[])
 returns table (id uuid, status text, result text, error text)

@@ -1,5 +1,5 @@
--- Notes that messages of these open executions are staged anew. Returns those that are to be: one that another replica has in
--- hand, or has staged anew within p_age, is not.
+-- Record that messages of these open executions are staged again, and return the executions for which the caller has to stage
+-- one. Left out are executions that another replica handles now, or has staged within `p_age`. Null for none.
 -- planner: lookups
 create or replace function mark_restaged(p_ids uuid[], p_age interval) returns uuid[]
 language plpgsql

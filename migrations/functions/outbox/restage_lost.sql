@@ -1,7 +1,7 @@
--- Stage work again that the broker lost (a purged queue, a lost disk): executions that have been requested or scheduled for
--- longer than p_age, with no envelope in the outbox, and not staged again within that time. They keep their place in line.
--- The batch is bounded, oldest first, and begins at p_after, so that callers go through a deep backlog in steps. Return also
--- `next`, the id to go on after; null at the end.
+-- Stage work again after the broker lost its messages (a purged queue, a lost disk): executions that have been requested or
+-- scheduled for longer than `p_age`, have no envelope in the outbox, and were not staged again within that time. They keep
+-- their place in line. A call handles a bounded batch, in the order of ids after `p_after`, so that callers go through a deep
+-- backlog in steps. `next` is the id to continue after; null at the end.
 -- planner: lookups
 create or replace function restage_lost(
     p_age interval, p_after uuid, p_limit integer, p_queues text[], out messages message[], out next uuid
@@ -34,7 +34,7 @@ begin
         from execution e join namespace n on n.id = e.namespace_id
         where e.id = any (v_ids) and e.status = 'scheduled' and coalesce(e.since, e.ready_at) < clock_timestamp() - p_age
             and (n.queue = any (p_queues) or exists (
-                -- While it holds a slot, others wait: it does not wait until the queue is empty.
+                -- Other executions wait for its slot: it is staged even if the queue is not empty.
                 select from slot s
                 where s.limit_id = (e.keys[1]).limit_id and s.group_value = (e.keys[1]).group_value and s.execution_id = e.id
                     and s.admitted_at < clock_timestamp() - p_age))

@@ -1,6 +1,6 @@
--- Wake workflows whose own message the broker lost: workflows that run for longer than p_age and have not begun, that have a
--- command which they have not followed, or that have something due. Wake also workflows that nothing would move again,
--- although no known fault leads there. The function goes through the open executions in the same steps as restage_lost.
+-- Wake workflows after the broker lost their own message: those that have run for longer than `p_age` and have not begun,
+-- have not obeyed a command, or have a due task. Wake also workflows without an open child, which nothing would advance: no
+-- known fault leads there. The function goes through the open executions in the same steps as restage_lost.
 -- planner: indexes
 create or replace function restage_workflows(p_age interval, p_after uuid, p_limit integer) returns message[]
 language plpgsql

@@ -1,5 +1,5 @@
--- Return the outbox leases of a process that has ended. Other processes may take these rows now. Returns the envelopes among
--- them, to be published; rows of other kinds are polled by their consumers.
+-- End the outbox leases of a process that has ended, so that other processes take its rows now. Return the envelopes among
+-- them, for the caller to publish; rows of other kinds are polled by their consumers.
 create or replace function return_leases(p_holder uuid) returns message[]
 language plpgsql
 as $$

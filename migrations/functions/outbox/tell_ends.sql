@@ -1,4 +1,4 @@
--- Stages the messages that tell of the ends of these executions: to their workflows, and to the actions that come after them.
+-- Stage messages about the ends of these executions, for their workflows and for the actions that follow them.
 create or replace function tell_ends(p_ids uuid[]) returns message[]
 language plpgsql
 as $$

@@ -1,6 +1,6 @@
--- Tells a watcher how these executions ended, in a notification: a JSON array of arrays of id, status, result and error. Where that is
--- longer than p_most bytes it is told p_which, and looks for itself. (A value that is stored compressed may be longer than it looks
--- here: it is measured again as text.)
+-- Notify a watcher how these executions ended, in a JSON array of `[id, status, result, error]`. If that is longer than
+-- `p_most` bytes, the notification is `p_which`, and the watcher queries the ends itself. The first check uses stored sizes;
+-- a compressed value is longer as text, so the text is measured again.
 -- planner: lookups_planned_once
 create or replace function tell_watcher(p_channel text, p_ids uuid[], p_which text, p_most integer) returns void
 language plpgsql

@@ -1,6 +1,6 @@
--- The next open executions after p_after that do not sleep, at most p_limit, by their ids, and `next`, the id to go on after;
--- null at the end. Of ten times as many rows of `live` at most: however many sleep, a step stays a step, and they cost
--- a page for some hundreds of them.
+-- Return the next open executions after `p_after` that are not suspended: at most `p_limit`, in the order of ids. `next` is
+-- the id to continue after; null at the end. A step reads at most ten times `p_limit` rows of `live`, so that it stays short
+-- however many functions are suspended.
 -- planner: indexes
 create or replace function walk_open(p_after uuid, p_limit integer, out ids uuid[], out next uuid)
 language plpgsql

@@ -1,8 +1,7 @@
--- Write the heartbeat of a process and all its attempts, in one statement. `lost` are attempts that are no longer this
--- process's. `canceling` are attempts that have to be cancelled. `missing` are attempts that the database has for the process
--- and that the process named in neither of its last two beats. They are recovered: the claim was committed and its answer
--- lost, or the task vanished. `known` is false for a process that was taken for dead; `cordoned` means that it must take no
--- more work.
+-- Write the heartbeat of a process and of its attempts, in one statement. `lost` are attempts that are no longer this
+-- process's. `canceling` are attempts that it has to cancel. `missing` are attempts that the database has for the process,
+-- and that neither of its last two heartbeats named. They are recovered: the claim was committed and its answer lost, or the
+-- task vanished. `known` is false for a process that was marked dead; `cordoned` means that it must take no more work.
 -- planner: lookups
 create or replace function beat(
     p_process uuid, p_ids uuid[], p_attempts integer[], p_silence interval, p_executors jsonb default null,
@@ -16,7 +15,8 @@ declare
 begin
     perform note_silence(p_silence);
 
-    -- What it names is taken off first, hashed: of a thousand that it holds, none is left to look up.
+    -- The named attempts are subtracted first, by hash: of a process with a thousand attempts, usually none is left to look
+    -- up.
     select coalesce(array_agg(x order by x), '{}') into v_missing
     from (select unnest(c.executions) as x from claim c
           where c.worker = p_process and c.claimed_at < clock_timestamp() - interval '1 second'
@@ -43,7 +43,7 @@ begin
             or e.status <> 'running' or e.ends_as is not null
     ) x;
     if missing <> '{}' then
-        -- A transaction that requests the end of one of them now is waited for, and then the execution ends.
+        -- Wait for a transaction that requests the end of one of these executions: then the execution ends as requested.
         perform from execution where id = any (missing) order by id for no key update;
         perform recover_executions(p_process, missing, 'its worker does not know of it');
         delete from claim c

@@ -1,5 +1,5 @@
--- Notes of every namespace since when no live worker runs it. Lanes of one that is away let others pass; when a worker comes, a
--- wake row brings them back. Called when workers come and go, and now and then.
+-- Note for every namespace since when no live worker runs it. Lanes of such a namespace let other lanes pass; when a worker
+-- comes, a wake row brings them back. The function is called when workers come and go, and from time to time.
 create or replace function notice_workers() returns void
 language plpgsql
 as $$

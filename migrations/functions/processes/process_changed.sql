@@ -1,5 +1,6 @@
--- Notify the processes that wait for workers when workers come and go, and find again which actions some workers of a route
--- lack. A namespace that another transaction has locked is being noted by that transaction, and is left out.
+-- Notice namespaces without workers (notice_workers) when workers come and go, and forget which actions some workers of a
+-- route lack (`lacked`): that is found again. A namespace that another transaction has locked is just being marked, and is
+-- left out.
 create or replace function process_changed() returns trigger
 language plpgsql
 as $$

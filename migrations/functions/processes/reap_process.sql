@@ -1,10 +1,10 @@
--- Take everything away from a process that is gone. Return its name, the reason, the seconds since its last heartbeat, and
--- the attempts that were taken back (`moved`). Handle one process a transaction, since rows are locked before keys. Return no
--- row if no process is gone. A process is gone in one of these cases:
---   Its lock was free for p_grace, and it held the lock while a session lasted that still exists: its process has ended.
---   Its last heartbeat is older than p_stale: it is frozen, or cut off. This counts only p_stale after a silence of all
---   processes.
---   It left with work in hand: its heartbeat is -infinity, which has no age.
+-- Take all attempts from one process that is gone, and mark it dead. Return its name, the reason, the time since its last
+-- heartbeat, and the attempts that were taken back (`moved`). Handle one process in a transaction, since rows are locked before
+-- keys. If no process is gone, handle the claims of processes that left before (reap_claims). A process is gone in these cases:
+--   Its lock has been free for p_grace, and it held the lock while a session lasted that still exists: the process has ended.
+--   Its last heartbeat is older than p_stale: it is frozen, or cut off. After a silence of all processes, this counts only
+--   once p_stale has passed.
+--   It left with attempts in hand: its heartbeat is -infinity.
 create or replace function reap_process(p_stale interval, p_silence interval, p_grace interval)
 returns table (worker uuid, name text, reason text, age interval, moved uuid[], messages message[])
 language plpgsql
@@ -42,11 +42,11 @@ begin
     update process set state = 'dead', holding = '{}', missing = '{}' where id = r.id;
     -- This waits for submits that have just taken a permit of the process. The next statement sees their claims.
     delete from permit where worker = r.id;
-    -- What it still claims after this look stays, as a claim without a process.
+    -- A claim that it commits after this query stays, without a process: reap_claims takes it back.
     v_claims := array(select c.id from claim c where c.worker = r.id);
     v_held := array(
         select x from claim c, unnest(c.executions) x where c.id = any (v_claims) union select unnest(r.holding));
-    -- A transaction that requests the end of one of them now is waited for, and then the execution ends.
+    -- Wait for a transaction that requests the end of one of these executions: then the execution ends as requested.
     perform from execution where id = any (v_held) order by id for no key update;
     return query
     select r.id, r.name, r.reason, r.age, s.moved, s.messages || return_leases(r.id)

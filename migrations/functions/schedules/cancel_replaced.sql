@@ -1,5 +1,5 @@
--- Asks the runs to end that a waiting fire replaces; `canceling` are those that a worker has. Repeated until they have ended,
--- so no crash forgets it.
+-- Request the end of runs that a waiting fire replaces. `canceling` are those that a worker has. The caller repeats this
+-- until the runs have ended, so a crash loses no request.
 -- planner: lookups
 create or replace function cancel_replaced(out messages message[], out canceling uuid[])
 language plpgsql

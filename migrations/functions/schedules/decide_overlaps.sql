@@ -1,5 +1,6 @@
--- Decide by the overlap policies about fires that should start while the run before them still goes on. The caller holds the rows of
--- the schedules, so no other transaction starts a fire meanwhile.
+-- Return the status of each fire by its overlap policy, for fires that should start while the previous run of their schedule
+-- is open. `n` is the number of the fire in the arrays, from 1. The caller holds the locks of the schedules' rows, so no
+-- other transaction starts a fire meanwhile.
 -- planner: lookups
 create or replace function decide_overlaps(
     p_schedules text[], p_dues timestamptz[], p_kinds text[], p_statuses text[], p_overlaps text[], p_errors text[]

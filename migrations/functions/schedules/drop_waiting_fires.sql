@@ -1,4 +1,4 @@
--- Waiting fires that will not start any more: their schedule was disabled or deleted.
+-- Skip the waiting fires of a schedule that was disabled or deleted.
 -- planner: lookups
 create or replace function drop_waiting_fires(p_schedule text, p_reason text) returns void
 language sql

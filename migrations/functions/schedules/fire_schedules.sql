@@ -1,9 +1,8 @@
--- Records fires, starts their executions, and moves the schedules on, in the caller's transaction, which holds the
--- schedules' rows.
---
--- p_refs ... are schedules: a null in p_since leaves the times of that one as they are. p_schedules ... are fires, with
--- the status they should have: created, skipped or failed. Under an overlap policy, created may become queued or skipped.
--- Returns how many fires of each status really were recorded.
+-- Record fires, start their executions, and move the schedules on, in the transaction of the caller, which holds the locks of
+-- the schedules' rows.
+-- `p_refs`, `p_since`, `p_next` and `p_problems` describe schedules: a null in `p_since` leaves the times of that schedule as
+-- they are. The arrays from `p_schedules` on describe fires, with the status that each should have: created, skipped or
+-- failed. Under an overlap policy, created may become queued or skipped. Return how many fires of each status were recorded.
 -- planner: indexes_unmerged
 create or replace function fire_schedules(
     p_refs text[], p_since timestamptz[], p_next timestamptz[], p_problems text[],

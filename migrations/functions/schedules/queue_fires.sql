@@ -1,5 +1,5 @@
--- Queue those of these fires that wait for the run before them (p_queued), with all that their start takes. Where the newest fire
--- replaces the waiting ones, only the newest goes on waiting.
+-- Queue the fires `p_queued`, which wait for the previous run of their schedule, with all values that their start needs.
+-- Under the policy `replace`, only the newest fire of a schedule goes on waiting.
 -- planner: indexes_unmerged
 create or replace function queue_fires(
     p_queued uuid[], p_schedules text[], p_dues timestamptz[], p_overlaps text[], p_ids uuid[], p_namespaces integer[],

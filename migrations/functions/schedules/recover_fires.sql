@@ -1,5 +1,5 @@
--- Gives lost fires another execution; or, where p_errors says why there is none, ends them as failed. The caller holds
--- them (settle_fires), and p_old is what each had before. Returns how many got one.
+-- Give lost fires (settle_fires) another execution, or end them as failed if `p_errors` has a reason. The caller holds the
+-- locks of the fires, and `p_old` are their lost executions. `recovered` is the number of fires with a new execution.
 -- planner: lookups
 create or replace function recover_fires(
     p_schedules text[], p_dues timestamptz[], p_old uuid[], p_ids uuid[], p_namespaces integer[], p_actions integer[],

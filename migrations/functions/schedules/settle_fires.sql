@@ -1,6 +1,6 @@
--- Write down how the executions of open fires ended, a batch at a time: how many had (`settled`), not counting those that
--- were archived meanwhile. `lost` are fires with an execution that is nowhere, be it among the open, the finished or the
--- archived ones; the caller, which now holds them, starts them again.
+-- Record how the executions of at most `p_limit` open fires ended. `settled` is their number, without fires with executions
+-- that were archived meanwhile. `lost` are fires with an execution that is neither open nor finished nor archived: the
+-- caller, which now holds their locks, starts them again.
 -- planner: lookups
 create or replace function settle_fires(p_limit integer, out settled integer, out lost lost_fire[])
 language plpgsql

@@ -1,5 +1,5 @@
--- Start the first waiting fire of each schedule after the schedule's last run has ended: queued -> created, with its
--- execution. Return the number of started fires.
+-- Start the first waiting fire of each schedule after the end of its last run: queued -> created, with its execution. Return
+-- the number of started fires.
 -- planner: lookups
 create or replace function start_waiting_fires(p_limit integer, out messages message[], out started integer)
 language plpgsql
@@ -21,7 +21,7 @@ begin
         return;
     end if;
 
-    -- A later statement: the replica that held the schedule's row before may have started a run.
+    -- A later statement, after the lock: the replica that held the schedule's row before may have started a run.
     with head as materialized (
         select distinct on (w.schedule) w.*
         from waiting_fire w join schedule s on s.ref = w.schedule

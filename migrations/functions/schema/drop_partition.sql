@@ -1,4 +1,5 @@
--- Drops a partition of a day that is over. Only the owner of a table can drop it, and no service is the owner.
+-- Drop a daily partition after its day is over; leave any other table alone. The function has the owner's rights, since only
+-- the owner of a table can drop it, and no service is the owner.
 create or replace function drop_partition(p_name text) returns void
 language plpgsql security definer
 as $$

@@ -1,9 +1,10 @@
--- Make partitions by day (UTC) for tables that grow with time, and a default partition for rows of a day without one, so that
--- a missing partition stops nothing. Fires are partitioned by the day on which they were due. If no process made partitions
--- for a week, the default partition holds rows of days that come: they move to the new partition, since otherwise it could
--- not be attached. Bounds are written as ISO dates with their offset: under another DateStyle of the session, PostgreSQL
--- could read another instant. The function runs with the rights of the owner, since a table of another role cannot be a
--- partition.
+-- Make daily (UTC) partitions, for today and `p_ahead` more days, of the tables that grow with time. Each table also has a
+-- default partition for rows of a day without one, so that a missing partition stops nothing. Return the number of new daily
+-- partitions. Fires are partitioned by the day on which they were due.
+-- If no process made partitions for a week, the default partition holds rows of the new days: they move to the new partition,
+-- which could not be attached otherwise. Bounds are written as ISO dates with their offset: under another DateStyle of the
+-- session, PostgreSQL could read another instant. The function has the owner's rights, since a table of another role cannot
+-- be a partition.
 create or replace function make_partitions(p_ahead integer) returns integer
 language plpgsql security definer
 as $$
@@ -15,7 +16,7 @@ declare
     v_name text;
     v_made integer := 0;
 begin
-    perform pg_advisory_xact_lock(7, -3); -- replicas take turns, with each other and with the process that drops partitions
+    perform pg_advisory_xact_lock(7, -3); -- replicas take turns here, and with the process that drops partitions
     foreach v_parent in array array['event', 'history', 'archive', 'log_line', 'admission', 'fire'] loop
         if to_regclass(v_parent || '_default') is null then
             execute format('create table %I partition of %I default', v_parent || '_default', v_parent);

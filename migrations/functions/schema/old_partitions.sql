@@ -1,4 +1,4 @@
--- The partitions of p_parent that ended more than p_keep ago, oldest first.
+-- Return the names of the daily partitions of `p_parent` that ended more than `p_keep` ago, oldest first.
 create or replace function old_partitions(p_parent text, p_keep interval) returns setof text
 language sql stable
 as $$

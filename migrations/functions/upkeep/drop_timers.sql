@@ -1,5 +1,6 @@
--- Nothing is due for these any more. A loop that is about to fire one of their timers has locked it and waits for the rows of
--- these executions, which the caller holds: to wait for it here would be a deadlock. It finds them ended, and does nothing.
+-- Delete the timers of these executions. A locked timer stays. A loop that is about to fire it has locked the row, and waits
+-- for the rows of these executions, which the caller holds: to wait for the timer here would be a deadlock. The loop then
+-- finds the executions ended, and does nothing.
 create or replace function drop_timers(p_ids uuid[]) returns void
 language plpgsql
 as $$

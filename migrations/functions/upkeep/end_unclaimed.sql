@@ -1,5 +1,6 @@
--- Ends what no worker has claimed within p_seconds of being put on its route, save that an action, or its task in a workflow,
--- says another time for that, or none. Goes round the open executions in the same steps as restage_lost.
+-- End executions that no worker has claimed within `p_seconds` after they were put on their route. The timeout
+-- `schedule_to_start` of an execution or its action replaces that time. The function goes through the open executions in the
+-- same steps as restage_lost.
 -- planner: lookups
 create or replace function end_unclaimed(
     p_seconds double precision, p_after uuid, p_limit integer, out messages message[], out next uuid

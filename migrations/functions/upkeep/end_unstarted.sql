@@ -1,5 +1,5 @@
--- End executions among these that no worker has ever begun and that are past expires_at. An execution that has begun once
--- goes on, and so do its retries.
+-- End the executions among these that no worker has ever begun: they are past their `expires`. An execution that has begun
+-- once goes on, and so do its retries.
 -- planner: lookups
 create or replace function end_unstarted(p_ids uuid[]) returns message[]
 language plpgsql

@@ -1,7 +1,7 @@
--- Takes due timers, a batch at a time, and acts on them. A retry or delay that is due is staged as requested, a function
--- that waited until now is woken; an execution that is
--- past one of its times ends as timeout; one that must give way is cancelled. Returns how many were `fired`, some perhaps in vain:
--- an execution may have ended, or gone on, while its timer was taken.
+-- Delete at most `p_limit` due timers of one kind, and act on them. A due retry or delay is staged as requested, and a
+-- function that slept until now is woken. An execution that is past one of its times ends as timeout, and one that must give
+-- way is cancelled. `fired` is the number of timers; some may have had no effect, since an execution may have ended, or gone
+-- on, meanwhile.
 -- planner: indexes
 create or replace function fire_timers(
     p_limit integer, out messages message[], out canceling uuid[], out fired integer
@@ -15,7 +15,7 @@ declare
 begin
     messages := '{}';
     canceling := '{}';
-    -- One kind at a time: so each transaction locks rows first, and then keys.
+    -- One kind in each transaction, so that it locks rows first, and then keys.
     select kind into v_kind from timer
     where kind in ('ready', 'total', 'start', 'queued', 'expires', 'yield', 'wake') order by due_at limit 1;
     with due as (

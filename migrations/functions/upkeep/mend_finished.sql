@@ -1,4 +1,4 @@
--- I10f. What ended is on its way to the archive.
+-- Repair invariant I10f: list in `finished` the ended root executions that no row of it has, so that they are archived.
 create or replace function mend_finished(p_ids uuid[]) returns message[]
 language plpgsql
 as $$

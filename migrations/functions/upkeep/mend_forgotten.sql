@@ -1,4 +1,5 @@
--- I10a. What is open is where recovery looks.
+-- Repair invariant I10a: list open executions in `live`, where recovery finds them, unless they stand in line. Repair the
+-- lines of queued ones (mend_lines).
 create or replace function mend_forgotten(p_ids uuid[]) returns message[]
 language plpgsql
 as $$

@@ -1,4 +1,5 @@
--- I5. Look again at gates that are open. Lanes with changed limits are looked at in any case.
+-- Repair invariant I5: write the missing wake rows of these lanes' gates, so that an executor looks at open gates again.
+-- Lanes with changed limits need none: they are regrouped in any case.
 create or replace function mend_gates(p_lanes uuid[]) returns message[]
 language plpgsql
 as $$

@@ -1,4 +1,4 @@
--- I10b. What is not open, or stands in line, is not there.
+-- Repair invariant I10b: delete executions from `live` that have ended, stand in line or are unknown.
 create or replace function mend_live(p_ids uuid[]) returns message[]
 language plpgsql
 as $$

@@ -1,4 +1,5 @@
--- I10d. Attempts of workers that are gone are taken back, and those that a worker which lives does not say it holds.
+-- Repair invariant I10d: take back attempts of workers that are gone, and attempts that neither a claim nor the heartbeat of
+-- a live worker names.
 create or replace function mend_orphans(p_ids uuid[]) returns message[]
 language plpgsql
 as $$
@@ -6,7 +7,7 @@ declare
     v_messages message[] := '{}';
     r record;
 begin
-    -- Rows before keys, those of all workers at once: each is recovered by itself, and locks its own again.
+    -- Rows before keys, of all workers at once: the recovery of each worker below locks its own again.
     perform from execution where id = any (p_ids) order by id for no key update;
     perform lock_keys(keys_around(array(
         select distinct (h.limit_id, h.group_value)::limit_key from unnest(held_by(p_ids)) h)));

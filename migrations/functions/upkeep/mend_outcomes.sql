@@ -1,5 +1,5 @@
--- I10c. Give an ended execution without an outcome one that says that its own was lost, so that no client waits for it for
--- ever.
+-- Repair invariant I10c: write an outcome, the error `ResultLost`, for ended executions that have none, so that no client
+-- waits for it for ever. A completed execution with a result is left alone.
 create or replace function mend_outcomes(p_ids uuid[]) returns message[]
 language plpgsql
 as $$

@@ -1,4 +1,5 @@
--- I2. An execution that runs and has no worker is taken back as from a lost one; one that does not run has no worker any more.
+-- Repair invariant I2: recover a running execution without a worker as after the loss of one, and remove the worker of an
+-- execution that does not run.
 create or replace function mend_owners(p_ids uuid[]) returns message[]
 language plpgsql
 as $$

@@ -1,4 +1,4 @@
--- I10e. Request again an execution that waits for an answer and has no inquiry, so that it asks again.
+-- Repair invariant I10e: request an execution again that waits for an answer and has no inquiry, so that it asks again.
 create or replace function mend_silent(p_ids uuid[]) returns message[]
 language plpgsql
 as $$

@@ -1,4 +1,4 @@
--- I3s. Slots of executions that need none are freed, and the next in line let in.
+-- Repair invariant I3s: free slots of executions that need none, and promote the next waiters.
 create or replace function mend_slots(p_ids uuid[]) returns message[]
 language plpgsql
 as $$

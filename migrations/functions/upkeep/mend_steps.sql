@@ -1,4 +1,5 @@
--- I11. What was recorded of a run that is not there is forgotten: it is in the archive, or its run came to the end of its retention.
+-- Repair invariant I11: delete recorded steps of executions that no longer exist. The archive has the steps of archived
+-- executions; the others are past their retention.
 create or replace function mend_steps(p_ids uuid[]) returns message[]
 language plpgsql
 as $$

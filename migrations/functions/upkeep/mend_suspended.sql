@@ -1,4 +1,5 @@
--- I10g. A function that sleeps while what it waits for is there is woken; what has not been waiting for long sleeps no more.
+-- Repair invariant I10g: wake suspended functions that have what they wait for, and delete suspensions of functions that no
+-- longer wait.
 create or replace function mend_suspended(p_ids uuid[]) returns message[]
 language plpgsql
 as $$

@@ -1,4 +1,4 @@
--- A hint for executors that a timer was set, if it is due before they look by themselves (fire_timers.RECHECK).
+-- Return a hint for executors that a timer was set, if it is due before they look by themselves (fire_timers.RECHECK).
 create or replace function timers_set(p_due timestamptz) returns message[]
 language sql
 as $$

@@ -1,4 +1,5 @@
--- Return true if one of the definitions that the caller resolved p_refs to, from memory, is no longer current or enabled.
+-- Return true if one of the remembered definitions `p_known`, to which the caller resolved `p_refs`, is no longer current or
+-- enabled.
 -- planner: lookups_planned_once
 create or replace function are_stale(p_refs text[], p_known integer[]) returns boolean
 language plpgsql

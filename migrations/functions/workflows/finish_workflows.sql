@@ -1,4 +1,4 @@
--- Ends workflows: running -> p_statuses, with their results. Frees their slots and tells the workflows around them.
+-- End workflows with their results: running -> `p_statuses`. Free their slots, and notify the workflows around them.
 -- planner: hashed_planned_once
 create or replace function finish_workflows(p_ids uuid[], p_statuses text[], p_results text[], p_errors text[], p_reasons text[])
 returns message[]

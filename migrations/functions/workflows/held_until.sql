@@ -1,4 +1,4 @@
--- `not_before` of what is held until its workflow is resumed.
+-- Return the `not_before` of an execution that is held until its workflow is resumed.
 create or replace function held_until() returns timestamptz
 language sql immutable
 as $$

@@ -1,8 +1,8 @@
--- Takes back what paused workflows asked for and no worker has begun: it is requested again, frees the slots that it had,
--- and keeps its place in line by the instant at which it became ready. Workflows inside them are paused too. The caller
--- holds the workflows' locks, in a later transaction than the one that wrote `paused_workflow` (which a resume meanwhile
--- may have undone): a transaction that schedules a task after that sees the row, and one that was about to finds
--- `not_before` changed.
+-- Hold the tasks of paused workflows that no worker has begun: they are requested again, free their slots, and keep their
+-- places in line by the instants at which they became ready. Pause the workflows inside, too.
+-- The caller holds the workflows' locks, in a later transaction than the one that inserted into `paused_workflow` (a resume
+-- may have deleted the row meanwhile). A transaction that schedules a task after that one sees the row; one that was about to
+-- schedule a task finds `not_before` changed.
 -- planner: lookups
 create or replace function hold_children(p_ids uuid[], p_reason text) returns message[]
 language plpgsql
@@ -19,7 +19,7 @@ begin
         update execution e set status = 'requested', not_before = held_until(), reason = 'its workflow is paused'
         from namespace n
         where e.parent = any (p_ids) and n.id = e.namespace_id and (e.status in ('requested', 'queued', 'scheduled')
-            -- a workflow that was told to start and has not begun
+            -- a workflow that was started and has not begun
             or e.status = 'running' and n.kind = 'workflow'
                 and not exists (select from workflow w where w.execution_id = e.id))
         returning e.id

@@ -1,5 +1,5 @@
--- Return those of these executions that may be scheduled. Tasks of paused workflows are held: retries that are due, and all other
--- starts.
+-- Hold the tasks of paused workflows among `p_ids`, due retries as well as first starts. Return the other executions, which
+-- may be scheduled.
 -- planner: lookups
 create or replace function hold_paused(p_ids uuid[]) returns uuid[]
 language plpgsql

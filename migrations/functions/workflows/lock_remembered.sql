@@ -1,6 +1,6 @@
--- Lock workflows (in the order of their ids) for a worker that remembers them, without waiting. Return whether they still are as
--- the worker remembers: they run, and no transaction has written another version of them, or asked them to stop. If not, the
--- worker does nothing with them.
+-- Lock workflows in the order of `p_ids`, without waiting, for a worker that remembers their state. Return true if each still
+-- runs, and no transaction has written another version of it or asked it to stop. If the result is false, the worker must not
+-- change the workflows.
 -- planner: lookups_planned_once
 create or replace function lock_remembered(p_ids uuid[], p_versions integer[], p_stops integer[]) returns boolean
 language plpgsql
@@ -14,7 +14,7 @@ begin
         end if;
     end loop;
     for i in 1 .. cardinality(p_ids) loop
-        -- A transaction that cancels the workflow together with its tasks has this row first.
+        -- A transaction that cancels the workflow together with its tasks locks this row first.
         perform from workflow w
         where w.execution_id = p_ids[i] and w.version = p_versions[i] and w.stops = p_stops[i]
             and exists (select from execution e where e.id = p_ids[i] and e.status = 'running')

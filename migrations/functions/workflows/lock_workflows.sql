@@ -1,5 +1,5 @@
--- A workflow has one mutator at a time: its lock is held until the transaction ends. Taken in order; what the caller
--- reads afterwards is what the last holder committed.
+-- Lock workflows, in the order of their ids, until the transaction ends, so that one transaction at a time changes a
+-- workflow. The state that the caller reads afterwards is what the last holder committed.
 create or replace function lock_workflows(p_ids uuid[]) returns void
 language plpgsql
 as $$

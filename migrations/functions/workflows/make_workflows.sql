@@ -1,4 +1,4 @@
--- Insert the rows of those of these workflows that run and have none yet.
+-- Insert the missing rows in `workflow` of the running workflows among `p_ids`.
 -- planner: lookups_planned_once
 create or replace function make_workflows(p_ids uuid[]) returns void
 language plpgsql

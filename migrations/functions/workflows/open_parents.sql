@@ -1,6 +1,6 @@
--- Return ended executions that are children or have followers (columns up to p_followed), and then the workflows of the children,
--- locked and read. This is the one round trip that every step of a workflow begins with. It also marks the ends as delivered: what
--- follows an end (`followed`) starts for the one delivery that finds it unmarked.
+-- Return the ended executions among `p_ids` that are children or have followers (columns up to `followed`), and then the
+-- workflows of the children, locked and read. Every step of a workflow begins with this one round trip. It also marks the
+-- ends as delivered: the actions that follow an end start for the one delivery that finds the end unmarked (`followed`).
 -- planner: lookups_planned_once
 create or replace function open_parents(p_ids uuid[]) returns table (
     id uuid, status text, parent uuid, task text, item integer, followed boolean,
@@ -14,7 +14,8 @@ declare
     v_told uuid[];
     v_parents uuid[];
 begin
-    -- Another delivery of the same ends waits here, and finds none. (The index is read in order.)
+    -- Another delivery of the same ends waits here, and then finds no row. The index is read in order, so two deliveries do
+    -- not deadlock.
     with gone as (delete from untold u where u.execution_id = any (p_ids) returning u.execution_id)
     select coalesce(array_agg(g.execution_id), '{}') into v_told from gone g;
     return query

@@ -1,7 +1,7 @@
--- Open the parents of executions that this transaction has ended, as open_parents does, without waiting. This transaction holds the
--- locks of the ended rows, for which the holder of a workflow's lock or row can wait, so this one waits for neither. Where one of them is
--- locked, or where the ended ones held slots (a holder of keys never waits for a row), it returns nothing. Otherwise it
--- deletes the messages p_told, which it staged to announce the ends.
+-- Open the parents of executions that this transaction has ended, as open_parents does, but without waiting. This transaction
+-- holds the locks of the ended rows, and the holder of a workflow's lock or row may wait for those, so waiting could
+-- deadlock. Return nothing if a lock or row is taken, or if one of the executions held slots: a holder of keys never waits
+-- for a row. Otherwise delete the messages `p_told`, which this transaction staged to announce the ends.
 -- planner: lookups_planned_once
 create or replace function open_parents_at_once(p_ids uuid[], p_told bigint[]) returns table (
     id uuid, status text, parent uuid, task text, item integer, followed boolean,
@@ -26,7 +26,7 @@ begin
         if not pg_try_advisory_xact_lock(hashtextextended(v_parent::text, 11)) then
             return;
         end if;
-        -- A transaction that cancels the workflow together with its tasks has this row first.
+        -- A transaction that cancels the workflow together with its tasks locks this row first.
         perform from workflow w where w.execution_id = v_parent for no key update skip locked;
         if not found then
             return;

@@ -1,6 +1,6 @@
--- Locks workflows until the transaction ends, and reads those of them that run as the last holder of the lock left
--- them. With p_create, those that start get their row first. Parameters come along where they are small: most tasks
--- read them.
+-- Lock workflows until the transaction ends, and return the state of those that run, as the last holder of the lock committed
+-- it. With `p_create`, insert the missing rows of workflows that start. Small parameters (below 2,000 bytes) are returned
+-- too, since most tasks read them.
 -- planner: lookups_planned_once
 create or replace function open_workflows(p_ids uuid[], p_create boolean) returns table (
     execution_id uuid, definition_id integer, depth smallint, tenant text, head text, rerun text, stops integer,

@@ -1,4 +1,5 @@
--- Lets go of what was held: at once, or where a retry or a delay is not due yet, at its instant.
+-- Release the held tasks of resumed workflows, and resume the workflows inside. A task is requested at once, or at its
+-- instant if a retry or a delay is not due yet.
 -- planner: lookups
 create or replace function release_children(p_ids uuid[], p_reason text) returns message[]
 language plpgsql

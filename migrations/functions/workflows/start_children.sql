@@ -1,5 +1,5 @@
--- Creates the executions of tasks and schedules them at once. p_known are the definitions that the caller took
--- p_refs for, from memory: it is `stale`, and nothing is done, if one of them is not current or not enabled any more.
+-- Create the executions of tasks, and schedule them at once. `stale` is true, and nothing is done, if a remembered definition
+-- in `p_known` is no longer current or enabled (are_stale).
 -- planner: indexes_planned_once
 create or replace function start_children(
     p_refs text[], p_known integer[],

@@ -1,12 +1,12 @@
--- Asks running workflows to stop as p_status; their next advance cancels what is open. Asking again counts only while the
--- exit task runs: then that is cancelled too.
+-- Ask running workflows to stop as `p_status`; their next advance cancels the open tasks. A second request counts only while
+-- the exit task runs: then that is cancelled too. `stopping` are the workflows for which the request counted.
 create or replace function stop_workflows(
     p_ids uuid[], p_status text, p_reason text, out messages message[], out stopping uuid[]
 )
 language plpgsql
 as $$
 begin
-    perform make_workflows(p_ids); -- some may have started to run since they were locked
+    perform make_workflows(p_ids); -- a workflow may have started to run since the locks were taken
     with asked as (
         update workflow w set stop_status = coalesce(w.stop_status, p_status), stop_reason = coalesce(w.stop_reason, p_reason),
             stops = w.stops + 1

@@ -1,7 +1,7 @@
--- Create the executions of tasks in the hands of the worker that ended those before them: they are born running, and offered to
--- no other worker. For actions on one of its queues that no limit covers and that it knows; `queue` is null, and nothing is done,
--- where that is not so of all of them, or their workflow may be paused. Raises PN003 where one exists already, or a
--- definition is not the current one of its ref any more.
+-- Create the executions of tasks as running, claimed by the worker that ended the tasks before them, so that they are offered
+-- to no other worker. All must be actions on one of the worker's queues that no limit covers and that the worker knows, and
+-- no workflow may be paused; otherwise `queue` is null, and nothing is done. PN003 is raised if one of the executions exists
+-- already, or if a definition is no longer the current one of its ref.
 -- planner: lookups_planned_once
 create or replace function take_children(
     p_worker uuid, p_claim uuid, p_queues text[], p_known integer[], p_refs text[], p_current integer[],

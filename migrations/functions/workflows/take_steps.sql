@@ -1,7 +1,8 @@
--- Complete tasks for a worker, advance their workflows, and claim what follows, in one round trip that is the whole
--- transaction. The worker decided what follows by its copy of the workflows' facts. If the facts have changed, or another
--- transaction holds their locks, `taken` is false and nothing is done. If that is found later, PN003 is raised. The worker
--- claims what this turn staged on one of its queues (p_queues), and no more than it ends.
+-- Complete tasks for a worker, advance their workflows, and claim the next tasks, in one round trip that is the whole
+-- transaction. The worker computed the advance from its remembered copy of the workflows. If the state has changed, or
+-- another transaction holds their locks, `taken` is false and nothing is done. If the difference is found later, PN003 is
+-- raised. The worker claims executions that this transaction staged on one of its queues (`p_queues`), at most as many as it
+-- ends.
 -- planner: lookups_planned_once
 create or replace function take_steps(
     p_workflows uuid[], p_versions integer[], p_stops integer[],

@@ -1,4 +1,4 @@
--- Return the state of the tasks of a workflow, with the results that it kept itself: all that a later re-run needs.
+-- Return the state of a workflow's tasks, and the results that it kept from an earlier run: all that a later re-run needs.
 create or replace function workflow_state(p_id uuid) returns jsonb
 language sql stable
 as $$

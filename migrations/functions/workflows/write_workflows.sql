@@ -1,4 +1,6 @@
--- Writes what was decided: the state of workflows, of their tasks, and what was published. The caller holds the locks.
+-- Write the result of an advance: the state of workflows (`p_heads`), the state of their tasks (`p_of` is the workflow of
+-- each), and the variables that tasks published (`p_by` is the workflow of each). The caller holds the locks of the
+-- workflows.
 -- planner: hashed_planned_once
 create or replace function write_workflows(
     p_ids uuid[], p_heads text[],

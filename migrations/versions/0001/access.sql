@@ -1,5 +1,5 @@
--- The tokens of the HTTP API, and their rights. Only the SHA-256 of a token's secret is kept. A null `tenants` means all tenants. After a
--- rotation the secret before (`old_digest`) is good until `old_until`. `used_at` is written once in ten minutes at most.
+-- A token of the HTTP API, and its rights. Of its secret only the SHA-256 is kept. A null `tenants` means all tenants. After
+-- a rotation the former secret (`old_digest`) is valid until `old_until`. `used_at` is written at most once in ten minutes.
 create table api_token (
     id uuid primary key,
     name text not null unique,
@@ -15,9 +15,10 @@ create table api_token (
     old_until timestamptz
 );
 
--- Addresses below /hooks that other programs call, and what becomes of their calls: events of `trigger`. The row of `secret` that is
--- named after the webhook signs or accompanies each call, as `signature` says. `header`: where a plain secret stands;
--- `key_header`: what tells a copy; `payload`: the template of the event's payload, if it is not the body itself.
+-- A webhook: an address below /hooks that other programs call. Each call becomes an event of `trigger`. `signature` names the
+-- scheme that verifies a call with the row `webhook:NAME` of `secret`. `header`: the HTTP header that carries a plain secret.
+-- `key_header`: the header that identifies repeated calls. `payload`: the template of the event's payload; null for the body
+-- itself.
 create table webhook (
     name text primary key,
     trigger text not null,
@@ -30,9 +31,10 @@ create table webhook (
     created_at timestamptz not null default clock_timestamp()
 );
 
--- What was changed over HTTP and by commands, in the transaction of the change, and what was refused. Starts and events are not
--- here: they are kept with their makers. `details` is JSON with sorted keys. `role` is the role of the session that wrote the row.
--- `seal_audit` gives rows their place in the chain: `seal` is the hash of `previous` (the seal of the row before) and the row.
+-- The audit: a row for each change by HTTP or command, written in the transaction of the change, and for each refused one.
+-- Starts and events have no row: their own tables name their authors. `details` is JSON with sorted keys. `role` is the role
+-- of the session that wrote the row. `seal_audit` gives rows their place in the chain: `seal` is the hash of `previous` (the
+-- seal of the row before) and the row.
 create table audit (
     id bigint generated always as identity primary key,
     at timestamptz not null default clock_timestamp(),
@@ -50,7 +52,7 @@ create table audit (
 create index audit_at on audit (at);
 create index audit_unsealed on audit (id) where position is null;
 
--- The ends of the chain, one row. Rows up to `dropped_position` were older than they are kept for.
+-- The two ends of the audit's chain, in one row. Rows up to `dropped_position` were deleted after their retention.
 create table audit_chain (
     only_row boolean primary key default true check (only_row),
     position bigint not null,
@@ -59,8 +61,8 @@ create table audit_chain (
     dropped_seal bytea not null
 );
 
--- The roles of PostgreSQL that `penstock roles` has given the rights of a service. `penstock migrate` renews those rights, since a
--- release may bring tables and functions.
+-- A role of PostgreSQL that `penstock roles` has granted the rights of a service. `penstock migrate` grants them again, since
+-- a release may add tables and functions.
 create table service_role (
     role text primary key,
     service text not null

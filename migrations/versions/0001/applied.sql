@@ -1,5 +1,6 @@
--- The functions of migrations/functions that were applied last: `digest` is of the file and of its planner profile,
--- `release` the version of Penstock that applied it. One of an older release leaves alone what a newer one has applied.
+-- A function of migrations/functions as it was applied last. `digest` is the hash of its file and planner profile, and
+-- `release` the version of Penstock that applied it. An older release does not replace a function that a newer one has
+-- applied.
 create table penstock_function (
     name text primary key,
     digest text not null,

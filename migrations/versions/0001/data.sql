@@ -1,7 +1,7 @@
--- The one row that there is.
+-- The only row of the table.
 insert into cluster default values;
 
--- The legal moves: from each status to which others.
+-- The legal moves: for each status, the statuses that may follow it.
 insert into legal_move (subject, old, new)
 select m.subject, m.old, unnest(string_to_array(m.news, ' '))
 from (values
@@ -29,7 +29,7 @@ from (values
     ('workflow', 'exiting', 'ended')
 ) m (subject, old, news);
 
--- What waiting tasks run: nothing that a worker has. Their namespaces have no queue.
+-- The pseudo-actions of waiting tasks. No worker runs them, so their namespaces have no queue.
 insert into definition (kind, ref, digest, body) values ('wait', 'wait_for_event', '', '{}'), ('wait', 'inquiry', '', '{}');
 
 -- The chain of the audit before its first row.

@@ -1,4 +1,4 @@
--- The definitions: content-addressed and immutable. A run keeps the version with which it started.
+-- A version of a definition: content-addressed and immutable. A run keeps the version with which it started.
 create table definition (
     id integer generated always as identity primary key,
     kind text not null,
@@ -9,7 +9,7 @@ create table definition (
     unique (kind, ref, digest)
 );
 
--- Which version of each definition is current. `trigger` is set for rules, which are looked up by it.
+-- The current version of each definition. `trigger` is set for rules only, which are looked up by it.
 create table catalog (
     kind text not null,
     ref text not null,
@@ -21,8 +21,8 @@ create table catalog (
 );
 create index catalog_trigger on catalog (trigger) where trigger is not null;
 
--- One row: facts that concern all processes. `announced`: the statuses that are announced to programs that listen;
--- `subscribed`: the statuses that programs are called for.
+-- Facts that concern all processes, in one row. `resumed_at`: the end of the last silence of all processes (note_silence).
+-- `announced`: the statuses that are announced to listeners. `subscribed`: the statuses that subscriptions name.
 create table cluster (
     id integer primary key default 1 check (id = 1),
     resumed_at timestamptz not null default '-infinity',
@@ -30,11 +30,12 @@ create table cluster (
     subscribed text[] not null default '{}'
 );
 
--- Namespaces in use (tenant::pack::workflow::task), each with an action: a task that runs another one in the next version of its
--- workflow has a namespace of the same name. It holds an `action`, which a worker runs; a `workflow`, with
--- tasks that run; or a `wait`, which no worker runs. Each has the queue that its messages go to (a wait has none), how many
--- share an envelope (one, where they take long), and the limits that apply to it now; for those under limits also, since
--- when no live worker serves it. `lacked`: a worker of its route was offered some of it and lacks the action.
+-- A namespace in use (`tenant::pack::workflow::task`), with one action. If the next version of a workflow runs another action
+-- in a task, there are two rows of one name. `kind`: an `action`, which a worker runs; a `workflow`, which has tasks; or a
+-- `wait`, which no worker runs. `queue`: the queue of its executions' messages; null for a wait. `envelope`: how many
+-- executions share a message (1 if they take long). `limits`: the limits that apply now. `away_since`: since when no live
+-- worker serves it; noted only under limits. `lacked`: a worker of its route was offered one of its executions and lacks the
+-- action.
 create table namespace (
     id integer generated always as identity primary key,
     name text not null,

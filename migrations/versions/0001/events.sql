@@ -1,4 +1,4 @@
--- Occurrences of triggers, by the database's time.
+-- An event: one occurrence of a trigger. `created_at` is the database's time.
 create table event (
     id uuid not null,
     trigger text not null,
@@ -9,7 +9,7 @@ create table event (
     primary key (id, created_at)
 ) partition by range (created_at);
 
--- The W3C trace context (`traceparent`, `tracestate`) under which traced events came.
+-- The W3C trace context (`traceparent`, `tracestate`) of a traced event.
 create table event_trace (
     event_id uuid primary key,
     trace jsonb not null,
@@ -17,7 +17,8 @@ create table event_trace (
 );
 create index event_trace_created on event_trace (created_at);
 
--- Which messages were seen. Outlives the event's partition; has a retention of its own.
+-- A message id that was seen, so that a repeated message stores no second event. The row outlives the event's partition, and
+-- has its own retention.
 create table event_key (
     tenant text not null,
     trigger text not null,
@@ -30,7 +31,8 @@ create table event_key (
 );
 create index event_key_created on event_key (created_at);
 
--- One rule matched one event: at most one for each pair. Carries the id of the execution that it creates.
+-- An enforcement: one rule matched one event, at most one row for each pair. `execution_id` is the id of the execution that
+-- it creates.
 create table enforcement (
     event_id uuid not null,
     rule text not null,
@@ -47,10 +49,10 @@ create table enforcement (
     primary key (event_id, rule)
 );
 create index enforcement_created on enforcement (created_at);
--- The rules that failed on events, which an operator has to see. By ids of events, which are in the order of time.
+-- For the list of rules that failed on events, which an operator has to see. The ids of events are in the order of time.
 create index enforcement_failed on enforcement (event_id, rule) where error is not null;
 
--- Idempotency keys of clients.
+-- An idempotency key of a client, and the execution that was started with it. `digest` identifies the request.
 create table idempotency (
     tenant text not null,
     key text not null,

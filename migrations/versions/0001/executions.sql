@@ -1,10 +1,10 @@
--- The hot row of an execution. `keys` are those of its limits, as of when it was last admitted or put in line.
--- `ready_at` is its place in line: when it, or its retry, became ready, and nothing else changes it. `since`: from when on it
--- waits for what it waits for now (a limit, a worker), where that is later: a limit let it in, or it was taken back from a
--- worker. `timed`: such a wait may take too long (timeouts.queued, timeouts.schedule_to_start). `ends_as`: what it was asked to
--- end as while a worker has it.
--- Narrow, and no index names a column that a move changes, and its page has room for all the versions of a row that an
--- older snapshot keeps: so updates stay HOT.
+-- An execution: the columns that its moves change. `keys` are the keys of its limits, as of its last admission or queueing.
+-- `ready_at` is its place in line: the instant at which it, or its retry, became ready; nothing else changes it. `since`: the
+-- beginning of its present wait for a limit or a worker, if that is later than `ready_at`: a limit admitted it, or it was
+-- taken back from a worker. `timed`: that wait has a timeout (timeouts.queued, timeouts.schedule_to_start). `ends_as`: the
+-- requested final status, while a worker still has it.
+-- The row is narrow, no index names a column that a move changes, and its page has room for the versions that an older
+-- snapshot keeps: so updates stay HOT.
 create table execution (
     id uuid primary key,
     status text not null,
@@ -30,34 +30,34 @@ create table execution (
 ) with (fillfactor = 25, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_threshold = 500);
 create unique index execution_child on execution (parent, task, item) where parent is not null;
 
--- What an execution was given. Insert only.
+-- The parameters, options and origin of an execution. Insert only.
 create table payload (
     execution_id uuid primary key,
     params jsonb not null,
     options jsonb,
     origin jsonb
 );
--- What is traced carries a W3C trace context in its origin. Of most installations, and of what is not sampled, nothing does.
+-- A traced execution has a W3C trace context in its origin. In most installations few or none have.
 create index payload_traced on payload (execution_id) where origin ? 'trace';
 
--- Traced executions that have ended, and that have a span to send. Insert and delete only.
+-- A traced execution that has ended, with a span that is still to be sent. Insert and delete only.
 create table untraced (
     execution_id uuid primary key,
     at timestamptz not null default clock_timestamp()
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 
--- What came of it. Insert only; `error` is that of the last attempt, and whatever ended badly has one.
+-- The result of an execution. Insert only. `error` is that of the last attempt; every execution that ended badly has one.
 create table result (
     execution_id uuid primary key,
     result jsonb,
     error jsonb
 );
--- Few, and what people look for: without it, a list of those that failed reads all that went well. (No index names the status
--- of an execution, so that its moves stay HOT.)
+-- For lists of failed executions, which are few: without this index they would read all that completed. No index names the
+-- status of an execution, so that its moves stay HOT.
 create index result_error on result (execution_id) where error is not null;
 
--- One row for each attempt that did not complete. `outcome`: failed (tried again or not), timeout, cancelled, lost, deferred,
--- waiting (for an answer), handed_back. When it began is in the history. They go to the archive with their execution.
+-- An attempt that did not complete. `outcome`: failed (retried or not), timeout, cancelled, lost, deferred, waiting (for an
+-- answer), handed_back. The history has the start of the attempt. The rows are archived with their execution.
 create table attempt (
     execution_id uuid not null,
     attempt integer not null,
@@ -68,14 +68,14 @@ create table attempt (
     primary key (execution_id, attempt)
 );
 
--- The executions that are open (not final) and not waiting for a slot: recovery looks here. Insert and delete only, but for
--- `restaged_at`: when a message of it was last staged anew, since the one before was nowhere.
+-- An execution that is open (not final) and does not stand in line: recovery looks here. Insert and delete only, except for
+-- `restaged_at`: when a message of it was last staged again, since the former message was lost.
 create table live (
     execution_id uuid primary key,
     restaged_at timestamptz
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 
--- The owners of running attempts: a row for each batch that a worker claimed. Insert and delete only.
+-- A batch of executions that a worker claimed together: it names the owner of running attempts. Insert and delete only.
 create table claim (
     id uuid primary key,
     worker uuid not null,
@@ -84,9 +84,9 @@ create table claim (
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 create index claim_worker on claim (worker);
 
--- Scheduled executions that a worker was offered and could not take: it lacks the action, or `executor`, its task executor,
--- was full; or (no `worker`) that are known to be lacked by some of their route. They wait here, and not on their route, for a
--- worker that can. Insert and delete only.
+-- A scheduled execution that waits here, and not on its route, for a worker that can run it. `worker` was offered the
+-- execution and lacks the action, or its task executor `executor` was full. `worker` is null if some worker of the route was
+-- already known to lack the action. Insert and delete only.
 create table parked (
     execution_id uuid,
     queue text,
@@ -99,9 +99,10 @@ create table parked (
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 create index parked_work on parked (queue, definition_id, ready_at, execution_id);
 
--- Every executor and worker that lives, with its last heartbeat. `id` is random: a restart inherits nothing. `lock_key` is the
--- advisory lock that the session of its heartbeats holds since `locked_at`, and loses when the process ends (none behind a
--- pooler); `unlocked_at`: since when it was seen free. `executors`: what its task executors said of themselves by then, by name.
+-- An executor or worker, with its last heartbeat (`beat_at`). `id` is random: a restarted process is another row. `holding`
+-- are the executions that the last heartbeat named, and `missing` those that it should have named. `lock_key` is the advisory
+-- lock that the session of the heartbeats has held since `locked_at`, and loses when the process ends; null behind a pooler.
+-- `unlocked_at`: since when the lock has been free. `executors`: the last reports of its task executors, by name.
 create table process (
     id uuid primary key,
     kind text not null,
@@ -121,7 +122,7 @@ create table process (
     unlocked_at timestamptz
 ) with (fillfactor = 50);
 
--- Questions to humans that executions wait for: at most one for each.
+-- An inquiry: the question to a human that an execution waits for, at most one for each execution.
 create table inquiry (
     execution_id uuid primary key,
     status text not null default 'created',
@@ -137,8 +138,9 @@ create table inquiry (
 );
 create index inquiry_due on inquiry (due_at) where status = 'created';
 
--- Instants at which something must be looked at, by `kind`: it is `ready` (a retry, a delay); it waits for too long for a worker
--- (`start`) or a limit (`queued`); it took too long in `total`; it must not begin any more (`expires`); it gives way (`yield`).
+-- A timer of an execution. `kind` says what happens at `due_at`: the execution is requested (`ready`: a retry, a delay); a
+-- suspended function wakes (`wake`); the execution ends if it still waits for a worker (`start`) or a limit (`queued`), or
+-- has not ended (`total`), or has not begun (`expires`); or it gives way to a newer one (`yield`).
 create table timer (
     due_at timestamptz not null,
     kind text not null,
@@ -147,7 +149,7 @@ create table timer (
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 create index timer_execution on timer (execution_id);
 
--- Statuses and the legal moves between them of each subject (execution, fire, ...), as penstock.language.moves declares them.
+-- A legal move between two statuses of a subject (execution, fire, ...), as penstock.language.moves declares it.
 create table legal_move (
     subject text not null,
     old text not null,

@@ -1,5 +1,5 @@
--- The state of the whole installation, for the metrics of every replica: one row, which one replica measures again when it is due.
--- `body`: the JSON that `penstock.store.upkeep.figures` makes.
+-- Figures of the whole installation, for the metrics of every replica, in one row. One replica measures them again when they
+-- are due. `body` is the JSON of `penstock.store.upkeep.figures`.
 create table figures (
     only_row boolean primary key default true check (only_row),
     measured_at timestamptz not null default clock_timestamp(),

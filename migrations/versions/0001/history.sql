@@ -1,5 +1,5 @@
--- Every status an execution ever had, and the actor that moved it. Written by a trigger, a batch at a time. `ready_at`: of what became
--- requested, its place in line then.
+-- A move of an execution from one status to another, and the actor that moved it. A trigger writes the rows of a statement
+-- together. `ready_at`: the place in line of an execution that became requested.
 create table history (
     execution_id uuid not null,
     at timestamptz not null,
@@ -12,15 +12,15 @@ create table history (
 ) partition by range (at);
 create index history_at on history using brin (at) with (pages_per_range = 8, autosummarize = on);
 
--- Finished trees, waiting to be moved to the archive: a row for each batch of roots that ended.
+-- A batch of root executions that ended together, and that wait to be archived with their trees.
 create table finished (
     id bigint generated always as identity primary key,
     at timestamptz not null default clock_timestamp(),
     ids uuid[] not null
 );
 
--- Executions that ended a while ago, with all that belongs to them. `state` is how a workflow's tasks ended: what a
--- re-run keeps is found there.
+-- An execution that ended a while ago, with all that belongs to it. `state` has the ends of a workflow's tasks: a re-run
+-- reads there what it keeps.
 create table archive (
     id uuid not null,
     finished_at timestamptz not null,
@@ -44,17 +44,17 @@ create table archive (
     result jsonb,
     error jsonb,
     state jsonb,
-    steps jsonb, -- what a durable function has recorded
-    attempts jsonb, -- those that did not complete, oldest first
+    steps jsonb, -- of a durable function
+    attempts jsonb, -- attempts that did not complete, oldest first
     primary key (id, finished_at)
 ) partition by range (finished_at);
 create index archive_root on archive (root);
--- Few, and what people look for: without it, a list of those that failed reads all that went well.
+-- For lists of failed executions, which are few: without this index they would read all that completed.
 create index archive_not_completed on archive (id) where status <> 'completed';
--- What else people look for: else a list of what runs seldom reads all that runs often.
+-- For lists of one action: without this index, a list of a rare action would read all executions of the frequent ones.
 create index archive_action on archive (action, id);
 
--- What actions print and log, and on which worker: its id and its name.
+-- A line that an action printed or logged, with the id and the name of its worker.
 create table log_line (
     execution_id uuid not null,
     attempt integer not null,

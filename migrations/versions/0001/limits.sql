@@ -1,5 +1,5 @@
--- Limits on how many executions run at once, or how many start in a window. A limit that is grouped by other parameters
--- is another limit: slots held under its old keys do not count under the new ones.
+-- A limit on how many executions run at once, or how many start in a window. If a limit is grouped by other parameters, it
+-- becomes another row: slots under its old keys do not count under the new ones.
 create table concurrency_limit (
     id integer generated always as identity primary key,
     ref text not null,
@@ -16,7 +16,7 @@ create table concurrency_limit (
     unique (ref, by)
 );
 
--- A slot held by an execution's attempt. Occupancy of a key is counted here, under the key's lock.
+-- A slot: an attempt of an execution holds a key. The holders of a key are counted here, under the key's lock.
 create table slot (
     limit_id integer not null,
     group_value text not null,
@@ -26,8 +26,9 @@ create table slot (
     primary key (limit_id, group_value, execution_id)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 
--- Executions that wait for slots, in lanes. First in, first out within a rank (minus the priority) and, where a limit is
--- fair, within a turn: between the groups that wait for one key of that limit turns are taken. `since`: when it joined.
+-- An execution that waits for slots, in a lane. The order is first in, first out within a rank (minus the priority) and a
+-- turn. Only a fair limit has turns: the groups that wait for one of its keys take turns. `since`: when the execution joined
+-- the lane.
 create table waiter (
     lane uuid not null,
     rank smallint not null,
@@ -44,12 +45,13 @@ create index waiter_execution on waiter (execution_id);
 create index waiter_round on waiter (fair_limit, fair_key, rank, turn) where fair_limit is not null;
 create index waiter_group on waiter (fair_limit, fair_group, rank, turn) where fair_limit is not null;
 
--- A lane: executions of a namespace that need the same keys (and take turns by the same limit). It stands before one gate:
--- a limit's key that is full; or it stands aside and lets others pass, until a worker lives that runs it, or until its
--- executions are put in line anew since their limits changed (regroup). rank ... execution_id are its first waiter's place:
--- a promotion begins to read there, not at what earlier promotions deleted. Before a key, lanes stand in the order of that
--- place; a turn counts only before a key of the limit between whose groups it is taken. `admitted` were let in since
--- `began_at`. Only a transaction that has locked all of a lane's keys changes the lane and its waiters.
+-- A lane: a queue of waiting executions of one namespace that need the same keys, and take turns by the same limit. It waits
+-- for one gate, named by `gate_kind`: a limit's key that is full (`limit`); a live worker (`worker`: the lane stands aside,
+-- and others pass); or the regrouping after its limits changed (`regroup`).
+-- The columns `rank` to `execution_id` are the place of its first waiter: a promotion begins to read there, and not at rows
+-- that earlier promotions deleted. Lanes at one key's gate are ordered by that place. A turn counts only at a key of the
+-- limit that lets its groups take turns (`place`). `admitted` executions were admitted since `began_at`. Only a transaction
+-- that has locked all of a lane's keys changes the lane and its waiters.
 create table lane (
     id uuid primary key,
     namespace_id integer not null,
@@ -74,8 +76,8 @@ create index lane_shared on lane (gate_limit, gate_group) where cardinality(keys
 create index lane_aside on lane (namespace_id, rank, ready_at, execution_id) where gate_kind <> 'limit';
 create index lane_regroup on lane (rank, ready_at, execution_id) where gate_kind = 'regroup';
 
--- Keys to look at again at an instant, and namespaces of which lanes wait for a worker, once one may have come. Insert and
--- delete only, and not unique: no transaction waits for the row of another one.
+-- A wake row: a request to the executors to look again, at an instant, at the lanes of a key, or at those of a namespace that
+-- may have a worker again. Insert and delete only, and not unique: no transaction waits for the row of another one.
 create table wake (
     limit_id integer,
     group_value text,
@@ -87,8 +89,9 @@ create index wake_at on wake (at);
 create index wake_key on wake (limit_id, group_value);
 create index wake_namespace on wake (namespace_id) where namespace_id is not null;
 
--- In which order executions were admitted. Written under the key's lock; order and limits are checked on it, and rates
--- are counted in it. `since`: from when on it was first in line for that key wherever its place was the best.
+-- An admission of an execution under a key, written under the key's lock. `seq` is the order of admissions. Invariants of
+-- order and limits are checked on these rows, and rates are counted in them. `since`: since when the execution stood in line
+-- for this key, so that no execution with a worse place may have been admitted before it.
 create sequence admission_seq;
 create table admission (
     seq bigint not null default nextval('admission_seq'),

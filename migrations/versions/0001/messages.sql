@@ -1,5 +1,5 @@
--- Messages staged by the transactions that caused them; an envelope a row. On the PostgreSQL transport also the queue.
--- `holder` is the process that took it last, to publish or to handle it, and has it until `due_at`.
+-- A staged message (an envelope), written by the transaction that caused it. On the PostgreSQL transport the table is also
+-- the queue. `holder` is the process that leased the row last, to publish or to handle it; the lease ends at `due_at`.
 create table outbox (
     id bigint generated always as identity primary key,
     queue text not null,
@@ -16,7 +16,8 @@ create table outbox (
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 create index outbox_queue on outbox (queue, due_at);
 
--- Messages that cannot be handled, with the reason. `cut_from`: bytes that the body had, where only its beginning is kept.
+-- A message that cannot be handled, with the reason. `cut_from`: the bytes of the whole body, where only its beginning is
+-- kept.
 create table dead_letter (
     id uuid primary key,
     queue text not null,
@@ -33,21 +34,22 @@ create table dead_letter (
 );
 create index dead_letter_last on dead_letter (last_at);
 
--- Events that no process has matched yet: if the message is lost, they are found here. Insert and delete only.
+-- An event that no process has matched yet: if its message is lost, it is found here. Insert and delete only.
 create table unmatched (
     event_id uuid primary key,
     since timestamptz not null default clock_timestamp()
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 
--- Ends that no process has followed yet (workflows, callbacks): if the message is lost, they are found here. Insert and
--- delete only. The transaction that deletes a row starts what follows, so that it starts once.
+-- The end of an execution that was not yet delivered to its workflow or callbacks: if the message is lost, the end is found
+-- here. Insert and delete only. The transaction that deletes a row starts the executions that follow, so that they start
+-- once.
 create table untold (
     execution_id uuid primary key,
     since timestamptz not null default clock_timestamp()
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 
--- Executions that processes wait for. The process is notified of their ends on a channel of its own. A hint: it does not
--- outlive a crash of the server, and a process that still waits writes its row again. Insert and delete only.
+-- An execution that a process (`watcher`) waits for. The process is notified of the end on its own channel. The row is a
+-- hint: it does not outlive a crash of the server, and a process that still waits inserts it again. Insert and delete only.
 create unlogged table awaited (
     execution_id uuid,
     watcher uuid,

@@ -1,5 +1,6 @@
--- Users of the API with a password (argon2id) and a session. A role holds for a tenant, or (an empty one) for all.
--- A second factor (TOTP) counts since `totp_since`; its secret is sealed in `secret`, and no code of `totp_step` or before is good.
+-- A user of the API with a password (argon2id). The user's roles (`person_role`) hold for a tenant, or for all (an empty
+-- one). A second factor (TOTP) is required since `totp_since`; its secret is sealed in `secret`, and codes of `totp_step` or
+-- before are rejected.
 create table person (
     id uuid primary key,
     name text not null unique,
@@ -10,7 +11,7 @@ create table person (
     totp_step bigint not null default 0
 );
 
--- Codes that stand in for a lost second factor, once each. Only their SHA-256 is kept.
+-- A code that replaces a lost second factor, once. Only its SHA-256 is kept.
 create table recovery_code (
     person uuid not null references person (id) on delete cascade,
     digest bytea not null,
@@ -24,9 +25,10 @@ create table person_role (
     primary key (person, role, tenant)
 );
 
--- Of the secret in a person's cookie only its SHA-256 is kept. `id` names the session to its owner; `address` and `browser` say where
--- it began. One that `needs_code` grants no access: its password was right, and the code of the second factor is still to come.
--- `id_token`: what the identity provider said of the person, which it asks for when the person signs out.
+-- A session of a user. Of the secret in its cookie only the SHA-256 is kept (`digest`). `id` names the session to the user;
+-- `address` and `browser` say where it began. A session with `needs_code` grants no access: the password was right, and the
+-- code of the second factor is still missing. `id_token`: the identity provider's token, which the provider requires when the
+-- user signs out.
 create table person_session (
     digest bytea primary key,
     id uuid not null unique default gen_random_uuid(),
@@ -41,7 +43,8 @@ create table person_session (
 );
 create index person_session_person on person_session (person);
 
--- Addresses from which a person has logged in. Failures of others with that name do not keep the person out from there.
+-- An address from which a user has logged in. Failed log-ins with the user's name from other addresses do not lock the user
+-- out there.
 create table known_address (
     person uuid not null references person (id) on delete cascade,
     address text not null,
@@ -49,7 +52,7 @@ create table known_address (
     primary key (person, address)
 );
 
--- Log-ins that failed of late, or are under way: so many of a name or an address, and the next one has to wait.
+-- A log-in that failed recently, or is under way. After too many of a name or an address, the next one has to wait.
 create table login_failure (
     id uuid primary key,
     at timestamptz not null default clock_timestamp(),

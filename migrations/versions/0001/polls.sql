@@ -1,5 +1,5 @@
--- The state of each poll trigger. A transaction that begins a call, or takes in its result, locks the row. `running` is
--- the execution of the call that is under way, so that there is one at a time. `state` is what the last call returned as its state.
+-- The state of a poll trigger. A transaction that begins a call, or stores its result, locks the row. `running` is the
+-- execution of the present call, so that there is one at a time. `state` is the state that the last call returned.
 create table poll (
     trigger text primary key,
     definition_id integer not null references definition (id),  -- of the action that calls its function

@@ -1,6 +1,6 @@
--- The secrets store. `sealed` is the secret, encrypted under a key of its own; `data_key` is that key, encrypted under the
--- master key of this id, which is never here. An empty tenant: the secret signs the calls of a webhook (`webhook:NAME`) or of a
--- subscription (`subscription:NAME`), and no action can be given it.
+-- A stored secret. `sealed` is the secret, encrypted under its own key. `data_key` is that key, encrypted under the master
+-- key with the id `master_key`; the master key itself is never in the database. A secret with an empty tenant signs the calls
+-- of a webhook (`webhook:NAME`) or of a subscription (`subscription:NAME`), and no action can use it.
 create table secret (
     tenant text not null,
     name text not null,

@@ -1,10 +1,12 @@
--- The things that durable functions asked for, and their results: a row each, found by name (with the branch before it: `2/charge`)
--- and ordinal. `place`: the number of the request in its branch; 0: the function did not ask, it was told.
--- kind: step, value, version, sleep, run, map, ask, wait_for, signal, state, given. status: started (a sleep, a child, a step
--- between two tries), completed, failed. `took`: seconds that its function ran, all tries together. `result` is text as it came:
--- a function that gets it back gets the very same. Of a child the result is its execution's. `told`: the number of the result
--- among all that the function was told; `asked_after`: the number of what it was told right before it asked for this.
--- status, too: cancelled (the branch that asked was), superseded (a later attempt went another way). kind, too: end.
+-- A recorded step of a durable function: a request of the function and its result, found by name (after its branch:
+-- `2/charge`) and ordinal. `place`: the number of the request in its branch; 0 if the function did not request the step (a
+-- signal, a result that was set from outside). `kind`: step, value, version, sleep, run, map, ask, wait_for, signal, state,
+-- given, end.
+-- `status`: started (a sleep, a child, a step between two tries), completed, failed, cancelled (its branch was cancelled),
+-- superseded (a later attempt took another way). `took`: the seconds that its function ran, in all tries together. `result`
+-- is kept as text, so that the function gets exactly the same text back; the result of a child is in the child's execution.
+-- `told`: the number of this result among all results that were delivered to the function. `asked_after`: the number of the
+-- last result that was delivered before this request.
 create table step (
     execution_id uuid not null,
     name text not null,
@@ -23,8 +25,9 @@ create table step (
     primary key (execution_id, name, ordinal)
 ) with (autovacuum_vacuum_insert_scale_factor = 0.2);
 
--- Durable functions that wait and have no worker meanwhile: for children that are open, for an instant, for signals (name and
--- ordinal each). Insert and delete only: the transaction that deletes a row requests the function again.
+-- A suspended durable function, which has no worker while it waits: for open children, for an instant (`until`), or for
+-- signals (each a name and an ordinal). Insert and delete only: the transaction that deletes a row requests the function
+-- again.
 create table suspended (
     execution_id uuid primary key,
     since timestamptz not null default clock_timestamp(),

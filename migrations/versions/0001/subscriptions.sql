@@ -1,6 +1,7 @@
--- Programs that are called when executions move: those of a tenant, an action (`shop.*`), a workflow, or all. `tasks`: those of
--- workflows too. `failing_since`: no call has come through since then. `dropped`: calls that were given up. The row of `secret` that is
--- named after the subscription signs its calls.
+-- A subscription: a program at `url` that is called when executions move to one of `statuses`. The executions are those of a
+-- tenant, an action (`shop.*`) or a workflow; null means all. `tasks`: tasks of workflows count too. `failing_since`: no call
+-- was delivered since then. `dropped`: the number of calls that were given up. The row `subscription:NAME` of `secret` signs
+-- its calls.
 create table subscription (
     name text primary key,
     url text not null,
@@ -19,7 +20,8 @@ create table subscription (
     disabled_because text
 );
 
--- Moves to statuses that have subscribers (`cluster.subscribed`), written with the move itself: insert and delete only.
+-- A move to a status that has subscribers (`cluster.subscribed`), written in the transaction of the move. Insert and delete
+-- only.
 create table subscribed_move (
     id bigint generated always as identity primary key,
     execution_id uuid not null,
@@ -31,8 +33,8 @@ create table subscribed_move (
     at timestamptz not null default clock_timestamp()
 );
 
--- Calls that are to be made, each until it is answered: `due_at` is when it is tried next, and, while it is, when it is tried
--- again if the process that tries it dies.
+-- A call to a subscriber that was not answered yet. `due_at` is the instant of its next try. While a process tries the call,
+-- `due_at` is the end of its lease: then another process tries it.
 create table delivery (
     id uuid primary key,
     subscription text not null references subscription (name) on delete cascade,

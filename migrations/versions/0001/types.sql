@@ -1,25 +1,27 @@
 -- The types that functions pass to each other.
 
--- A message that was staged: one envelope. A function that stages returns those it staged, '{}' for none. The process that began
--- the transaction publishes them after its commit. A hint has no row in the outbox (0): if it is lost, a later look finds the work.
+-- A staged message: one envelope. A function that stages messages returns them, '{}' for none. The process that began the
+-- transaction publishes them after its commit. A hint has no row in the outbox (`outbox_id` 0): if it is lost, a later poll
+-- finds the work.
 create type message as (outbox_id bigint, queue text, ids uuid[]);
 
--- Something that is there already under its key: the id that was given for it now, and the one that it has.
+-- A row that existed already under its key: the id that the caller passed (`given`), and the id of the existing row (`kept`).
 create type replaced_id as (given uuid, kept uuid);
 
--- An attempt that a worker has claimed, with what running it takes. `waited`: seconds since it was ready. `carry`: what its
--- last deferral carried over. Of a task: its `workflow` (the execution), the outermost one around it (`root`), its name.
--- `trace`: the W3C trace context that it carries, if it is traced.
+-- An attempt that a worker has claimed, with all that it needs to run. `waited`: seconds since the execution was ready.
+-- `carry`: the values that the last deferral carried over. For a task of a workflow: the `workflow` (its execution), the
+-- outermost workflow around that (`root`), and the name of the `task`. `trace`: the W3C trace context of a traced execution.
 create type claimed_attempt as (
     execution_id uuid, attempt integer, failures integer, namespace text, definition_id integer,
     waited double precision, params text, options text, carry text, workflow uuid, root uuid, task text, trace text
 );
 
--- For how many more attempts of a definition a worker's task executor has room, together with its others.
+-- The number of further attempts (`room`) for which a worker's task executor has room. The definitions that the task executor
+-- runs share the room: each has a row.
 create type executor_room as (definition_id integer, executor text, room integer);
 
--- An execution that has just ended, and what came of it. `claimed`: a worker had it. `followed`: its workflow, or an action
--- that comes after it, is to be told.
+-- An execution that has just ended, and its outcome. `claimed`: a worker had claimed it. `followed`: its workflow, or an
+-- action that follows it, has to be notified.
 create type ended as (
     id uuid, parent uuid, status text, claimed boolean, followed boolean, result jsonb, error jsonb
 );
@@ -35,23 +37,25 @@ create type lost_fire as (
     recoveries integer, now timestamptz
 );
 
--- What has slots: a limit and, where it is grouped, the values of its parameters (else '').
+-- A key, of which slots are counted: a limit and, if the limit is grouped, the values of its parameters (otherwise '').
 create type limit_key as (limit_id integer, group_value text);
 
--- An execution that may start. `kind` is that of its namespace; `rank` is minus its priority; `keys` are those that it needs a slot of, null where no limit
--- covers it; `away`: no live worker runs it. Where it waits, or did: its `lane`; its `turn` among the groups of `fair_limit`
--- (of that limit's key with `fair_key`, it belongs to `fair_group`); since when no execution could start before it; and the limit
--- that it stood before.
+-- An execution that asks for admission. `kind`, `queue` and `envelope` are those of its namespace; `rank` is minus its
+-- priority. `keys` are the keys of which it needs a slot, null where no limit covers it. `away`: no live worker runs it. The
+-- other columns are set if it waits or waited: its `lane`; its `turn` among the groups of the fair limit `fair_limit` (at the
+-- key `fair_key` it belongs to `fair_group`); `since` when it stood in line at its gate; and the limit of that gate.
 create type candidate as (
     id uuid, namespace_id integer, kind text, queue text, envelope smallint, away boolean, attempt integer, rank smallint,
     ready_at timestamptz, keys limit_key[], lane uuid, fair_limit integer, fair_key text, fair_group text, turn bigint,
     since timestamptz, gate_limit integer
 );
 
--- How an execution is born that has its slots with its row: its status, the keys that it has slots of, and the instant.
+-- The initial state of an execution that is created together with its slots: its status, the keys of its slots, and the
+-- instant.
 create type birth as (status text, keys limit_key[], born_at timestamptz);
 
--- How many more may start under a key: its limit less its holders, and no more than its rate allows.
+-- The room under a key. `free`: how many more executions may start, which is the limit `allowed` minus the holders `held`,
+-- bounded by the rate. `rated`: the limit has a rate.
 create type room as (limit_id integer, group_value text, held integer, allowed integer, rated boolean, free integer);
 
 -- A key that an execution holds a slot of, or waits for.

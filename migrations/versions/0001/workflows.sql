@@ -1,7 +1,7 @@
--- The state of a workflow's run: one row for each execution (I6). `head` is small; of its tasks only those have a
--- row that have begun or of which something before has ended. `rerun`: of which run this is a re-run, and what it keeps.
--- `stops`: how often it was asked to stop; of these the head has obeyed so many as it says. `version`: how often what was decided
--- was written: a process that remembers the state of one version compares it to know whether that is still the state.
+-- The state of a workflow's run, one row for each execution (I6). `head` is the small part that every advance reads. `rerun`:
+-- the run that this one repeats, and what it keeps of it. `stops`: how often the workflow was asked to stop; `stops` in the
+-- head says how many of these requests it has obeyed. `version` counts the writes: a process that remembers a state compares
+-- the version to know whether the state is still current.
 create table workflow (
     execution_id uuid primary key,
     definition_id integer not null,
@@ -15,6 +15,7 @@ create table workflow (
     version integer not null default 0
 ) with (fillfactor = 50);
 
+-- The state of a workflow's task (`record`). Only tasks that have begun, or that follow an ended task, have a row.
 create table workflow_task (
     execution_id uuid not null,
     task integer not null,
@@ -23,7 +24,8 @@ create table workflow_task (
     primary key (execution_id, task)
 ) with (fillfactor = 50);
 
--- What tasks publish. A task publishes a variable once.
+-- A variable that a task published. `writer` is the number of the task, or that of the `vars` of the workflow itself. A task
+-- publishes a variable once.
 create table workflow_variable (
     execution_id uuid not null,
     writer integer not null,
@@ -32,7 +34,7 @@ create table workflow_variable (
     primary key (execution_id, writer, name)
 );
 
--- Items of fan-outs of which some start later.
+-- An item of a fan-out, if some of its items start later.
 create table workflow_item (
     execution_id uuid not null,
     task integer not null,
@@ -41,7 +43,8 @@ create table workflow_item (
     primary key (execution_id, task, item)
 );
 
--- Commands to a workflow, with their author and reason; followed under its lock, in order, and kept.
+-- A command to a workflow, with its author and reason. The workflow obeys its commands in order, under its lock, and the rows
+-- are kept.
 create table workflow_command (
     id bigint generated always as identity primary key,
     execution_id uuid not null,
@@ -57,13 +60,13 @@ create table workflow_command (
 create index workflow_command_open on workflow_command (execution_id) where obeyed_at is null;
 create index workflow_command_rerun on workflow_command (execution_id) where kind = 'rerun';
 
--- Workflows that are paused, a row each: the process that schedules their tasks looks here. Insert and delete only, mostly empty.
+-- A paused workflow: each transaction that schedules tasks looks here. Insert and delete only, and mostly empty.
 create table paused_workflow (
     execution_id uuid primary key
 );
 
--- What a re-run keeps: the results of the executions of kept tasks. Copied, so that it is there however long the re-run
--- takes, and whatever becomes of the run before.
+-- A result that a re-run keeps from the run before. It is a copy, so that it stays however long the re-run takes, and
+-- whatever happens to the run before.
 create table workflow_kept (
     execution_id uuid not null,
     task integer not null,
@@ -73,8 +76,8 @@ create table workflow_kept (
     primary key (execution_id, task, item)
 );
 
--- Tasks of workflows that wait for an event. What their filter says is in the payload. Where it asks that what is at
--- `path` of the event equals a value, only those events are tried that have its `key` there.
+-- A task of a workflow that waits for an event. Its filter is in the execution's parameters (`payload`). If the filter
+-- requires that the event has a certain value at `path`, only events with that value (`key`) are tried.
 create table event_wait (
     execution_id uuid primary key,
     tenant text not null,
@@ -85,7 +88,7 @@ create table event_wait (
 );
 create index event_wait_trigger on event_wait (trigger, tenant, key);
 
--- At which paths the filters of a trigger look: a few rows for each trigger, which stay.
+-- A path that filters of a trigger compare: a few rows for each trigger, which are never deleted.
 create table event_path (
     trigger text not null,
     path jsonb not null,

@@ -1,7 +1,10 @@
-"""The permissions of callers for routes. Each route declares one of the dependencies here; a route without one cannot be made.
+"""The permissions of callers for routes. Each route declares one of the dependencies below. Creating a route without
+one fails.
 
-A caller is limited to some tenants, or not. `READ`, `OPERATE` and `DEFINE` let both in: what such a route shows or touches
-is the caller's own (see `ExecutionId` and `Asked`). `*_ALL` is for what belongs to all tenants together."""
+A caller is limited to some tenants, or not. `READ`, `OPERATE` and `DEFINE` admit both: such a route shows or changes
+only objects of the caller's tenants (see `ExecutionId` and `Asked`). `*_ALL` admits unlimited callers only, for
+objects that belong to all tenants together.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +33,12 @@ from penstock_api.requests.caller_address import address_of
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 KEY_HEADER = "idempotency-key"
 PERSON = "user:"
-"""The beginning of the name of a caller that is a person."""
+"""The prefix of a caller's name if the caller is a person."""
 
 
 class Guard(HTTPBearer):
-    """The guard of a route, which lets in callers with a scope: for one tenant at least, or `everywhere`, for all of them."""
+    """The guard of a route. It admits callers with a scope: for at least one tenant, or, with `everywhere`, for all
+    tenants."""
 
     def __init__(self, *, everywhere: bool) -> None:
         super().__init__(
@@ -43,7 +47,7 @@ class Guard(HTTPBearer):
         self.everywhere = everywhere
 
     async def __call__(self, request: Request, scopes: SecurityScopes) -> None:  # type: ignore[override]
-        """Note the caller, for the route. Raises NotAuthenticated, NotAllowed."""
+        """Authenticate the caller, and store it in the request for the route. Raises NotAuthenticated, NotAllowed."""
         [scope] = scopes.scopes
         caller = await self.find_caller(request)
         request.state.known = caller.name
@@ -57,7 +61,7 @@ class Guard(HTTPBearer):
             change.by = caller.name
 
     def admitted(self, caller: Caller, scope: str) -> Caller:
-        """The caller, as far as a route with this scope concerns. Raises NotAllowed."""
+        """Return the caller, narrowed to the tenants for which it has this scope. Raises NotAllowed."""
         caller = must_have(caller, scope)
         if self.everywhere and caller.tenants is not None:
             raise NotAllowed(
@@ -67,21 +71,21 @@ class Guard(HTTPBearer):
         return caller
 
     async def caller_with(self, backend: Backend, token: str | None) -> Caller | None:
-        """Return the caller with this token, and the caller of every scope where the API is open. None where the token names
-        no caller."""
+        """Return the caller with this token, or None if the token is unknown. If the API is open, return a caller with
+        every scope."""
         if backend.settings.api_access == "open":
             return ANYBODY
         return await backend.caller(token) if token is not None and token.startswith(access.PREFIX) else None
 
     async def find_caller(self, request: Request) -> Caller:
-        """Return the caller, whatever its scopes. Raises NotAuthenticated."""
+        """Return the caller of a request, whatever its scopes. Raises NotAuthenticated."""
         backend = backend_of(request)
         if backend.settings.api_access == "open":
             return ANYBODY
         token = token_in(request.headers.get("authorization", ""))
         is_token = token is not None
         secret = token if is_token else session_cookie.secret_of(request)
-        if secret is None:  # a browser that has signed in with a token
+        if secret is None:  # a browser that signed in with a token
             secret = session_cookie.secret_of(request, session_cookie.TOKEN)
             is_token = secret is not None
         if secret is None:
@@ -90,7 +94,8 @@ class Guard(HTTPBearer):
                 hint="Make one with `penstock tokens create`, and send it: `Authorization: Bearer pst_...`. Or log in.",
             )
         request.state.has_secret = True
-        fits = is_token == secret.startswith(access.PREFIX)  # neither is good in the other's place
+        # a token is not valid as a session, nor the reverse
+        fits = is_token == secret.startswith(access.PREFIX)
         caller = await backend.caller(secret) if fits else None
         if caller is None:
             raise NotAuthenticated(
@@ -101,10 +106,10 @@ class Guard(HTTPBearer):
 
 
 class AccountGuard(Guard):
-    """The guard of what a person does with its own account. A token has none."""
+    """The guard of the routes of a person's own account. It refuses tokens, which have no account."""
 
     def admitted(self, caller: Caller, scope: str) -> Caller:
-        """Return the caller, which is a person. Raises NotAllowed, NotFound."""
+        """Return the caller if it is a person. Raises NotAllowed, NotFound."""
         caller = super().admitted(caller, scope)
         if not is_person(caller):
             raise NotFound(
@@ -120,9 +125,8 @@ def is_person(caller: Caller) -> bool:
 
 
 def still_lets_in(request: Request, guard: Any) -> Callable[[], Awaitable[None]]:
-    """Return a look that raises once the caller of a stream is not let in any more, or for other tenants.
-
-    The look raises NotAuthenticated or NotAllowed."""
+    """Return a function for a stream to call repeatedly. It raises NotAuthenticated or NotAllowed once the caller is
+    no longer admitted, or has other tenants."""
     [scope] = guard.scopes
     lets_in: Guard = guard.dependency
     tenants = request.state.caller.tenants
@@ -136,13 +140,13 @@ def still_lets_in(request: Request, guard: Any) -> Callable[[], Awaitable[None]]
 
 
 def token_in(authorization: str) -> str | None:
-    """The token of this header. Not by HTTPBearer's own means, which make a model of it each time."""
+    """Return the bearer token of this header, or None. HTTPBearer itself would create a model for each request."""
     scheme, _, credentials = authorization.partition(" ")
     return credentials.strip() if scheme.lower() == "bearer" and credentials else None
 
 
 def must_have(caller: Caller, scope: str) -> Caller:
-    """The caller, for the tenants for which it has this scope. Raises NotAllowed where there are none."""
+    """Return the caller, narrowed to the tenants for which it has this scope. Raises NotAllowed if there are none."""
     if not caller.has(scope):
         raise NotAllowed(
             f"{caller.name} may not do this: it lacks the scope {scope!r}",
@@ -159,10 +163,10 @@ OPERATE = Security(_SOME, scopes=[access.OPERATE])
 DEFINE = Security(_SOME, scopes=[access.DEFINE])
 SUBMIT = Security(_SUBMIT, scopes=[access.OPERATE])
 START = Security(_SUBMIT, scopes=[access.START])
-"""Of what is stored with who made it, many times a second perhaps: no more is noted of it."""
+"""The guard of starts and events. The audit leaves them out, as they are frequent and stored with their caller."""
 ANSWER = Security(_SOME, scopes=[access.ANSWER])
 ACCOUNT = Security(_ACCOUNT, scopes=[access.READ])
-"""Of a person's own account. Each role has the scope; unlike with `READ`, a change is noted."""
+"""The guard of a person's own account. Each role has the scope; unlike with `READ`, a change is audited."""
 READ_ALL = Security(_ALL, scopes=[access.READ])
 OPERATE_ALL = Security(_ALL, scopes=[access.OPERATE])
 DEFINE_ALL = Security(_ALL, scopes=[access.DEFINE])
@@ -170,9 +174,11 @@ ADMIN_ALL = Security(_ALL, scopes=[access.ADMIN])
 
 
 class GuardedRoute(APIRoute):
-    """A route that declares its permitted callers: raises TypeError where it does not. A change is noted in the audit, in the
-    transaction that makes it, with the caller, the values and the reason: the `reason` of its body, or the header `X-Reason`.
-    A refusal is noted, too."""
+    """A route that declares its permitted callers. Raises TypeError if it declares none.
+
+    A change is audited in the transaction that makes it, with the caller, the values and the reason: the `reason` of the
+    body, or the header `X-Reason`. A refusal is audited too.
+    """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         guards = [depends for depends in options["dependencies"] if isinstance(depends.dependency, Guard)]
@@ -210,8 +216,8 @@ class GuardedRoute(APIRoute):
             except (NotAllowed, NotAuthenticated, TooManyAttempts) as refused:
                 name = getattr(request.state, "known", None)
                 if name is None and not getattr(request.state, "has_secret", False):
-                    raise  # a browser that is not signed in yet, and every scanner of ports
-                with audited_change.apart():  # the row of the refusal is not the change
+                    raise  # a browser that has not signed in yet, or a port scanner
+                with audited_change.apart():  # the audit row of the refusal is a separate change
                     await backend_of(request).refused_calls.note(
                         name, address_of(request), self.unique_id, request.url.path, refused.message
                     )
@@ -221,8 +227,8 @@ class GuardedRoute(APIRoute):
 
 
 def only_known(route: APIRoute, handle: Handler) -> Handler:
-    """Refuse query parameters, and a key, that the route does not take: they would be ignored without a word. A caller that is
-    not let in is told that first, and nothing of the parameters."""
+    """Refuse query parameters and an idempotency key that the route does not take, instead of ignoring them. A caller
+    that is not admitted gets only that refusal."""
     parts = list(_parts(route.dependant))
     names = sorted(field.alias for part in parts for field in part.query_params)
     keyed = any(field.alias == KEY_HEADER for part in parts for field in part.header_params)
@@ -248,12 +254,11 @@ def _parts(dependant: Dependant) -> Iterator[Dependant]:
 
 
 async def _describe(change: audited_change.Change, request: Request) -> None:
-    """Fill in the reason and the values of a change. A body that no model has to read, whatever it holds, is no reason to
-    fail."""
+    """Set the reason and the values of a change from its body. A body that cannot be parsed is left to the route."""
     body = await request.body()
     try:
         document = orjson.loads(body)
-    except ValueError:  # a form's
+    except ValueError:  # the body of a form
         document = dict(parse_qsl(body.decode("utf-8", "replace")))
     fields = document if isinstance(document, dict) else {}
     reason = fields.pop("reason", None)
@@ -269,11 +274,11 @@ async def _caller(request: Request) -> Caller:
 
 
 Asked = Annotated[Caller, Depends(_caller)]
-"""Who asks."""
+"""The dependency with the caller of the request."""
 
 
 def own(caller: Caller, tenant: str) -> str:
-    """The tenant, if it is one of the caller's. Raises NotAllowed."""
+    """Return the tenant if the caller may see it. Raises NotAllowed."""
     if not caller.sees(tenant):
         raise NotAllowed(
             f"{caller.name} is not for tenant {tenant!r}",
@@ -289,7 +294,7 @@ async def _tenants(
 
 
 Tenants = Annotated[frozenset[str] | None, Depends(_tenants)]
-"""The tenants whose things a list shows: the one that is asked for, else all of the caller's. None: all there are."""
+"""The dependency with the tenants of a list: the requested one, or else all of the caller's. None means all tenants."""
 
 
 async def _seen(
@@ -302,9 +307,9 @@ async def _seen(
             raise NotFound(
                 f"no execution {id}", hint="It may be another tenant's, or older than the archive."
             )
-        own(caller, tenant)  # a caller that may look at it is told that this is not permitted
+        own(caller, tenant)  # the caller may see it, so say that this is not permitted
     return id
 
 
 ExecutionId = Annotated[UUID, Depends(_seen)]
-"""The id in the path, of an execution of the caller's."""
+"""The dependency with the id in the path, of an execution that the caller may see."""

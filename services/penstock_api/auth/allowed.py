@@ -1,5 +1,5 @@
-"""The requests that a caller may make, by the app's own table of routes. A page shows no button that leads to a
-refused request."""
+"""The requests that a caller may make, by the application's own table of routes. So a page shows no button that would
+lead to a refused request."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from penstock_api.auth.access import Guard
 
 Allowed = Callable[..., bool]
 Guarded = tuple[frozenset[str], re.Pattern[str], Guard | None, str]
-"""Methods, the paths that match, and who lets in with which scope; None: a route that is open to anybody."""
+"""A route: its methods, the pattern of its path, its guard (None: open to any caller), and the required scope."""
 
 
 def table(app: FastAPI) -> list[Guarded]:
-    """The routes of this app, in the order in which they are tried."""
+    """Return the routes of this application, in the order in which they are tried."""
     guarded: list[Guarded] = []
     for route in iter_route_contexts(app.routes):
         context: Any = route
@@ -37,9 +37,12 @@ def table(app: FastAPI) -> list[Guarded]:
 
 
 def allowed_to(request: Request) -> Allowed:
-    """Return a function that tells whether the caller of this request may make another: `allowed("POST
-    /api/v1/executions", tenant)`. With no tenant it is asked for any that is theirs. Raises LookupError for what is
-    no route: a button would lead nowhere."""
+    """Return a function that says whether the caller of this request may make another: `allowed("POST
+    /api/v1/executions", tenant)`.
+
+    Without a tenant it says so for any tenant of the caller. It raises LookupError for a path that is not a route,
+    since such a button would lead nowhere.
+    """
     caller: Caller | None = getattr(request.state, "caller", None)
     routes: list[Guarded] = request.app.state.routes
 

@@ -1,5 +1,5 @@
-"""The OpenID Connect provider that people sign in with: where it sends them, and what it says of who came back. Signatures and
-claims are checked by Authlib."""
+"""The OpenID Connect provider with which people sign in: the address to which they are sent, and the identity with
+which they come back. Authlib checks signatures and claims."""
 
 from __future__ import annotations
 
@@ -29,18 +29,19 @@ from penstock.service.http_addresses import trusted
 from penstock.settings import Settings
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""Public keys alone, whatever a token or the provider's own description says: neither `none`, nor a secret taken for a key."""
+"""The permitted algorithms: those of public keys only, whatever a token or the provider's metadata says. So neither
+`none`, nor a secret in place of a key, is accepted."""
 FRESH = 3600.0
-"""Seconds for which the provider's description is believed."""
+"""The seconds for which the provider's metadata is cached."""
 CLOCKS = 60
-"""Seconds by which its clock and ours may differ."""
+"""The permitted difference between the provider's clock and ours, in seconds."""
 PATIENCE = 10.0
-"""Seconds for each request to it."""
+"""The timeout of each request to the provider, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The values that were sent with a person to the provider. The answer of the provider has to match them."""
+    """The values that were sent with a person to the provider, which its answer has to match."""
 
     state: str
     nonce: str
@@ -54,7 +55,7 @@ class IdentityProvider:
     client_secret: str
     back: str
     signed_out: str
-    """The address to which the provider sends a person that has signed out there."""
+    """The address to which the provider sends a person after signing out there."""
     scopes: str
     name_claim: str
     roles_claim: str
@@ -65,7 +66,7 @@ class IdentityProvider:
 
     @classmethod
     def of(cls, settings: Settings) -> IdentityProvider:
-        """Return the provider of these settings, which have one. Raises ConfigurationError."""
+        """Return the provider that these settings name. Raises ConfigurationError."""
         secret = settings.oidc_client_secret
         assert settings.oidc_issuer is not None
         assert settings.oidc_client_id is not None
@@ -84,7 +85,7 @@ class IdentityProvider:
         )
 
     async def address(self, auth_request: Asked) -> str:
-        """Return the address to send a person to. Raises ConnectionFailed, ConfigurationError."""
+        """Return the provider's address to which the person is sent. Raises ConnectionFailed, ConfigurationError."""
         described = await self._description()
         uri: str = prepare_grant_uri(
             described["authorization_endpoint"],
@@ -100,7 +101,8 @@ class IdentityProvider:
         return uri
 
     async def identify(self, auth_request: Asked, query: Mapping[str, str]) -> Identity:
-        """Identify the person that came back with this query. Raises NotAuthenticated, ConnectionFailed, ConfigurationError."""
+        """Return the identity of the person that came back with this query. Raises NotAuthenticated, ConnectionFailed,
+        ConfigurationError."""
         if not hmac.compare_digest(
             query.get("state", "").encode("utf-8", "replace"), auth_request.state.encode()
         ):
@@ -119,8 +121,8 @@ class IdentityProvider:
         )
 
     async def log_out_address(self, id_token: str) -> str | None:
-        """Return the address at which a person signs out of the provider (OpenID Connect RP-Initiated Logout 1.0). None where the
-        provider has none. Raises ConnectionFailed, ConfigurationError."""
+        """Return the address at which a person signs out of the provider (OpenID Connect RP-Initiated Logout 1.0).
+        Return None if the provider has none. Raises ConnectionFailed, ConfigurationError."""
         endpoint = (await self._description()).get("end_session_endpoint")
         if not isinstance(endpoint, str) or not is_tls_or_local(endpoint):
             return None
@@ -178,7 +180,7 @@ class IdentityProvider:
         return dict(claims)
 
     async def _read(self, id_token: str) -> jwt.Token:
-        """Its signature is good; a key that is not known yet is asked for once."""
+        """Return the ID token after checking its signature. An unknown key is requested from the provider once."""
         try:
             return jwt.decode(id_token, await self._key_set(), algorithms=ALGORITHMS)
         except (InvalidKeyIdError, BadSignatureError):
@@ -200,7 +202,7 @@ class IdentityProvider:
             return self._described[0]
 
     def _sound(self, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Raises ConfigurationError."""
+        """Return the provider's metadata if it is valid. Raises ConfigurationError."""
         if metadata.get("issuer") != self.issuer:
             raise ConfigurationError(
                 f"the provider calls itself {str(metadata.get('issuer'))[:200]!r}",
@@ -238,7 +240,7 @@ class IdentityProvider:
         return name
 
     def _roles(self, claims: Mapping[str, Any]) -> Roles:
-        """Return the roles that are mapped from the values of the claim, and no others."""
+        """Return the roles to which the values of the claim are mapped, and no others."""
         claim: Any = claims
         for part in self.roles_claim.split("."):
             claim = claim.get(part) if isinstance(claim, Mapping) else None

@@ -1,5 +1,5 @@
-"""Answers for this host alone: no page of another origin may make a browser change anything, or read anything through a name
-of its own that leads here; and what every answer says to browsers."""
+"""The protection against pages of other origins. They can neither make a browser change anything, nor read anything
+through a host name of their own that resolves to this host. Also the security headers of every answer."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ HEADERS = (
     (
         b"referrer-policy",
         b"same-origin",
-    ),  # with none at all, browsers hide the origin of forms of this host, too
+    ),  # without a referrer, browsers would also hide the origin of forms of this host
     (b"cache-control", b"no-store"),
 )
 
 
 def public_netloc(address: str | None) -> str | None:
-    """Return host and port of PENSTOCK_API_ADDRESS as an origin has them: without the port that its scheme has by default."""
+    """Return host and port of PENSTOCK_API_ADDRESS as they are in an origin, without the default port of its scheme."""
     if address is None:
         return None
     parts = urlsplit(address)
@@ -42,7 +42,8 @@ def public_netloc(address: str | None) -> str | None:
 
 
 def _is_own(origin: str, host: str, netloc: str | None) -> bool:
-    """Return whether an origin is this host, by its name in the request or in the settings: a proxy may rewrite the first."""
+    """Return whether an origin is this host, by its name in the request or in the settings. A proxy may rewrite the
+    former."""
     try:
         origin_netloc = urlsplit(origin).netloc
     except ValueError:
@@ -51,9 +52,11 @@ def _is_own(origin: str, host: str, netloc: str | None) -> bool:
 
 
 def says_same_origin(headers: Mapping[str, str], netloc: str | None = None) -> bool:
-    """Return whether a browser says that a page of this very host asks. Every recent browser says so of what changes something.
+    """Return whether the browser's headers say that a page of this host sent the request. Every recent browser says so
+    for a change.
 
-    `headers`: by lower-case name. `netloc`: see `public_netloc`."""
+    `headers` are by lower-case name. `netloc` is that of `public_netloc`.
+    """
     if (site := headers.get("sec-fetch-site")) is not None:
         return site == "same-origin"
     origin = headers.get("origin")
@@ -63,9 +66,11 @@ def says_same_origin(headers: Mapping[str, str], netloc: str | None = None) -> b
 def refused(
     method: str, headers: Mapping[str, str], *, loopback: bool, netloc: str | None = None
 ) -> str | None:
-    """Return the reason to refuse a request; None where it is answered. `headers` are by lower-case name. With `loopback` no
-    caller needs a token, so only names of this machine are answered to. Another name can be that of a page, made to lead
-    here (DNS rebinding)."""
+    """Return the reason to refuse a request, or None to answer it. `headers` are by lower-case name.
+
+    With `loopback` no caller needs a token, so only names of this machine are accepted. Any other name may belong to a
+    foreign page and resolve to this host (DNS rebinding).
+    """
     host = headers.get("host", "")
     if loopback and host_name(host) not in LOOPBACK:
         return f"this answers to names of this machine alone, and not to {host[:100]!r}"
@@ -80,7 +85,7 @@ def refused(
 
 
 def with_headers(send: Send) -> Send:
-    """Sends every answer with what it says to browsers."""
+    """Return a `send` that adds the security headers to every answer."""
 
     async def answered(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -93,7 +98,7 @@ def with_headers(send: Send) -> Send:
 
 
 class SameOrigin:
-    """In front of all routes. `loopback`: see `refused`."""
+    """The middleware in front of all routes. For `loopback` see `refused`."""
 
     def __init__(self, app: App, *, loopback: bool, netloc: str | None) -> None:
         self._app = app

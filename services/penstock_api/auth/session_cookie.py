@@ -1,5 +1,5 @@
-"""The cookie of a person's session, and that of a browser that has signed in with a token: no script reads them, no other site
-makes a browser send them with anything that changes something, and they go over TLS alone, save on this machine."""
+"""The cookies of a person's session, and of a browser that signed in with a token. No script can read them. Browsers
+do not send them with changes from other sites, and send them over TLS only, except on this machine."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from penstock_api.requests.public_path import base
 
 SESSION, TOKEN, ASKED = "penstock_session", "penstock_token", "penstock_sign_in"
 SECURE, SECURE_BELOW = "__Host-", "__Secure-"
-"""Browsers take a cookie whose name begins so only over TLS (RFC 6265bis). The first also asks for the path `/`: below a path of
-a host that others share, a cookie has that path, and the second."""
+"""The prefixes of cookies that browsers accept only over TLS (RFC 6265bis). The first also requires the path `/`.
+Below a path of a shared host a cookie has that path, and the second prefix."""
 
 
 def secret_of(request: Request, name: str = SESSION) -> str | None:
-    """The session's secret, or the token, that came with it; None where none did. Raises NotAllowed where something is to be
-    changed, and the browser does not say that a page of ours asks."""
+    """Return the session's secret or the token from the cookie, or None without a cookie. Raises NotAllowed for a
+    change that the browser does not attribute to a page of this host."""
     netloc = public_netloc(backend_of(request).settings.api_address)
     secret = request.cookies.get(_name(name, backend_of(request).settings))
     if secret and request.method not in SAFE and not says_same_origin(request.headers, netloc):

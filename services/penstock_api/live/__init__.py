@@ -1,4 +1,4 @@
-"""Changes that open pages and streams are told of.
+"""The changes of which open pages and streams are notified.
 
 Not here: the routes of streams.
 """

@@ -1,8 +1,11 @@
-"""The changes for all watchers of this process: one query of the history each quarter of a second, while a watcher exists. A
-LISTEN would need a NOTIFY of every transaction that commits, and all commits of a database wait in line for that. So no
-NOTIFY is added, and a change is seen a quarter of a second later. A move is written with the instant of its statement and
-seen when its transaction commits. So each look goes back to the moves that were under way at the one before, and leaves out
-those that were told already."""
+"""The changes for all watchers of this process. While there is a watcher, one query reads the history each quarter of
+a second.
+
+A LISTEN would need a NOTIFY in every transaction, and PostgreSQL serializes the commits of such transactions. A poll
+adds no NOTIFY, and shows a change a quarter of a second later. A move has the instant of its statement, and becomes
+visible when its transaction commits. So each query goes back to the moves that were under way at the previous query,
+and omits those that were delivered.
+"""
 
 from __future__ import annotations
 
@@ -26,30 +29,32 @@ from penstock.store.session.database import Session, is_transient
 log = structlog.get_logger()
 
 TURN = 0.25
-"""Seconds between two looks. What an execution did in between is told as one change, its last."""
+"""The seconds between two queries. Of several moves of an execution in between only the last is delivered."""
 OVERLAP = timedelta(seconds=2)
-"""How much later than its instant a move may be seen, at the most."""
+"""The maximum time after its own instant at which a move may become visible."""
 MOST = 2000
-"""Moves of one look. Where there are more, nobody could follow: who watches is told to look for itself."""
+"""The maximum number of moves that one query delivers. If there are more, watchers are told to read the state
+themselves."""
 PAUSE, SHARE, LONGEST = 3.0, 0.005, 30.0
-"""Then they are told so again each so many seconds, and nobody looks until the look was but this share of the time, or for so
-many seconds at the most: reading so much costs the database something, and helps nobody."""
+"""The schedule after such an overload. Watchers are told again every PAUSE seconds. The next query waits until the
+last one took only SHARE of the time, at most LONGEST seconds, since such large queries load the database and help no
+watcher."""
 USUAL_SHARE, LATELY = 0.1, 5
-"""Of the time that looks take otherwise, at the most, by the shortest of so many: much may have been written since the index of
-the history was brought up to date."""
+"""The maximum share of the time that queries take otherwise. It is measured by the shortest of the last LATELY, since
+a query is slow while the index of the history is being brought up to date."""
 LONG_AGO = timedelta(minutes=5)
-"""After so long somebody who comes back is told to look for itself."""
+"""The age of a watcher's last change, above which it is told to read the state itself."""
 BEHIND = 100
-"""Turns that somebody who watches may be behind."""
+"""The maximum number of undelivered turns of a watcher."""
 
 Turn = list[Change] | None
-"""What changed since the turn before; None: too much to tell."""
+"""The changes since the previous turn. None: too many, so the watcher has to read the state itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """The moves that a watcher asks for: those of these tenants (None: of all), of one execution and its tasks, of
-    one action."""
+    """The filter of a watcher: the moves of these tenants (None: of all), of one execution and its tasks, of one
+    action."""
 
     tenants: Collection[str] | None = None
     execution: UUID | None = None
@@ -74,8 +79,11 @@ class Changes:
     async def watch(
         self, watched: Watched, *, seconds: float, since: datetime | None = None
     ) -> AsyncGenerator[Turn, None]:
-        """Yield the changes of so many `seconds`, from `since` on, if it is given: an instant that another replica
-        may have returned. The first turn is empty: what changes after that is told, now and then twice."""
+        """Yield the changes of the next `seconds`. With `since`, an instant that another replica may have returned,
+        first yield the changes from then on.
+
+        The first turn is empty. Every change after it is delivered, occasionally twice.
+        """
         until = asyncio.get_running_loop().time() + seconds
         queue: asyncio.Queue[Turn] = asyncio.Queue(BEHIND)
         self._watching.add(queue)
@@ -106,7 +114,7 @@ class Changes:
 
     @property
     def looking(self) -> bool:
-        """Return whether a client watches, or did a moment ago."""
+        """Return whether the query loop runs: a client watches, or did a moment ago."""
         return self._looking is not None and not self._looking.done()
 
     async def close(self) -> None:
@@ -123,7 +131,7 @@ class Changes:
         return _last(await changes.after(self._session, since - OVERLAP, MOST + 1))
 
     async def _look(self) -> None:
-        """Look until no client watches any more."""
+        """Query and deliver changes until no client watches."""
         delivered: set[Change] = set()
         at: datetime | None = None
         missed = False
@@ -133,10 +141,10 @@ class Changes:
             began = loop.time()
             try:
                 settled = await changes.settled(self._session, OVERLAP.total_seconds())
-                if at is None:  # no watcher is told of a change before its watch
+                if at is None:  # changes before the first query are not delivered
                     at = settled
                     self._begun.set()
-                    if missed:  # moves before this are unknown by now
+                    if missed:  # moves before this query are unknown
                         self._tell(None)
                 batch = await changes.after(self._session, at, MOST + len(delivered) + 1)
             except Exception as error:
@@ -163,13 +171,13 @@ class Changes:
             with contextlib.suppress(asyncio.QueueFull):
                 queue.put_nowait(turn)
                 continue
-            while not queue.empty():  # it has fallen behind, and starts anew
+            while not queue.empty():  # the watcher is too slow, so it starts again
                 queue.get_nowait()
             queue.put_nowait(None)
 
 
 def _last(batch: list[Change]) -> Turn:
-    """The last of each execution, oldest first; None where there are too many."""
+    """Return the last change of each execution, oldest first, or None if there are too many."""
     if len(batch) > MOST:
         return None
     return list({change.id: change for change in batch}.values())

@@ -1,4 +1,5 @@
-"""Streams that end once their caller is not let in any more: its token was revoked, it has expired, or its session ended."""
+"""Streams that end once their caller is no longer admitted: its token was revoked or has expired, or its session
+ended."""
 
 from __future__ import annotations
 
@@ -11,13 +12,14 @@ from penstock.service.assembly import cancel
 
 T = TypeVar("T")
 LOOK_EVERY = 5.0
-"""Seconds between two looks at the caller of a stream that brings nothing."""
+"""The seconds between two checks of the caller of an idle stream."""
 
 
 async def while_let_in(
     items: AsyncGenerator[T, None], look: Callable[[], Awaitable[None]]
 ) -> AsyncIterator[T]:
-    """Give items until `look` raises NotAuthenticated or NotAllowed. Look before each item, and every few seconds."""
+    """Yield items until `look` raises NotAuthenticated or NotAllowed. `look` is called before each item, and every
+    LOOK_EVERY seconds."""
     coming: asyncio.Future[T] | None = None
     try:
         while True:

@@ -1,5 +1,5 @@
-"""Pages that are open in browsers: each is sent again over one stream when something that it shows has moved. Streams that
-show the same share one rendering of it (`SharedLooks`). A page that looks as before is not sent."""
+"""Pages that are open in browsers. When something that a page shows has moved, it is rendered again and sent over the
+browser's stream. Streams of the same page share one rendering (`SharedLooks`). An unchanged page is not sent."""
 
 from __future__ import annotations
 
@@ -24,23 +24,25 @@ from penstock_api.live.shared_looks import SharedLooks
 log = structlog.get_logger()
 
 SOON = 0.08
-"""Seconds, so that what moves together is shown together."""
+"""The seconds after a move before a page is rendered, so that simultaneous moves are shown together."""
 LEAST, TIMES, TIMES_ALL = 0.3, 10, 2
-"""Seconds from one rendering of a page to the next, at the least; and so many times what one takes, and what one of each of the
-open pages takes: what they ask of the database is taken from all else that runs, and this process has other work as well."""
+"""The pace of renderings. Between two renderings of a page there are at least LEAST seconds, TIMES its own duration,
+and TIMES_ALL the total duration of all open pages. So renderings leave the database and this process room for other
+work."""
 LATELY = 5
-"""Renderings of which the shortest tells what one takes: one that had to wait for something else says nothing of the next."""
+"""The number of last renderings whose shortest counts as the duration of one, since the others may have waited for
+other work."""
 LONGEST = 3600.0
-"""Seconds after which a stream ends, and the browser connects again, perhaps to another replica."""
+"""The seconds after which a stream ends. The browser then reconnects, possibly to another replica."""
 QUIET = 15.0
-"""Seconds after which a stream that says nothing says that it is there, so that no proxy in between ends it."""
+"""The seconds after which an idle stream sends a comment, so that no proxy closes it."""
 PAUSE = 1.0
-"""Seconds until changes are asked for again, where the database was away."""
+"""The seconds until changes are watched again after an outage of the database."""
 ALIVE = b": here\n\n"
 GONE = b"event: gone\ndata:\n\n"
-"""Whoever looks may not look any more: the browser asks for the page anew, and is told what to do."""
+"""The event for a browser that is no longer admitted. It requests the page again, and is told what to do."""
 LINE = re.compile(rb"\r\n|\r|\n")
-"""All that ends a line of a stream: what somebody wrote on a page begins no event of its own."""
+"""The characters that end a line of a stream. They are split off, so that a text on a page cannot begin an event."""
 
 Guard = Callable[[], Awaitable[None]]
 Render = Callable[[], Awaitable[Response]]
@@ -48,15 +50,15 @@ Render = Callable[[], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """The instants at which a page is rendered again: once something that is `watched` has moved, and after `every` seconds,
-    if nothing has."""
+    """The triggers for rendering a page again: a move of something that is `watched`, and the end of `every` seconds
+    without one."""
 
     watched: Watched | None
     every: float | None
 
 
 class Page(HTMLResponse):
-    """`live`: None where it stays as it is."""
+    """A rendered page. `live` is None for a page that does not change."""
 
     def __init__(self, content: str, status: int, live: Live | None) -> None:
         super().__init__(content, status)
@@ -64,13 +66,13 @@ class Page(HTMLResponse):
 
     @cached_property
     def event(self) -> bytes:
-        """Return the event of a stream that shows the page."""
+        """Return the event with which a stream sends the page."""
         lines = b"".join(b"data: %b\n" % line for line in LINE.split(bytes(self.body)))
         return b"event: page\n" + lines + b"\n"
 
 
 class OpenPages:
-    """All of one process."""
+    """The open pages of one process."""
 
     def __init__(self, changes: Changes, looks: SharedLooks) -> None:
         self._changes = changes
@@ -82,8 +84,10 @@ class OpenPages:
         return len(self._open)
 
     async def open(self, at: Hashable, guard: Guard, render: Render) -> AsyncIterator[bytes] | Response:
-        """The stream of the page `at`: as it is now, and again whenever it has changed, while `guard` raises nothing. In place of
-        that an answer, where it is no page that changes, or cannot be shown."""
+        """Return the stream of the page `at`: its current state, and each changed one, while `guard` raises nothing.
+
+        Return an ordinary answer instead for a page that does not change, or that cannot be shown.
+        """
         since = datetime.now(UTC)
         open_page = self._open.get(at)
         moved = open_page.moved if open_page is not None else None
@@ -91,16 +95,16 @@ class OpenPages:
         if rendered.status_code != 200:
             return rendered
         if not isinstance(rendered, Page) or rendered.live is None:
-            return Response(status_code=204)  # with which a browser does not ask again
+            return Response(status_code=204)  # a browser does not retry after this status
         return self._follow(at, rendered, rendered.live, since, open_page, moved, guard, render)
 
     def end(self) -> None:
-        """End all streams."""
+        """End all streams of all pages."""
         for page in self._open.values():
             page.end()
 
     def _pace(self, page: _OpenPage) -> float:
-        """Seconds until this page is rendered again."""
+        """Return the seconds until this page may be rendered again."""
         return max(
             LEAST, TIMES * page.takes, TIMES_ALL * sum(open_page.takes for open_page in self._open.values())
         )
@@ -116,13 +120,15 @@ class OpenPages:
         guard: Guard,
         render: Render,
     ) -> AsyncIterator[bytes]:
-        """Send the first page, and follow its changes. `moved`, and the page before it, are of the time before the first look.
-        Nothing is opened before the first page is sent: of a stream that is never begun nothing would be closed."""
+        """Send the first page, and then its changes. `open_page` and `moved` are from before the first rendering.
+
+        The page is opened only after its first state is sent: a stream that is never started would never close it.
+        """
         if (page := self._open.get(at)) is None:
             page = self._open[at] = _OpenPage(self._changes, live, since, self._pace)
             moved = page.moved
         elif page is not open_page:
-            moved = None  # another stream has opened it meanwhile: one more look
+            moved = None  # another stream has opened it since, so render once more
         page.viewers += 1
         loop = asyncio.get_running_loop()
         until, current = loop.time() + LONGEST, first
@@ -134,7 +140,8 @@ class OpenPages:
                     yield ALIVE
                 if page.over:
                     return
-                moved = page.moved  # before the look: whatever that does not show any more leads to another
+                # taken before rendering, so that a later change leads to another rendering
+                moved = page.moved
                 await guard()
                 began = loop.time()
                 rendered = await self._looks.look(at, render)
@@ -157,7 +164,8 @@ class OpenPages:
 
 
 class _OpenPage:
-    """A page that a client watches. `moved`: done once there may be something else to see; then there is the next one."""
+    """A page that at least one client watches. `moved` is done once the page may have changed, and is then replaced by
+    a new future."""
 
     def __init__(
         self, changes: Changes, live: Live, since: datetime, pace: Callable[[_OpenPage], float]
@@ -180,11 +188,11 @@ class _OpenPage:
 
     @property
     def takes(self) -> float:
-        """Seconds of a rendering."""
+        """Return the duration of a rendering in seconds."""
         return min(self.took, default=0.0)
 
     def end(self) -> None:
-        """End all streams, so that their browsers connect again."""
+        """End all streams of the page, so that their browsers reconnect."""
         self.over = True
         if not self.moved.done():
             self.moved.set_result(None)

@@ -1,7 +1,9 @@
-"""Renderings of pages that watchers share. Many clients watch the same page, and ask again whenever something changes. A
-client sees a rendering that began after its request, never one from before. So no client misses a change that it was
-notified of, whichever replica notified it. Clients that ask while a rendering is under way, or shortly after one, share the
-next."""
+"""Renderings of pages that several watchers share. Many clients watch the same page, and request it again at each
+change.
+
+A client gets a rendering that began after its request, never an earlier one. So no client misses a change of which it
+was notified, by any replica. Clients that ask during a rendering, or shortly after one, share the next.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ from collections.abc import Awaitable, Callable, Hashable
 from starlette.responses import Response
 
 HEADER = "x-look"
-"""Of requests of pages that are open and look again."""
+"""The header of requests with which an open page asks for its new state."""
 APART = 0.1
-"""Seconds from the end of a rendering of a page to the begin of the next."""
+"""The seconds between the end of a rendering of a page and the start of the next."""
 
 
 class SharedLooks:
@@ -22,16 +24,17 @@ class SharedLooks:
         self._last: dict[Hashable, asyncio.Future[None]] = {}
 
     async def look(self, page: Hashable, render: Callable[[], Awaitable[Response]]) -> Response:
-        """Return the page. `render` of the first client that asks for the same `page` renders it, in that client's task.
-        Raises the errors of `render`."""
+        """Return the page. The first client that asks for `page` renders it with its `render`, in its own task. Raises
+        the errors of `render`."""
         while (coming := self._coming.get(page)) is not None:
-            response = await asyncio.shield(coming)  # a client that leaves does not cancel it for the rest
+            # shielded: a client that leaves does not cancel it for the others
+            response = await asyncio.shield(coming)
             if response is not None:
                 return response
         return await self._render(page, render)
 
     def __len__(self) -> int:
-        """Return the number of pages that a client was shown lately, or waits for."""
+        """Return the number of pages that were rendered lately, or are awaited."""
         return len({*self._coming, *self._last})
 
     async def _render(self, page: Hashable, render: Callable[[], Awaitable[Response]]) -> Response:
@@ -42,7 +45,7 @@ class SharedLooks:
                 if (last := self._last.get(page)) is not None:
                     await asyncio.shield(last)
             finally:
-                # A client that asks from now on may have been notified of a change that this rendering does not show.
+                # A client that asks after this may know of a change that this rendering does not show.
                 del self._coming[page]
             self._last[page] = loop.create_future()
             try:
@@ -53,10 +56,10 @@ class SharedLooks:
             return response
         except Exception as error:
             rendered.set_exception(error)
-            rendered.exception()  # no other client may be left to receive the error
+            rendered.exception()  # marks it as retrieved, since no other client may be waiting
             raise
         finally:
-            if not rendered.done():  # the client has left: another waiting client renders it
+            if not rendered.done():  # the client has left, so another waiting client renders the page
                 rendered.set_result(None)
 
     def _let_the_next(self, page: Hashable) -> None:

@@ -1,1 +1,1 @@
-"""The models of requests and answers: one file a subject."""
+"""The models of requests and answers, a file for each subject."""

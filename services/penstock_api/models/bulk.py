@@ -1,4 +1,4 @@
-"""Commands on many things at once: which, and what became of them."""
+"""The models of bulk commands: the filter, and the outcome."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class BulkLetters(Given):
 
 
 class Refused(Answer):
-    """Some that were left alone, and why."""
+    """The objects that were left unchanged for one reason."""
 
     count: int
     says: str

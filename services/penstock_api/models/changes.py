@@ -1,4 +1,4 @@
-"""The events of a stream."""
+"""The models of the events of a stream."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock_api.models.model import Answer
 
 
 class Changed(Answer):
-    """An execution has moved."""
+    """A status change of an execution."""
 
     id: UUID
     at: datetime

@@ -1,4 +1,4 @@
-"""Definitions: actions, workflows, triggers, rules."""
+"""The models of definitions: actions, workflows, triggers, rules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock_api.models.model import Answer, Given, Id, Tenant
 
 
 class Definition(Answer):
-    """The current version; secrets are `***`."""
+    """The current version of a definition; secrets are `***`."""
 
     kind: str
     ref: str
@@ -61,7 +61,7 @@ class Difference(Answer):
 
 
 class TryRules(Given):
-    """A payload to try rules on."""
+    """A payload with which rules are tried."""
 
     payload: Any = Field(default_factory=dict)
     tenant: Tenant = "public"
@@ -88,7 +88,7 @@ class RuleError(Answer):
 
 
 class RerunRules(Given):
-    """A filter of failed rules: those of a rule, those on an event, both, or with `all` every one."""
+    """A filter of failed rules: by rule, by event, by both, or with `all` none."""
 
     rule: str | None = None
     event: Id | None = None

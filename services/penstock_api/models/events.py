@@ -1,4 +1,4 @@
-"""Events: to publish one, to look at one."""
+"""The models of events, for publishing and showing them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ListedEvent(Answer):
 
 
 class Event(Answer):
-    """An event, and what its trigger's rules made of it; secrets are `***`."""
+    """An event, with the outcomes of its trigger's rules; secrets are `***`."""
 
     id: UUID
     trigger: str

@@ -1,4 +1,4 @@
-"""Executions: to start one, to look at them, to tell them something."""
+"""The models of executions, for starting, showing and controlling them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ListedExecution(Answer):
 
 
 class Attempt(Answer):
-    """A try of the execution."""
+    """An attempt of an execution."""
 
     attempt: int
     outcome: str = Field(
@@ -72,7 +72,7 @@ class Attempt(Answer):
 
 
 class Progress(Answer):
-    """The progress of a run, as the run reports it."""
+    """The progress of a run, as the run reported it."""
 
     done: float = Field(description="From 0 to 1.")
     text: str
@@ -81,7 +81,7 @@ class Progress(Answer):
 
 
 class Told(Answer):
-    """A command of a person to the run."""
+    """A command of a person to a run."""
 
     kind: str
     task: str | None
@@ -94,7 +94,7 @@ class Told(Answer):
 
 
 class Task(Answer):
-    """A task of a workflow's run, and inside it those of the workflow that it runs."""
+    """A task of a workflow's run, with the tasks of the workflow that it runs, if it runs one."""
 
     name: str
     does: str
@@ -145,7 +145,7 @@ class Ending(Answer):
 
 
 class Execution(Answer):
-    """Everything about it; secrets are `***`."""
+    """Everything about an execution; secrets are `***`."""
 
     id: UUID
     status: str
@@ -265,7 +265,7 @@ class Signal(Given):
 
 
 class Accepted(Answer):
-    """It is kept, and will be obeyed."""
+    """The confirmation of a stored command, which will be followed."""
 
     id: UUID
     command: Literal["pause", "resume", "skip", "set_result"]

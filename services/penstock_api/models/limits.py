@@ -1,4 +1,4 @@
-"""Limits and lines."""
+"""The models of limits and lanes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class SetLimit(Given):
 
 
 class Line(Answer):
-    """A line before a key of a limit, or before workers."""
+    """A lane of executions that wait for a key of a limit, or for workers."""
 
     gate: str
     limit: str | None
@@ -80,7 +80,7 @@ class Line(Answer):
 
 
 class Queue(Answer):
-    """The queue of a route: how much waits and runs, and how many workers serve it."""
+    """The queue of a route: the numbers of waiting and running executions, and of workers that serve it."""
 
     queue: str
     requested: int

@@ -1,4 +1,4 @@
-"""The bases that all models share."""
+"""The bases of all models."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ T = TypeVar("T")
 
 
 class Answer(BaseModel):
-    """Made of what `client`, `operate` or `store` gives."""
+    """The base of answers, which are made of dataclasses of `client`, `operate` or `store`."""
 
     model_config = ConfigDict(from_attributes=True)
 
 
 class Given(BaseModel):
-    """The body of a request: no field that is not declared, no NaN, and no value of another type ("no" is not false)."""
+    """The base of request bodies. It refuses unknown fields, NaN, and values of another type ("no" is not false)."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class Page(BaseModel, Generic[T]):
-    """Some of many, the newest first."""
+    """A page of a list, newest first."""
 
     items: list[T]
     next: str | None = Field(description="`before` of the next page; null where this is the last.")
@@ -42,15 +42,15 @@ def _seconds(value: Any) -> Any:
 
 
 JsonText = Annotated[Any, BeforeValidator(loaded)]
-"""A value that the database gives as the text of a JSON document."""
+"""A value that the database returns as JSON text."""
 Seconds = Annotated[float, BeforeValidator(_seconds)]
 Instant = Annotated[
     AwareDatetime,
     Strict(False),
     Field(ge=datetime(1970, 1, 1, tzinfo=UTC), lt=datetime(9000, 1, 1, tzinfo=UTC)),
 ]
-"""With an offset, such as 2030-01-31T09:00:00Z."""
+"""An instant with an offset, such as 2030-01-31T09:00:00Z."""
 Id = Annotated[UUID, Strict(False)]
-"""An id in a request, which is text there."""
+"""An id in a request, where it is text."""
 Tenant = Annotated[str, Field(pattern=TENANT)]
 Text = Annotated[str, Field(max_length=10_000)]

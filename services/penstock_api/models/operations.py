@@ -1,4 +1,4 @@
-"""The objects of operators: workers, inquiries, dead letters, invariants, findings, tokens."""
+"""The models for operators: workers, inquiries, dead letters, invariants, findings, tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock_api.models.model import Answer, Given, Instant, JsonText, Seconds,
 
 
 class Process(Answer):
-    """An executor or a worker, as its heartbeats say."""
+    """An executor or a worker, by its last heartbeat."""
 
     id: UUID
     kind: str
@@ -32,7 +32,7 @@ class Process(Answer):
 
 
 class Lately(Answer):
-    """The last minute."""
+    """The activity of the last minute."""
 
     rate: float = Field(description="Ends a second.")
     ended: int
@@ -42,7 +42,7 @@ class Lately(Answer):
 
 
 class Standing(Answer):
-    """Executions that are open and wait for the same."""
+    """The open executions that wait for the same thing."""
 
     cause: str = Field(
         description="running, worker, limit, route, timer, executor, human, event, stopping, workflow"
@@ -65,7 +65,7 @@ class Workers(Answer):
 
 
 class Inquiry(Answer):
-    """A question that an execution waits for the answer of."""
+    """An inquiry. An execution waits for its answer."""
 
     execution_id: UUID
     status: str

@@ -1,4 +1,4 @@
-"""Schedules and their fires."""
+"""The models of schedules and their fires."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Missed(Given):
 
 
 class ChangeSchedule(Given):
-    """A change of a schedule. An omitted option stays as it is. Durations are seconds, or such as "5m"."""
+    """A change of a schedule. An omitted option stays as it is. Durations are seconds, or texts such as "5m"."""
 
     action: str | None = None
     cron: str | None = None

@@ -1,4 +1,4 @@
-"""Secrets: they can be set, and never read."""
+"""The models of secrets, which can be set and never read."""
 
 from __future__ import annotations
 

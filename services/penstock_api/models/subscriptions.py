@@ -1,4 +1,4 @@
-"""Programs that are called when executions move."""
+"""The models of subscriptions: programs that are called when executions change status."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock_api.models.model import Answer, Given, Tenant, Text
 
 
 class Subscription(Answer):
-    """Without its secret."""
+    """A subscription, without its secret."""
 
     name: str
     url: str

@@ -1,4 +1,4 @@
-"""People: who they are, and their sessions."""
+"""The models of people and their sessions."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Totp(Answer):
 
 
 class NewTotp(Answer):
-    """A second factor that waits for its first code."""
+    """A new second factor that is not confirmed yet by its first code."""
 
     secret: str = Field(description="In base32, to type into an authenticator.")
     uri: str = Field(description="The same as an `otpauth:` address, for a QR code.")

@@ -1,4 +1,4 @@
-"""Webhooks, without their secrets."""
+"""The models of webhooks, without their secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The routes of work."""
+"""The models of routes of work."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock_api.models.model import Answer
 
 
 class Route(Answer):
-    """A route, what names it, and how many living workers serve it."""
+    """A route, with what names it, and the number of live workers that serve it."""
 
     route: str
     named_by: list[str]

@@ -1,8 +1,9 @@
-"""The pages for people: one file a page, all of them in `ROUTERS`.
+"""The pages for people, a file for each, all of them in `ROUTERS`.
 
-A page reads from the functions that the API's routes call, and has the same guards. Its buttons send requests to the
-API itself, by the module `static/actions.js`. Only a change of many objects at once is a form of its own. Pages load
-nothing from other servers."""
+A page calls the same functions as the API's routes, and has the same guards. Its buttons send requests to the API
+itself, by the module `static/actions.js`. Only bulk changes have their own forms. Pages load nothing from other
+servers.
+"""
 
 from __future__ import annotations
 

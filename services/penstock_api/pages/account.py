@@ -25,7 +25,8 @@ BROWSERS = (
     ("Chrome/", "Chrome"),
     ("Safari/", "Safari"),
 )
-"""A word of a `User-Agent` and the browser. Later ones stand in those of earlier ones, too."""
+"""A word of a `User-Agent` and its browser. Earlier entries take precedence, as their agents also contain the words of
+later ones."""
 SYSTEMS = (
     ("Android", "Android"),
     ("iPhone", "iOS"),
@@ -37,7 +38,7 @@ SYSTEMS = (
 
 
 def browser_name(agent: str) -> str:
-    """Return the browser and system of a `User-Agent`, as people call them: `Firefox on Linux`."""
+    """Return the browser and system of a `User-Agent` for people: `Firefox on Linux`."""
     browser = next((name for word, name in BROWSERS if word in agent), None)
     system = next((name for word, name in SYSTEMS if word in agent), None)
     if browser is None:
@@ -47,7 +48,8 @@ def browser_name(agent: str) -> str:
 
 @router.get("/account", dependencies=[READ])
 async def show(request: Request, session: Db, caller: Asked) -> Response:
-    """Show the rights of the caller; of a person its second factor and sessions, too, with forms to change them."""
+    """Show the rights of the caller. For a person, also show the second factor and the sessions, with forms to change
+    them."""
     if not is_person(caller):
         return page(request, "account.html", is_person=False)
     return page(
@@ -62,14 +64,14 @@ async def show(request: Request, session: Db, caller: Asked) -> Response:
 
 @router.post("/account/totp", dependencies=[ACCOUNT])
 async def begin_totp(request: Request, caller: Asked, backend: Here) -> Response:
-    """Show a new second factor, and a form for its first code."""
+    """Show a new second factor, with a form for its first code."""
     factor = await account.begin_totp(await _old_password(request), request, caller, backend)
     return page(request, "account_totp.html", factor=factor, refused=None)
 
 
 @router.post("/account/totp/confirm", dependencies=[ACCOUNT])
 async def confirm_totp(request: Request, session: Db, caller: Asked, backend: Here) -> Response:
-    """Show the recovery codes, once; or the form again, where the code is wrong."""
+    """Show the recovery codes, once. If the code is wrong, show the form again."""
     code = (await form_of(request)).get("code", "")[:100]
     try:
         confirmed = await account.confirm_totp(Code(code=code), request, session, caller, backend)

@@ -1,4 +1,4 @@
-"""Dead letters: messages that could not be handled, by the reason, to be put back or forgotten."""
+"""The pages of dead letters (messages that could not be handled), where they can be replayed or deleted by reason."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def show_all(
     reason: str = "",
     before: Annotated[UUID | None, Query()] = None,
 ) -> Response:
-    """Show the number of dead letters by reason, and the latest ones."""
+    """Show the number of dead letters by reason, and the newest ones."""
     filters = {name: value for name, value in (("queue", queue), ("reason", reason)) if value}
     letter_filter = LetterFilter(queue=queue or None, reason=reason or None)
     rows = await dead_letters.newest(session, letter_filter, limit=PAGE + 1, before=before)
@@ -50,19 +50,19 @@ async def show_all(
 
 @router.get("/dead-letters/many", dependencies=[OPERATE_ALL])
 async def ask_many(request: Request, backend: Here, session: Db) -> Response:
-    """Say how many would be put back, or forgotten."""
+    """Show the number of dead letters that would be replayed or deleted."""
     return await _many(request, backend, session, dict(request.query_params), sure=False)
 
 
 @router.post("/dead-letters/many", dependencies=[OPERATE_ALL])
 async def change_many(request: Request, backend: Here, session: Db) -> Response:
-    """Do it."""
+    """Replay or delete the selected dead letters."""
     return await _many(request, backend, session, await form_of(request), sure=True)
 
 
 @router.get("/dead-letters/{id}", dependencies=[READ_ALL])
 async def show(id: UUID, request: Request, session: Db) -> Response:
-    """One, with its headers and its body."""
+    """Show a dead letter, with its headers and its body."""
     return page(request, "dead_letter.html", letter=await dead_letters.shown(session, id))
 
 

@@ -1,4 +1,4 @@
-"""Actions and workflows: what there is, its versions, what differs between them; and a form that starts one."""
+"""The pages of actions and workflows: the list, their versions and differences, and a form to start one."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ router: APIRouter = PageRouter("definitions")
 
 KINDS = ("action", "workflow")
 RUNS = 10
-"""Of its newest that are listed."""
+"""The number of newest runs to list."""
 Digest = Annotated[str | None, Query(pattern="^[0-9a-f]{4,64}$")]
 
 
 @router.get("/actions", dependencies=[READ])
 async def show_all(request: Request, session: Db, find: str = "") -> Response:
-    """All of them, or those with `find` in their names."""
+    """Show all actions and workflows, or those with `find` in their names."""
     entries = await definitions.listed(session, KINDS)
     rows = [entry for entry in entries if find.lower() in entry["ref"].lower()]
     return page(request, "actions.html", rows=rows, find=find, all=len(entries))
@@ -39,7 +39,7 @@ async def show_all(request: Request, session: Db, find: str = "") -> Response:
 async def show(
     ref: str, request: Request, session: Db, caller: Asked, old: Digest = None, version: Digest = None
 ) -> Response:
-    """One of them, or a `version` of a workflow, and how it differs from an `old` one."""
+    """Show an action or workflow, or a `version` of a workflow, and its differences from an `old` one."""
     definition = await definitions.one(session, KINDS, ref)
     context: dict[str, Any] = {"versions": [], "layout": None, "differences": None}
     if definition["kind"] == "workflow":

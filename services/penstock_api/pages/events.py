@@ -1,4 +1,4 @@
-"""Events: what happened, which rules matched it, and why the others did not."""
+"""The pages of events, with the rules that matched, and the reasons why others did not."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def show_all(
     publish: Annotated[str, Query(description="A trigger whose form is open.")] = "",
     before: Annotated[UUID | None, Query()] = None,
 ) -> Response:
-    """The newest, and a form that publishes one."""
+    """Show the newest events, and a form to publish one."""
     event_filter = EventFilter(trigger=trigger or None, source=source or None, tenants=tenants)
     rows = await event_rules.listed(session, event_filter, before=before, limit=PAGE + 1)
     triggers = await definitions.listed(session, ["trigger"])
@@ -53,7 +53,7 @@ async def show_all(
 
 @router.get("/events/{id}", dependencies=[READ])
 async def show(id: UUID, request: Request, session: Db, caller: Asked) -> Response:
-    """One, and what its trigger's rules made of it."""
+    """Show an event, with the outcomes of its trigger's rules."""
     event = await event_rules.described(session, id)
     if event is None or not caller.sees(event["tenant"]):
         raise NotFound(f"no event {id}", hint="It may be older than the events' retention.")

@@ -1,4 +1,4 @@
-"""One execution: why it stands where it stands, what its tasks do, what it printed, and what can be done about it."""
+"""The page of an execution: the reason for its status, its tasks, its output, and the commands that can be sent to it."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ from penstock_api.pages.schema_form import fields
 router: APIRouter = PageRouter("executions")
 
 MOVES = 200
-"""Of its history, the newest, that are shown."""
+"""The number of newest moves of the history to show."""
 FOLLOWED = 300
-"""Executions whose lines are read at once: of a wide workflow the first."""
+"""The number of executions whose log lines are read at once. For a wide workflow these are the first."""
 STEPS = 300
-"""Of a durable function, the newest, that are listed."""
+"""The number of newest steps of a durable function to list."""
 RUNS = 20
-"""Workflows inside a workflow of which it is drawn when their tasks waited and ran."""
+"""The number of nested workflows whose tasks are drawn over time."""
 
 
 @router.get("/executions/{id}", dependencies=[READ])
 async def show(id: ExecutionId, request: Request, backend: Here, session: Db, caller: Asked) -> Response:
-    """All of it."""
+    """Show the whole page of an execution."""
     document = await described(session, id)
     if document is None:
         raise NotFound(f"no execution {id}", hint="It may be older than the archive's retention.")
@@ -106,7 +106,8 @@ async def _timeline(session: Session, row: Execution, tasks: list[TaskProgress])
 
 
 async def _inquiry(session: Session, id: UUID, caller: Caller) -> dict[str, Any] | None:
-    """The question that it asks, the fields of an answer, and whether the caller is asked."""
+    """Return the execution's inquiry, the fields of an answer, and whether the caller may answer. None without an
+    inquiry."""
     inquiry = await inquiries.find(session, id)
     if inquiry is None or inquiry.answered_at is not None:
         return None
@@ -119,8 +120,8 @@ async def _inquiry(session: Session, id: UUID, caller: Caller) -> dict[str, Any]
 async def lines(
     id: ExecutionId, session: Db, after: Annotated[dict[UUID, tuple[int, int]], Body(embed=True)]
 ) -> dict[str, Any]:
-    """Return the lines of the execution and its tasks `after` the line of each (attempt, number) that the page has
-    already."""
+    """Return the log lines of the execution and its tasks, `after` the last line of each (attempt, number) that the
+    page has."""
     complete = await log_lines.are_all_there(session, (await one(session, id)).finished_at)
     names = await names_inside(session, id)
     followed = dict(list(names.items())[:FOLLOWED])

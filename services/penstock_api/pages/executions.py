@@ -1,4 +1,4 @@
-"""Executions: look for them, and cancel or run many of them again."""
+"""The page of executions, with a search, and bulk commands to cancel or re-run them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ router: APIRouter = PageRouter("executions")
 
 PAGE = 50
 NAMES = ("status", "action", "tenant", "since", "until", "event", "parent", "children")
-"""What a list is narrowed by, in the address of the page as in the API's."""
+"""The filters of a list, with the same names in the address of the page as in the API."""
 DOES = {"cancel": "Cancel", "rerun": "Run again", "rerun_failed": "Run again from what failed"}
 
 
@@ -38,7 +38,8 @@ async def show(
     before: Annotated[UUID | None, Query()] = None,
     find: str = "",
 ) -> Response:
-    """The newest that are like what the address says. `find`: an id, which is gone to, or the name of an action."""
+    """Show the newest executions that match the filters in the address. `find` is an id, to which the page redirects,
+    or an action's name."""
     filters = {name: ",".join(request.query_params.getlist(name)) for name in NAMES}
     filters = {name: value for name, value in filters.items() if value}
     if match := await _found(session, caller, find.strip()):
@@ -62,7 +63,7 @@ async def show(
 
 
 async def _found(session: Db, caller: Caller, find: str) -> UUID | None:
-    """Return the execution of this id, if the caller sees it: an id of another tenant is as good as none."""
+    """Return the execution of this id if the caller may see it. An id of another tenant counts as unknown."""
     try:
         id = UUID(find)
     except ValueError:
@@ -92,7 +93,7 @@ def chosen(filters: Mapping[str, str], caller: Caller) -> ExecutionFilter:
 
 
 def _instant(filters: Mapping[str, str], name: str) -> datetime | None:
-    """An instant as a browser sends it: without an offset it is UTC."""
+    """Return an instant as a browser sends it. Without an offset it is UTC."""
     if name not in filters:
         return None
     try:
@@ -115,13 +116,13 @@ def _id(filters: Mapping[str, str], name: str) -> UUID | None:
 
 @router.get("/executions/many", dependencies=[OPERATE])
 async def ask_many(request: Request, backend: Here, caller: Asked) -> Response:
-    """Say how many would be cancelled, or run again."""
+    """Show the number of executions that would be cancelled or re-run."""
     return await _many(request, backend, caller, dict(request.query_params), sure=False)
 
 
 @router.post("/executions/many", dependencies=[OPERATE])
 async def change_many(request: Request, backend: Here, caller: Asked) -> Response:
-    """Do it."""
+    """Cancel or re-run the selected executions."""
     return await _many(request, backend, caller, await form_of(request), sure=True)
 
 

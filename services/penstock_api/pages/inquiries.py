@@ -1,4 +1,4 @@
-"""Inquiries: questions that executions wait for the answers of, each with its form."""
+"""The page of inquiries, each with a form for its answer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def show(
     find = partial(inquiries.listed, session, answered=answered, assignee=assignee or None, limit=MOST)
     visible = theirs = await find(tenants=tenants)
     if (own := caller.within(ANSWER).tenants) != caller.tenants:
-        theirs = await find(tenants=own)  # of some of what is seen, that is
+        theirs = await find(tenants=own)  # the caller may answer for only some of the tenants that it sees
     open_ = [inquiry for inquiry in visible if inquiry.status == "created"]
     mine = {inquiry.execution_id for inquiry in theirs if may_answer(inquiry.assignee, caller.name)}
     forms = {

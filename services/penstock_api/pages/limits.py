@@ -1,4 +1,4 @@
-"""The pages of limits: how many executions may run at once, the holders of slots, and the next in line."""
+"""The pages of limits: their bounds, the holders of slots, and the next executions in each lane."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ router: APIRouter = PageRouter("limits")
 
 LINES = 50
 MOST = 100
-"""Holders, and waiters, that are listed."""
+"""The maximum number of holders, and of waiters, to list."""
 
 
 @router.get("/limits", dependencies=[READ_ALL])
@@ -25,7 +25,7 @@ async def show_all(request: Request, session: Db, limits: OnLimits) -> Response:
 
 @router.get("/limits/{ref}", dependencies=[READ_ALL])
 async def show(ref: str, request: Request, session: Db, limits: OnLimits) -> Response:
-    """One of them."""
+    """Show a limit."""
     return page(
         request,
         "limit.html",

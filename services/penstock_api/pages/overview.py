@@ -1,4 +1,4 @@
-"""The first page: is all well, what ran lately, what waits for what."""
+"""The first page: troubles, recent runs, and the waiting work."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from penstock_api.pages.templating import number, took
 router: APIRouter = PageRouter("overview")
 
 NEWEST = 12
-"""Runs that are listed."""
+"""The number of runs to list."""
 
 
 @router.get("/", dependencies=[READ])
 async def show(request: Request, backend: Here, caller: Asked) -> Response:
-    """Show the state of the installation. Callers of some tenants see only their own runs."""
+    """Show the state of the installation. Callers that are limited to some tenants see only the runs of these."""
     activity = None if caller.tenants is not None else await backend.look_at_activity()
     tenants = caller.tenants
     async with backend.reading.session() as session:

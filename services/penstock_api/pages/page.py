@@ -1,4 +1,4 @@
-"""The common parts of pages: a route with its guard, the frame around it, and errors that are pages, too."""
+"""The common parts of pages: a route with its guard, the frame around a page, and errors as pages."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from penstock_api.requests.problems import STATUSES
 from penstock_api.routes.router import operation_id
 
 STREAM = "text/event-stream"
-"""What a browser accepts that keeps a page open."""
+"""The media type that a browser accepts to keep a page open."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A page of the menu. A caller that may not look at it is not led there."""
+    """A page in the menu. It is hidden from callers that may not see it."""
 
     path: str
     name: str
@@ -52,12 +52,12 @@ MENU = (
     Place("/dead-letters", "Dead letters", "d"),
     Place("/workers", "Workers", "w"),
 )
-"""`key`: what goes there after `g`."""
+"""The menu. `key` is the key that opens the page after `g`."""
 
 
 class PageRoute(GuardedRoute):
-    """A route of a page. Its errors are pages, too, for clients that accept pages. A caller that is not signed in is
-    sent to the sign-in page."""
+    """A route of a page. Errors are pages too, for clients that accept pages. A caller that is not signed in is sent
+    to the sign-in page."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -79,14 +79,14 @@ class PageRoute(GuardedRoute):
     async def _shared(
         self, request: Request, handle: Callable[[Request], Coroutine[Any, Any, Response]]
     ) -> Response:
-        """Return the page that all callers with the same rights share."""
+        """Return the page, in a rendering that callers with the same rights share."""
         at = await self._look_of(request)
         return await backend_of(request).looks.look(at, lambda: handle(request))
 
     async def _open(
         self, request: Request, endpoint: Callable[[Request], Coroutine[Any, Any, Response]]
     ) -> Response:
-        """The page as it is now, and whenever it has changed."""
+        """Return the stream of the page: its current state, and each changed one."""
         at = await self._look_of(request)
 
         async def guard() -> None:
@@ -99,15 +99,14 @@ class PageRoute(GuardedRoute):
         return StreamingResponse(answer, media_type=STREAM, headers={"x-accel-buffering": "no"})
 
     async def _look_of(self, request: Request) -> tuple[str, str, Caller]:
-        """Return the key that is the same for all callers that see the same page. Raises NotAuthenticated,
-        NotAllowed."""
+        """Return the key that is equal for all callers that see the same page. Raises NotAuthenticated, NotAllowed."""
         await self.guard(request, SecurityScopes([self.scope]))
         return request.url.path, request.url.query, request.state.caller
 
 
 async def _alone(endpoint: Callable[[Request], Coroutine[Any, Any, Response]], request: Request) -> Response:
-    """Return the page as the answer to a request of its own, which is over when this returns, and has returned its
-    sessions."""
+    """Return the page, rendered in a separate request. That request has ended, and has returned its sessions, when
+    this returns."""
     response = Response(status_code=500)
 
     async def kept(own_request: Request) -> Response:
@@ -129,7 +128,7 @@ async def _alone(endpoint: Callable[[Request], Coroutine[Any, Any, Response]], r
 
 
 def PageRouter(subject: str) -> APIRouter:
-    """A router of pages, which programs are told nothing of."""
+    """Return a router for pages, which the OpenAPI description omits."""
     return APIRouter(
         tags=[subject],
         route_class=PageRoute,
@@ -139,8 +138,8 @@ def PageRouter(subject: str) -> APIRouter:
 
 
 def page(request: Request, template: str, /, status: int = 200, **context: Any) -> Page:
-    """A page in its frame. `watched` among what is given: it is shown anew when one of these has moved; `every`: after so many
-    seconds, if none has."""
+    """Return a page in its frame. If `context` has `watched`, the page is rendered again when one of these has moved;
+    `every` is the maximum number of seconds between two renderings."""
     caller: Caller | None = getattr(request.state, "caller", None)
     allowed, backend = allowed_to(request), backend_of(request)
     menu = [place for place in MENU if caller is not None and allowed(f"GET {place.path}")]
@@ -156,18 +155,18 @@ def page(request: Request, template: str, /, status: int = 200, **context: Any) 
     }
     watched, every = context.pop("watched", None), context.pop("every", None)
     live = Live(watched, every) if watched or every else None
-    # No template has a character that changes the order of a text: what is escaped came from a user.
+    # No template contains a character that changes the order of text, so any that is escaped came from a user.
     html = visible_order(TEMPLATES.get_template(template).render(whole | context, live=live))
     return Page(html, status, live)
 
 
 def provider_of(request: Request) -> str | None:
-    """The host of the provider that people can sign in with."""
+    """Return the host of the identity provider with which people can sign in, or None."""
     return urlsplit(backend_of(request).settings.oidc_issuer or "").hostname
 
 
 def refused(request: Request, error: PenstockError | RequestValidationError) -> Response:
-    """Return the page of a refusal, with its reason and the next step."""
+    """Return the page of a refusal, with its reason and what to do next."""
     if isinstance(error, NotAuthenticated):
         target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(f"/sign-in?then={quote(target, safe='')}", 303)
@@ -181,12 +180,12 @@ def refused(request: Request, error: PenstockError | RequestValidationError) -> 
 
 
 def first_tenant(caller: Caller) -> str:
-    """Return the initial tenant of a form that starts something: `public`, or the first that the caller may use."""
+    """Return the initial tenant of a form: `public`, or the first one that the caller may use."""
     tenants = caller.within(START).tenants
     return "public" if not tenants or "public" in tenants else min(tenants)
 
 
 async def form_of(request: Request) -> dict[str, str]:
-    """Return the fields of a form without files, the last value of each name."""
+    """Return the fields of a form without files. Of several values of a name, the last one counts."""
     body = (await request.body()).decode("utf-8", "replace").replace("\0", "")
     return dict(parse_qsl(body, keep_blank_values=False))

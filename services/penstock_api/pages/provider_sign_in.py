@@ -1,5 +1,8 @@
-"""The sign-in with an identity provider: a person is sent there, and comes back with a code. The values that were sent along
-wait in a cookie of the person's browser. So any replica can take the answer, and no other browser can."""
+"""The sign-in with an identity provider, to which a person is sent and from which the person comes back with a code.
+
+The values that were sent along are kept in a cookie of the person's browser. So any replica can handle the answer, and
+no other browser can.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ from penstock_api.requests.caller_address import address_of
 from penstock_api.requests.problems import STATUSES
 from penstock_api.routes.log_in import LOG_IN, log_in_caller
 
-if TYPE_CHECKING:  # Authlib is imported where there is a provider: it takes most of a second
+if TYPE_CHECKING:  # importing Authlib takes most of a second, so only where a provider is set
     from penstock_api.auth.identity_provider import Asked, IdentityProvider
 
 log = structlog.get_logger()
@@ -36,12 +39,12 @@ log = structlog.get_logger()
 router = APIRouter(include_in_schema=False)
 
 AWAY = timedelta(minutes=10)
-"""For which somebody may be at the provider."""
+"""The time for which a person may be at the provider."""
 
 
 @router.get("/sign-in/provider")
 async def leave(request: Request, then: str = "/") -> Response:
-    """Send the person to the provider."""
+    """Redirect the person to the provider."""
     from penstock_api.auth.identity_provider import Asked
 
     try:
@@ -57,8 +60,8 @@ async def leave(request: Request, then: str = "/") -> Response:
 
 @router.get("/sign-in/provider/back")
 async def arrive(request: Request, backend: Here) -> Response:
-    """Let in a person that comes back from there, if a claim of that person is mapped to a role. The cookie is good for one
-    answer."""
+    """Sign in a person that comes back from the provider, if one of the person's claims is mapped to a role. The
+    cookie is valid for one answer."""
     then, new_session = "/", None
     try:
         provider = _provider(request)
@@ -80,7 +83,7 @@ async def arrive(request: Request, backend: Here) -> Response:
 async def _enter(
     request: Request, backend: Backend, provider: IdentityProvider, auth_request: Asked
 ) -> people.Begun:
-    """It counts as one that failed, of its address, until it is known that it has not."""
+    """Begin a session for the person. Until it succeeds, the attempt counts as failed for its address."""
     session, attempt = backend.client.session, new_id()
     await people.count_as_failed(session, attempt, f"provider {attempt}", address_of(request))
     identity = await provider.identify(auth_request, request.query_params)
@@ -90,7 +93,7 @@ async def _enter(
     with audited_change.begun(change):
         new_session = await single_sign_on.enter(session, identity, caller=log_in_caller(request))
     await forget_failure(session, attempt)
-    backend.forget_callers()  # what a session had before holds no longer
+    backend.forget_callers()  # the person's roles may have changed
     return new_session
 
 

@@ -1,4 +1,4 @@
-"""Rules: which there are, the events on which they have failed; and one of them, to be tried on a payload."""
+"""The pages of rules: the list, their errors on events, and a form that tries a rule on a payload."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from penstock_api.pages.schema_example import example
 router: APIRouter = PageRouter("rules")
 
 ERRORS = 50
-"""The newest that are shown."""
+"""The number of newest errors to show."""
 
 
 @router.get("/rules", dependencies=[READ])
 async def show_all(request: Request, session: Db, caller: Asked, rule: str = "") -> Response:
-    """Show all rules, and to callers of all tenants their errors, or those of `rule` if it is named."""
+    """Show all rules. For callers of all tenants, also show the errors of all rules, or of `rule`."""
     rows = await definitions.rules(session)
     errors = []
     if caller.tenants is None:
@@ -37,7 +37,8 @@ async def show_all(request: Request, session: Db, caller: Asked, rule: str = "")
 
 @router.get("/rules/{ref}", dependencies=[READ])
 async def show(ref: str, request: Request, session: Db, caller: Asked) -> Response:
-    """One of them, and a form that tries it, begun with the newest event of its trigger that the caller may see."""
+    """Show a rule, with a form that tries it. The form starts with the newest event of its trigger that the caller may
+    see."""
     rule = await definitions.one(session, ["rule"], ref)
     trigger = rule["definition"]["trigger"]
     event_filter = EventFilter(trigger=trigger, tenants=caller.tenants)

@@ -1,4 +1,4 @@
-"""Schedules: when each fires next, and how it went."""
+"""The pages of schedules, with their next and past fires."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from penstock_api.pages.page import PageRouter, page
 router: APIRouter = PageRouter("schedules")
 
 DRAWN = 60
-"""Schedules whose next fires are drawn: finding them takes a moment each."""
+"""The number of schedules whose next fires are drawn, since each takes some time to compute."""
 FIRES = 48
-"""Of each, at the most."""
+"""The maximum number of drawn fires of each schedule."""
 DAY = timedelta(days=1)
 WIDTH = 1000.0
 PREVIEWED, PAST = 10, 20
@@ -26,7 +26,7 @@ PREVIEWED, PAST = 10, 20
 
 @router.get("/schedules", dependencies=[READ_ALL])
 async def show_all(request: Request, schedules: OnSchedules, find: str = "") -> Response:
-    """All of them, and what fires in the next 24 hours."""
+    """Show all schedules, and the fires of the next 24 hours."""
     entries = [Schedule.model_validate(row) for row in await schedules.all()]
     rows = [schedule for schedule in entries if find.lower() in schedule.ref.lower()]
     rows.sort(
@@ -50,7 +50,7 @@ async def show_all(request: Request, schedules: OnSchedules, find: str = "") -> 
 
 
 async def _fires(schedules: Schedules, schedule: Schedule) -> list[float]:
-    """Return the positions of the next fires on the line of a day."""
+    """Return the positions of the next fires on an axis of 24 hours."""
     now = datetime.now(UTC)
     if schedule.state != "active" or schedule.next_due is None or schedule.next_due > now + DAY:
         return []
@@ -60,7 +60,7 @@ async def _fires(schedules: Schedules, schedule: Schedule) -> list[float]:
 
 @router.get("/schedules/{ref}", dependencies=[READ_ALL])
 async def show(ref: str, request: Request, session: Db, schedules: OnSchedules) -> Response:
-    """One of them: its next fires, and its newest."""
+    """Show a schedule, with its next and its newest fires."""
     return page(
         request,
         "schedule.html",

@@ -1,4 +1,4 @@
-"""A document to begin with, made from a JSON schema."""
+"""An example of a document, made from a JSON Schema."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DEEPEST = 10
 
 
 def example(schema: Any, depth: int = 0) -> Any:
-    """Return the example or default that the schema itself has, else a value of its type. It need not fit: patterns,
+    """Return the schema's own example or default, or else a value of its type. It may be invalid, since patterns,
     formats and references are left to the person that fills it in."""
     if not isinstance(schema, Mapping) or depth > DEEPEST:
         return {} if depth == 0 else None

@@ -1,4 +1,4 @@
-"""Forms made from JSON schemas: a field for each property of an object, else one for the whole."""
+"""Forms made from JSON Schemas, with a field for each property of an object, or else one field for the whole."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import orjson
 from penstock.language.schemas.secrets import is_secret
 
 LONG = 200
-"""From this `maxLength` on a text has room for several lines."""
+"""The `maxLength` from which a text field has several lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field. `at` is its place in the document, as JSON; `kind` is text, long, secret, integer, number, boolean, choice,
-    date, date-time or json."""
+    """A field of a form. `at` is its path in the document, as JSON. `kind` is text, long, secret, integer, number,
+    boolean, choice, date, date-time or json."""
 
     name: str
     at: str
@@ -25,15 +25,15 @@ class Field:
     required: bool
     says: str
     choices: Sequence[tuple[str, str]] = ()
-    """What is sent (JSON), and what is shown."""
+    """The choices: the value to send (JSON), and the text to show."""
     value: str = ""
     least: float | None = None
     most: float | None = None
 
 
 def fields(schema: Any, *place: str, value: Any = None) -> list[Field]:
-    """The fields of a form for a document that fits this schema, below `place` in what is sent. `value`: what they begin
-    with, where it says something, in place of their defaults."""
+    """Return the fields of a form for a document of this schema. `place` is the path of the document in what is sent.
+    Values in `value` replace the schema's defaults."""
     mapping = schema if isinstance(schema, Mapping) else {}
     properties = mapping.get("properties")
     if isinstance(properties, Mapping) and properties:
@@ -80,7 +80,7 @@ def _plain(schema: Any) -> Mapping[str, Any]:
 
 
 def _kind(schema: Mapping[str, Any]) -> tuple[str, Sequence[tuple[str, str]]]:
-    """Return the kind of form field. A value that is not simple is asked as JSON."""
+    """Return the kind of form field, and its choices. A value that is not simple has a field for JSON."""
     if isinstance(schema.get("enum"), list):
         return "choice", [(orjson.dumps(choice).decode(), str(choice)) for choice in schema["enum"]]
     type_ = schema.get("type")
@@ -96,7 +96,7 @@ def _kind(schema: Mapping[str, Any]) -> tuple[str, Sequence[tuple[str, str]]]:
 
 
 def _text(value: Any, kind: str) -> str:
-    """Return the text of a value in its field."""
+    """Return the text of a value in its form field."""
     if value is None:
         return ""
     if kind in ("json", "choice", "boolean") or not isinstance(value, str):

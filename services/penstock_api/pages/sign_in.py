@@ -1,5 +1,5 @@
-"""The sign-in page: with name, password and the code of a second factor, or with a token. The browser keeps the session,
-or the token, where no script can read it."""
+"""The sign-in page, for a name, a password and the code of a second factor, or for a token. The browser keeps the
+session or the token where no script can read it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from penstock_api.requests.caller_address import address_of
 from penstock_api.requests.problems import STATUSES
 from penstock_api.routes import log_in
 
-if TYPE_CHECKING:  # Authlib is imported where there is a provider: it takes most of a second
+if TYPE_CHECKING:  # importing Authlib takes most of a second, so only where a provider is set
     from penstock_api.auth.identity_provider import IdentityProvider
 
 log = structlog.get_logger()
@@ -33,20 +33,20 @@ log = structlog.get_logger()
 router = APIRouter(include_in_schema=False)
 
 TOKEN_SIGN_IN = "tokens_sign_in"
-"""The name of a sign-in with a token in the audit."""
+"""The operation of a sign-in with a token in the audit."""
 KEPT_FOR = timedelta(hours=12)
-"""After which a browser forgets a token."""
+"""The time after which a browser forgets a token."""
 
 
 @router.get("/sign-in")
 async def show(request: Request, then: str = "/") -> Response:
-    """A form for either."""
+    """Show a form for a name and password, and one for a token."""
     return page(request, "sign_in.html", then=inside(then), refused=None)
 
 
 @router.post("/sign-in")
 async def enter(request: Request, backend: Here) -> Response:
-    """Let in a known caller. Any other caller only learns that it is unknown."""
+    """Sign in a known caller. An unknown one is told only that it is unknown."""
     form = await form_of(request)
     then = inside(form.get("then", "/"))
     answer = RedirectResponse(then, 303)
@@ -67,13 +67,13 @@ async def enter(request: Request, backend: Here) -> Response:
 
 @router.get("/sign-in/code")
 async def ask_for_code(request: Request, then: str = "/") -> Response:
-    """Show a form for the code of the second factor. A log-in waits for it five minutes."""
+    """Show a form for the code of the second factor. A sign-in waits for the code for five minutes."""
     return page(request, "sign_in_code.html", then=inside(then), refused=None)
 
 
 @router.post("/sign-in/code")
 async def enter_with_code(request: Request, backend: Here) -> Response:
-    """Let in a user with a right code, after the right password."""
+    """Sign in a user with a valid code, after the right password."""
     form = await form_of(request)
     then = inside(form.get("then", "/"))
     answer = RedirectResponse(then, 303)
@@ -102,11 +102,12 @@ async def _keep(request: Request, backend: Here, answer: Response, token: str) -
 
 @router.post("/sign-out")
 async def leave(request: Request, backend: Here) -> Response:
-    """End the session, and forget the token. A person of an identity provider is led there, to sign out of it, too."""
+    """End the session, and forget the token. A person of an identity provider is led there to sign out of it too."""
     address = await _log_out_address(request, backend)
     answer: Response = RedirectResponse("/sign-in", 303)
     if address is not None:
-        # A page that leads on: browsers hold a redirect of a form to `form-action`, which allows this host alone.
+        # A page instead of a redirect: browsers apply `form-action`, which permits this host only, to redirects of
+        # forms.
         answer = page(request, "signed_out.html", address=address)
     await log_in.log_out(request, answer, backend)
     session_cookie.take_back(request, answer, session_cookie.TOKEN)
@@ -114,7 +115,8 @@ async def leave(request: Request, backend: Here) -> Response:
 
 
 async def _log_out_address(request: Request, backend: Backend) -> str | None:
-    """Return the address at which the caller signs out of its provider. None without a provider, or where it is down."""
+    """Return the address at which the caller signs out of its provider. Return None without a provider, or if it is
+    down."""
     provider: IdentityProvider | None = request.app.state.provider
     secret = session_cookie.secret_of(request)
     if provider is None or secret is None:
@@ -131,5 +133,6 @@ async def _log_out_address(request: Request, backend: Backend) -> str | None:
 
 
 def inside(then: str) -> str:
-    """Return a path of this host: anything else would lead a person that has just signed in to another site."""
+    """Return `then` if it is a path of this host. Any other address could lead a person that has just signed in to
+    another site."""
     return then if then.startswith("/") and then[1:2] not in ("/", "\\") and then.isprintable() else "/"

@@ -1,4 +1,4 @@
-"""Style sheets and scripts, below an address that changes when one of them does: a browser asks for each once."""
+"""Style sheets and scripts. Their address changes when one of them changes, so that a browser requests each once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Templates, and how they word things."""
+"""The templates and their filters."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ TEMPLATES = jinja2.Environment(
     undefined=jinja2.StrictUndefined,
 )
 LONGEST = 20_000
-"""Characters of a document that a page shows."""
+"""The maximum length of a document on a page, in characters."""
 
 
 def pretty(value: Any) -> str:
-    """A JSON document for people: whole if it is short, else how it begins."""
+    """Return a JSON document for people, cut off if it is long."""
     text = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS, default=str).decode()
     if len(text) <= LONGEST:
         return text
@@ -38,13 +38,13 @@ def pretty(value: Any) -> str:
 
 
 def brief(value: Any, limit: int = 90) -> str:
-    """Return a value as JSON in one line of at most so many characters."""
+    """Return a value as JSON in one line of at most `limit` characters."""
     text = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS, default=str).decode()
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def took(value: float | timedelta | None) -> str:
-    """A length of time: 12 ms, 0.8 s, 5 min."""
+    """Return a duration: 12 ms, 0.8 s, 5 min."""
     if value is None:
         return "–"
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
@@ -52,7 +52,7 @@ def took(value: float | timedelta | None) -> str:
 
 
 def ago(value: datetime) -> str:
-    """Say how long ago an instant is, or how long it is still to come."""
+    """Return how long ago an instant is, or how far in the future."""
     seconds = (datetime.now(UTC) - value).total_seconds()
     if -1 < seconds < 1:
         return "now"
@@ -60,18 +60,18 @@ def ago(value: datetime) -> str:
 
 
 def clock(value: datetime) -> str:
-    """An instant in UTC, to the millisecond."""
+    """Return an instant in UTC, to the millisecond."""
     return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + " UTC"
 
 
 def address(path: str, /, **query: Any) -> str:
-    """A path with those of these parameters that say something."""
+    """Return a path with the query parameters that have a value."""
     params = {name: value for name, value in query.items() if value not in (None, "", [], False)}
     return f"{base()}{path}?{urlencode(params, doseq=True)}" if params else base() + path
 
 
 def short(id: object) -> str:
-    """The end of an id, which differs most."""
+    """Return the end of an id, in which ids differ most."""
     return str(id)[-8:]
 
 
@@ -79,7 +79,7 @@ ID = re.compile(r"(?:See why: penstock why |penstock why )?([0-9a-f]{8}-(?:[0-9a
 
 
 def linked(text: str) -> Markup:
-    """A sentence in which each execution that it names, or says to ask about, is a link."""
+    """Return a sentence with a link for each execution that it names, including the command `penstock why ID`."""
     parts, at = Markup(), 0
     for match in ID.finditer(text):
         label = "See why." if match[0].startswith("See") else short(match[1])
@@ -90,14 +90,14 @@ def linked(text: str) -> Markup:
 
 
 def number(value: float | None) -> str:
-    """A figure as people read it: 0.4, 12, 3,400."""
+    """Return a figure for people: 0.4, 12, 3,400."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
 
 
 def same(mapping: Mapping[str, Any], **other: Any) -> dict[str, Any]:
-    """A mapping with something else in it."""
+    """Return a copy of a mapping with some values replaced."""
     return {**mapping, **other}
 
 

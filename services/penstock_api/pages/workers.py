@@ -1,4 +1,4 @@
-"""Workers and executors that live, and where work goes."""
+"""The page of live workers and executors, and of the routes of work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ router: APIRouter = PageRouter("operations")
 
 @router.get("/workers", dependencies=[READ_ALL])
 async def show(request: Request, session: Db, backend: Here) -> Response:
-    """Processes, routes, and the rules that choose routes."""
+    """Show processes, routes, and the rules that choose routes."""
     rows = await processes.all(session)
     queues = await waiting_work.routes(session, backend.settings.stale_threshold)
     return page(

@@ -1,4 +1,4 @@
-"""The rules of each request: problems, paths, addresses, connections, the description.
+"""The handling of all requests: problem documents, paths, addresses, connections, the description.
 
 Not here: the caller's rights.
 """

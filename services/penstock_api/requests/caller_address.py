@@ -1,4 +1,4 @@
-"""The address of a caller, as failed log-ins count it."""
+"""The address of a caller, by which failed log-ins are counted."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from ipaddress import IPv4Address, IPv6Network, ip_address
 from fastapi import Request
 
 NETWORK_OF_A_CALLER = 64
-"""Bits of an IPv6 address that name a caller: each customer of a provider has at least so many addresses of its own."""
+"""The bits of an IPv6 address that identify a caller. Each customer of a provider has at least that many addresses."""
 
 
 def address_of(request: Request) -> str:
-    """Return the address of the caller; of an IPv6 address, its network. A trusted proxy's is replaced before."""
+    """Return the address of the caller, or the network of an IPv6 address. The address of a trusted proxy was replaced
+    before."""
     return grouped(request.client.host if request.client else "")
 
 
 def grouped(host: str) -> str:
-    """Return the text by which addresses of one caller are the same."""
+    """Return a text that is equal for all addresses of one caller."""
     try:
         address = ip_address(host)
-    except ValueError:  # a socket of this machine
+    except ValueError:  # a Unix socket
         return host
     if isinstance(address, IPv4Address):
         return str(address)

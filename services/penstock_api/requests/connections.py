@@ -1,6 +1,8 @@
-"""Connections of the API with bounds on the head of a request, the time that it takes to arrive, and their number.
+"""The connections of the API, with bounds on the head of a request, on the time until it has arrived, and on their
+number.
 
-uvicorn's parser takes a head of any size and waits for the rest of a request without end. The classes below add what it lacks.
+uvicorn's parser accepts a head of any size, and waits for the rest of a request without end. The classes below add
+these bounds.
 """
 
 from __future__ import annotations
@@ -17,27 +19,28 @@ from uvicorn.server import ServerState
 from penstock_api.requests.problems import KIND, Problem
 
 HEAD_BYTES = 64 * 1024
-"""Bytes of the request line and the header of a request at most."""
+"""The maximum size of a request line and header, in bytes."""
 HEAD_SECONDS = 10.0
-"""Seconds from the connection, or from the answer before, until the head of a request is complete."""
+"""The maximum seconds from the connection, or from the previous answer, until the head of a request is complete."""
 BODY_SECONDS, BODY_BYTES = 10.0, 8 * 1024
-"""A body that brings fewer bytes than these in so many seconds is cut."""
+"""The minimum speed of a body: fewer than BODY_BYTES bytes in BODY_SECONDS seconds close the connection."""
 CONNECTIONS = 4096
-"""Connections of a process at most, and never more than three quarters of the files that it may open."""
+"""The maximum number of connections of a process. It is also at most three quarters of the files that the process may
+open."""
 
 App = Callable[[MutableMapping[str, Any], Any, Any], Awaitable[None]]
 _idle: WeakKeyDictionary[ServerState, dict[BoundedProtocol, None]] = WeakKeyDictionary()
-"""Of each server the connections without a complete request, in the order in which they began to wait."""
+"""For each server, its connections without a complete request, in the order in which they began to wait."""
 
 
 def connections_at_most() -> int:
-    """Return how many connections this process takes."""
+    """Return the maximum number of connections of this process."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return CONNECTIONS if soft == resource.RLIM_INFINITY else max(1, min(CONNECTIONS, soft * 3 // 4))
 
 
 class Refused(Exception):
-    """A request that is answered before it reaches the application."""
+    """A refusal of a request before it reaches the application."""
 
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(detail)
@@ -45,17 +48,17 @@ class Refused(Exception):
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """A connection of the API."""
+    """A connection that refuses heads over HEAD_BYTES, and slow heads and bodies."""
 
     _timer: asyncio.TimerHandle | None = None
     _head = 0
-    """Bytes of the head that is being read."""
+    """The bytes of the head that have arrived."""
     _in_head = True
     _in_body = False
     _body = 0
-    """Bytes of the body since the timer was armed."""
+    """The bytes of the body that have arrived since the timer was set."""
     _unclaimed = 0
-    """Bytes of the body since the parser gave some: a trailer, or an extension of a chunk."""
+    """The bytes of the body that the parser has not passed on: a trailer, or a chunk extension."""
     _refused: Refused | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -63,7 +66,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._wait()
         if len(self.connections) <= connections_at_most():
             return
-        # A connection that only waits makes room. A request that is under way is never cut.
+        # A connection that only waits is closed to make room. A request that is under way is never cut off.
         oldest = next(iter(_idle[self.server_state]))
         if oldest is self:
             self._refuse(Refused(503, "this process has as many connections as it takes"))
@@ -76,9 +79,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self._refused is not None:
-            return  # what still arrives of a request that was refused
+            return  # ignore the rest of a refused request
         if self._timer is None and not self._in_body:
-            self._wait()  # for the head of the next request
+            self._wait()  # wait for the head of the next request
         if self._in_head:
             self._head += len(data)
         elif self._in_body:
@@ -101,7 +104,7 @@ class BoundedProtocol(HttpToolsProtocol):
             _check_head(self.url, self.headers, self.parser.get_http_version())
         except Refused as refused:
             self._refuse(refused)
-            raise  # so that the parser goes no further
+            raise  # so that the parser stops
         self._in_body = True
         self._arm(BODY_SECONDS)
         super().on_headers_complete()
@@ -121,7 +124,7 @@ class BoundedProtocol(HttpToolsProtocol):
             _idle.setdefault(self.server_state, {})[self] = None
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what the parser refused, unless a check within it has refused it before."""
+        """Answer a request that the parser refused, unless a check inside the parser has answered it."""
         if self._refused is None:
             self._refuse(Refused(400, "this is not an HTTP request"))
 
@@ -131,7 +134,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def _started(self) -> bool:
-        """Return whether an answer has begun that a second one would garble."""
+        """Return whether an answer has begun, which a second one would corrupt."""
         return self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
 
     def _wait(self) -> None:
@@ -158,11 +161,11 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._in_body:
             if (
                 self._body >= BODY_BYTES or self.flow.read_paused
-            ):  # it moves, or the application does not read it
+            ):  # data arrives, or the application does not read it
                 self._arm(BODY_SECONDS)
                 return
         elif self.cycle is not None and not self.cycle.response_complete:
-            return  # the next request of a pipeline waits for the answer to the one before
+            return  # a pipelined request waits until the previous answer is complete
         self._refuse(Refused(408, "this request took too long to arrive"))
 
     def _refuse(self, refused: Refused) -> None:
@@ -178,7 +181,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def _check_head(url: bytes, headers: list[tuple[bytes, bytes]], version: str) -> None:
-    """Raise Refused where the head is too large, or its host is not clear."""
+    """Raise Refused if the head is too large, or its host is ambiguous."""
     if len(url) + sum(len(name) + len(value) + 4 for name, value in headers) > HEAD_BYTES:
         raise _too_large()
     hosts = sum(name == b"host" for name, _ in headers)
@@ -191,7 +194,8 @@ def _too_large() -> Refused:
 
 
 def _without_chunks(app: App, cycle: RequestResponseCycle) -> Any:
-    """Answer HTTP/1.0, which has no chunks: an answer of unknown length ends with its connection."""
+    """Return an application that answers HTTP/1.0 without chunks: the end of the connection ends an answer of unknown
+    length."""
 
     async def answered(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
         endless = False

@@ -1,5 +1,5 @@
-"""The description of the API: an OpenAPI 3.1 document for programs, and a page of the same content; and the schemas of packs
-and workflows, for editors."""
+"""The description of the API: an OpenAPI 3.1 document for programs, and a page with the same content. Also the schemas
+of packs and workflows, for editors."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _HERE = Path(__file__).parents[1]
 
 
 def describe(app: FastAPI) -> None:
-    """Serve what this app has as a document and as a page. Both are made at the first request, which takes a second.
-    That is in a thread, because these routes are not async."""
+    """Serve the description of this application as a document and as a page. Both are made at the first request, which
+    takes a second. It runs in a thread, since these routes are not async."""
     document = cache(lambda: document_of(app))
     page = cache(lambda: page_of(document()))
 
@@ -56,7 +56,7 @@ def describe(app: FastAPI) -> None:
 
 
 def document_of(app: FastAPI) -> Document:
-    """Every refusal is a problem, which FastAPI would describe as what the route gives otherwise."""
+    """Return the OpenAPI document, in which every refusal is a problem document instead of FastAPI's default."""
     document = get_openapi(
         title=app.title, version=app.version, description=app.description, routes=app.routes
     )
@@ -91,7 +91,7 @@ class Operation:
 
 
 def page_of(document: Document) -> str:
-    """Return HTML that runs nothing and loads nothing from other hosts."""
+    """Return the description as HTML, which runs no scripts and loads nothing from other hosts."""
     template = jinja2.Environment(autoescape=True).from_string(
         (_HERE / "templates/description.html").read_text()
     )
@@ -106,7 +106,7 @@ def page_of(document: Document) -> str:
 
 
 def subjects_of(document: Document) -> dict[str, list[Operation]]:
-    """Return the operations of the API, by subject."""
+    """Return the operations of the API by subject."""
     subjects: dict[str, list[Operation]] = {}
     for (path, method), operation in _operations(document):
         subjects.setdefault(operation["tags"][0], []).append(_operation(path, method, operation))
@@ -114,7 +114,7 @@ def subjects_of(document: Document) -> dict[str, list[Operation]]:
 
 
 def models_of(document: Document) -> dict[str, list[Field]]:
-    """Return the fields of bodies and answers, by the names of their models."""
+    """Return the fields of request and answer bodies, by the name of their model."""
     return {
         name: list(_fields(schema))
         for name, schema in document["components"]["schemas"].items()
@@ -162,7 +162,7 @@ def _fields(schema: Mapping[str, Any]) -> Iterator[Field]:
 
 
 def _type(schema: Mapping[str, Any]) -> str:
-    """In a word or two."""
+    """Return the type of a schema in a word or two."""
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     if "anyOf" in schema:

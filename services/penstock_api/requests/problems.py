@@ -1,4 +1,4 @@
-"""Errors as answers: problem details (RFC 9457) with the text and the hint that the command line shows."""
+"""The answers to errors: problem details (RFC 9457) with the text and the hint that the command line shows."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ STATUSES: dict[type[errors.PenstockError], int] = {
     errors.PartitionDropped: 503,
     errors.WrongClock: 503,
 }
-"""What an error (or one of its kind) is answered with; any other is 500."""
+"""The HTTP status for each class of errors. A subclass has the status of its base, and any other error has 500."""
 
 
 class Fault(BaseModel):
-    """One thing that is wrong in a request."""
+    """A fault in a request."""
 
     at: str = Field(description="Where: `body.params`, `query.limit`.")
     says: str
@@ -60,23 +60,24 @@ class Problem(BaseModel):
 
 
 OUTAGES = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
-"""What the servers behind raise. An error that is none of these, nor one of ours, is also logged by who serves the app."""
+"""The errors of the servers behind the API. The server of the application also logs any error that is neither one of
+these nor ours."""
 
 ANSWERS: dict[int | str, dict[str, object]] = {
     status: {"model": Problem, "description": HTTPStatus(status).phrase}
     for status in (400, 401, 403, 404, 409, 413, 422, 503)
 }
-"""The answers that any route of the API may give besides its own."""
+"""The answers that every route of the API may give besides its own."""
 
 
 TOO_MANY: dict[int | str, dict[str, object]] = {
     429: {"model": Problem, "description": HTTPStatus(429).phrase}
 }
-"""The further answer of a route that asks for a password."""
+"""The additional answer of a route that asks for a password."""
 
 
 def handle_errors(app: FastAPI) -> None:
-    """Answer every error of this app with a problem."""
+    """Answer every error of this application with a problem document."""
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _refused)
     for kind in (errors.PenstockError, *OUTAGES, Exception):
@@ -90,7 +91,7 @@ def answer(problem: Problem, headers: dict[str, str] | None = None) -> JSONRespo
 
 
 def too_large() -> Problem:
-    """Return the refusal of a body that is larger than any request may be."""
+    """Return the refusal of a body that is larger than every request may be."""
     return Problem(
         title=HTTPStatus(413).phrase,
         status=413,
@@ -104,11 +105,11 @@ async def _explained(_: Request, error: Exception) -> JSONResponse:
 
 
 def explained_to_callers(error: Exception) -> JSONResponse:
-    """The answer that says what went wrong, and what to do next."""
+    """Return the answer that explains an error, and says what to do next."""
     explained_error = explained(error)
     status = next((STATUSES[kind] for kind in type(explained_error).__mro__ if kind in STATUSES), 500)
     title = HTTPStatus(status).phrase
-    if status == 500:  # what it says may be about the inside; the log has all of it
+    if status == 500:  # its text may reveal internals, so only the log has it
         instance = f"urn:uuid:{uuid4()}"
         log.error("api.failed", instance=instance, exc_info=error)
         return answer(

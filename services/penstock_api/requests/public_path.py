@@ -1,4 +1,5 @@
-"""The path below which a proxy serves the API, such as `/penstock`: taken from requests, and put before addresses of answers."""
+"""The path below which a proxy serves the API, such as `/penstock`. It is removed from requests, and prefixed to
+addresses in answers."""
 
 from __future__ import annotations
 
@@ -14,14 +15,14 @@ _path: ContextVar[str] = ContextVar("public path", default="")
 
 
 def base() -> str:
-    """Return the path of the request that is being answered, without a slash at its end; of most installations it is empty."""
+    """Return that path for the current request, without a slash at its end. It is empty in most installations."""
     return _path.get()
 
 
 def path_of(settings: Settings, routes: Iterable[str]) -> str:
-    """Return the path of PENSTOCK_API_ADDRESS. Raises ConfigurationError where a path of ours begins like it.
+    """Return the path of PENSTOCK_API_ADDRESS. Raises ConfigurationError if one of our routes begins like it.
 
-    A proxy may take the path away or not. Both are understood only where no route begins with it.
+    A proxy may remove the path or not. Both work only if no route begins with it.
     """
     path = urlsplit(settings.api_address or "").path.rstrip("/")
     first = path.split("/")[1:2]
@@ -34,7 +35,7 @@ def path_of(settings: Settings, routes: Iterable[str]) -> str:
 
 
 def enter(path: str, scope: Any) -> Any:
-    """Return the scope of a request without the path that a proxy has left in it."""
+    """Return the scope of a request without the path, if the proxy left it in."""
     _path.set(path)
     if path and (scope["path"] == path or scope["path"].startswith(f"{path}/")):
         inside = scope["path"][len(path) :] or "/"
@@ -43,7 +44,7 @@ def enter(path: str, scope: Any) -> Any:
 
 
 def leave(path: str, send: Any) -> Any:
-    """Return a `send` that puts the path before the address that an answer leads to."""
+    """Return a `send` that prefixes the path to the address of a redirect."""
     if not path:
         return send
 

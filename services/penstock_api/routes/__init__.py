@@ -1,4 +1,4 @@
-"""The routes of `/api/v1`: one file a subject, all of them in `ROUTERS`."""
+"""The routes of `/api/v1`, a file for each subject, all of them in `ROUTERS`."""
 
 from __future__ import annotations
 

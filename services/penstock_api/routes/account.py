@@ -1,4 +1,4 @@
-"""A person's own account: its password, its second factor, and its sessions."""
+"""The routes of a person's own account: its password, its second factor, and its sessions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ router = Router("account")
 
 
 def name_of(caller: Caller) -> str:
-    """Return the name of the person that asks."""
+    """Return the name of the person that calls."""
     return caller.name.removeprefix(PERSON)
 
 
@@ -30,7 +30,7 @@ async def change_password(
 ) -> models.Ended:
     """Change the password of the caller, and end its other sessions."""
     count = await people.change_own_password(
-        backend.client.session,  # not one of the pool, as at a log-in
+        backend.client.session,  # not a session of the pool, as for a log-in
         name_of(caller),
         body.current_password.get_secret_value(),
         body.password.get_secret_value(),
@@ -43,7 +43,7 @@ async def change_password(
 
 @router.get("/account/totp", dependencies=[ACCOUNT])
 async def show_totp(session: Db, caller: Asked) -> models.Totp:
-    """Show since when the second factor of the caller is asked for."""
+    """Show since when the caller needs a second factor."""
     return models.Totp.model_validate(await second_factor.state(session, name_of(caller)))
 
 
@@ -51,7 +51,7 @@ async def show_totp(session: Db, caller: Asked) -> models.Totp:
 async def begin_totp(
     body: models.OldPassword, request: Request, caller: Asked, backend: Here
 ) -> models.NewTotp:
-    """Make a second factor for the caller. It counts once a code of it has confirmed it."""
+    """Create a second factor for the caller. It is in force once one of its codes has confirmed it."""
     factor = await second_factor.begin(
         backend.client.session,
         name_of(caller),
@@ -66,7 +66,8 @@ async def begin_totp(
 async def confirm_totp(
     body: models.Code, request: Request, session: Db, caller: Asked, backend: Here
 ) -> models.RecoveryCodes:
-    """Ask for the second factor from now on, and end the other sessions of the caller. Return the recovery codes, once."""
+    """Require the second factor from now on, and end the other sessions of the caller. Return the recovery codes,
+    once."""
     codes = await second_factor.confirm(session, name_of(caller), body.code, caller=log_in_caller(request))
     backend.forget_callers()
     return models.RecoveryCodes(recovery_codes=codes)
@@ -86,7 +87,7 @@ async def turn_off_totp(body: models.OldPassword, request: Request, caller: Aske
 
 @router.get("/account/sessions", dependencies=[ACCOUNT])
 async def list_sessions(request: Request, session: Db, caller: Asked) -> list[models.OwnSession]:
-    """List the open sessions of the caller, the newest first."""
+    """List the open sessions of the caller, newest first."""
     current = people.digest_of(session_cookie.secret_of(request))
     return [
         models.OwnSession(
@@ -104,7 +105,7 @@ async def list_sessions(request: Request, session: Db, caller: Asked) -> list[mo
 
 @router.delete("/account/sessions", dependencies=[ACCOUNT])
 async def end_other_sessions(request: Request, session: Db, caller: Asked, backend: Here) -> models.Ended:
-    """End all sessions of the caller except this one: here at once, at other replicas within seconds."""
+    """End all sessions of the caller except the current one: on this replica at once, on others within seconds."""
     count = await people.end_other_sessions(session, name_of(caller), session_cookie.secret_of(request))
     backend.forget_callers()
     return models.Ended(ended=count)
@@ -112,6 +113,6 @@ async def end_other_sessions(request: Request, session: Db, caller: Asked, backe
 
 @router.delete("/account/sessions/{id}", status_code=204, dependencies=[ACCOUNT])
 async def end_session(id: UUID, session: Db, caller: Asked, backend: Here) -> None:
-    """End one session of the caller: here at once, at other replicas within seconds."""
+    """End a session of the caller: on this replica at once, on others within seconds."""
     await people.end_own_session(session, name_of(caller), id)
     backend.forget_callers()

@@ -1,4 +1,4 @@
-"""The audit: changes over HTTP and by commands, and refusals, with actor, values and reason."""
+"""The routes of the audit: changes over HTTP and by commands, and refusals, with actor, values and reason."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def list_changes(
     before: Annotated[int | None, Query(ge=0, le=2**62, description="`next` of the page before.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="How many.")] = 50,
 ) -> Page[models.AuditedChange]:
-    """The newest first."""
+    """List the changes and refusals, newest first."""
     matching = audit.AuditFilter(by, operation, target, outcome, role, since, until)
     rows = await audit.newest(session, matching, end=before, limit=limit)
     last = str(rows[-1].id) if len(rows) == limit else None
@@ -43,7 +43,7 @@ async def list_changes(
 
 @router.get("/audit/head", dependencies=[ADMIN_ALL])
 async def head(session: Db) -> models.AuditHead:
-    """The end of the chain of the audit. Noted elsewhere, it proves later that what came before was not edited."""
+    """Return the end of the audit's hash chain. Kept elsewhere, it proves later that no earlier row was edited."""
     chain = await audit.chain(session)
     if chain is None:
         raise NotFound("the row that notes the end of the chain is gone", hint="Run `penstock audit verify`.")

@@ -1,5 +1,5 @@
-"""Commands on many things at once. Each request does some thousands at the most, each batch of them committed by itself, and says
-where the rest begins: so none takes long, and one that is broken off is asked again."""
+"""The routes of bulk commands. Each request handles some thousands of objects at most, commits each batch of them by
+itself, and returns where the rest begins. So no request takes long, and an interrupted one can be repeated."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from penstock_api.routes.router import Router
 router = Router("bulk")
 
 CANCELLED, RERUN = 5_000, 1_000
-"""Executions of one request."""
+"""The number of executions that one request cancels or re-runs at most."""
 
 
 @router.post("/bulk/executions/cancel", dependencies=[OPERATE])
 async def cancel(body: models.Bulk, backend: Here, caller: Asked) -> models.BulkDone:
-    """Ask those to end that are chosen and have not ended."""
+    """Ask the unfinished executions that match the filter to end."""
     part = Part(body.before, CANCELLED)
     reason = f"{body.reason or 'asked by the API'} ({caller.name})"
     execution_filter = _chosen(body.chosen, caller)
@@ -35,7 +35,7 @@ async def cancel(body: models.Bulk, backend: Here, caller: Asked) -> models.Bulk
 
 @router.post("/bulk/executions/rerun", dependencies=[OPERATE])
 async def rerun(body: models.BulkRerun, backend: Here, caller: Asked) -> models.BulkDone:
-    """Run those once more that are chosen, have ended, and were not run once more already."""
+    """Run the ended executions that match the filter again, except those that were re-run before."""
     part = Part(body.before, RERUN)
     outcomes = executions.rerun(
         backend.client,
@@ -51,7 +51,7 @@ async def rerun(body: models.BulkRerun, backend: Here, caller: Asked) -> models.
 
 @router.post("/bulk/dead-letters/replay", dependencies=[OPERATE_ALL])
 async def replay(body: models.BulkLetters, backend: Here) -> models.BulkDone:
-    """Put those back that are chosen, once what was wrong is right."""
+    """Replay the dead letters that match the filter, once the cause is fixed."""
     return models.BulkDone.of(
         await tally(dead_letters.replay(backend.client, _letters(body), dry_run=body.dry_run))
     )
@@ -59,7 +59,7 @@ async def replay(body: models.BulkLetters, backend: Here) -> models.BulkDone:
 
 @router.post("/bulk/dead-letters/drop", dependencies=[OPERATE_ALL])
 async def drop(body: models.BulkLetters, session: Db) -> models.BulkDone:
-    """Forget those that are chosen."""
+    """Delete the dead letters that match the filter."""
     dropped = await dead_letters.drop(session, _letters(body), dry_run=body.dry_run)
     return models.BulkDone.of(Tally(dropped))
 
@@ -69,7 +69,7 @@ def _letters(body: models.BulkLetters) -> LetterFilter:
 
 
 def _chosen(selection: models.ChosenExecutions, caller: Caller) -> ExecutionFilter:
-    """Return the filter, narrowed to the caller's own tenants."""
+    """Return the filter, narrowed to the caller's tenants."""
     if unknown := sorted(set(selection.status or ()) - set(STATUSES)):
         raise InvalidInput(
             f"there is no status {', '.join(unknown)}", hint=f"There are: {', '.join(STATUSES)}."

@@ -1,4 +1,4 @@
-"""Messages that could not be handled."""
+"""The routes of dead letters: messages that could not be handled."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def list_dead_letters(
     before: Annotated[UUID | None, Query(description="`next` of the page before.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="How many.")] = 50,
 ) -> Page[models.DeadLetterSummary]:
-    """List the dead letters, the latest (repeated) one first, with the reason of each."""
+    """List dead letters with their reasons, newest first. One that was dead-lettered again counts as new."""
     letter_filter = LetterFilter(queue=queue, reason=reason)
     rows = await dead_letters.newest(session, letter_filter, limit=limit, before=before)
     last = str(rows[-1].id) if len(rows) == limit else None
@@ -35,13 +35,13 @@ async def list_dead_letters(
 
 @router.get("/dead-letters/{id}", dependencies=[READ_ALL])
 async def show(id: UUID, session: Db) -> models.DeadLetter:
-    """One, with its headers and its body."""
+    """Show a dead letter, with its headers and its body."""
     return models.DeadLetter.model_validate(await dead_letters.shown(session, id))
 
 
 @router.post("/dead-letters/{id}/replay", dependencies=[OPERATE_ALL])
 async def replay(id: UUID, backend: Here, session: Db) -> models.Replayed:
-    """Put it back where it came from, once what was wrong is right."""
+    """Return a dead letter to where it came from, once the cause is fixed."""
     await dead_letters.find(session, id)
     outcomes = [letter async for letter in dead_letters.replay(backend.client, LetterFilter([id]))]
     for outcome in outcomes:
@@ -52,6 +52,6 @@ async def replay(id: UUID, backend: Here, session: Db) -> models.Replayed:
 
 @router.delete("/dead-letters/{id}", status_code=204, dependencies=[OPERATE_ALL])
 async def drop(id: UUID, session: Db) -> None:
-    """Forget it."""
+    """Delete a dead letter."""
     await dead_letters.find(session, id)
     await dead_letters.drop(session, LetterFilter([id]))

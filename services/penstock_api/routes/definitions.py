@@ -1,4 +1,4 @@
-"""Actions, triggers and rules as they are defined."""
+"""The routes of the definitions of actions, triggers and rules."""
 
 from __future__ import annotations
 
@@ -22,76 +22,77 @@ ACTIONS = ("action", "workflow")
 
 @router.get("/actions", dependencies=[READ])
 async def actions(session: Db) -> list[models.Definition]:
-    """Actions and workflows."""
+    """List actions and workflows."""
     return [models.Definition.model_validate(row) for row in await definitions.listed(session, ACTIONS)]
 
 
 @router.get("/actions/{ref}", dependencies=[READ])
 async def action(ref: str, session: Db) -> models.Definition:
-    """An action or a workflow; the schema of its parameters is in it."""
+    """Show an action or a workflow, with the schema of its parameters."""
     return models.Definition.model_validate(await definitions.one(session, ACTIONS, ref))
 
 
 @router.post("/definitions/{ref}/retire", dependencies=[DEFINE_ALL])
 async def retire(ref: str, session: Db) -> models.Retired:
-    """Let nothing new begin of an action or a workflow, or take no more events of a trigger. What runs goes on."""
+    """Start nothing new of an action or a workflow, or accept no more events of a trigger. Running work goes on."""
     return models.Retired(ref=ref, kinds=await retiring.retire(session, ref), retired=True)
 
 
 @router.post("/definitions/{ref}/restore", dependencies=[DEFINE_ALL])
 async def restore(ref: str, session: Db) -> models.Retired:
-    """Bring back what was retired."""
+    """Undo the retirement of a definition."""
     return models.Retired(ref=ref, kinds=await retiring.retire(session, ref, undo=True), retired=False)
 
 
 @router.get("/triggers", dependencies=[READ])
 async def triggers(session: Db) -> list[models.Definition]:
-    """Kinds of events."""
+    """List triggers."""
     return [models.Definition.model_validate(row) for row in await definitions.listed(session, ["trigger"])]
 
 
 @router.get("/triggers/{ref}", dependencies=[READ])
 async def trigger(ref: str, session: Db) -> models.Definition:
-    """A trigger; the schema of its payload is in it."""
+    """Show a trigger, with the schema of its payload."""
     return models.Definition.model_validate(await definitions.one(session, ["trigger"], ref))
 
 
 @router.post("/triggers/{ref}/try", dependencies=[READ])
 async def try_rules(ref: str, body: models.TryRules, session: Db, caller: Asked) -> list[models.Verdict]:
-    """Try which rules match an event with this payload, and why the others do not. Nothing is stored or started."""
+    """Evaluate the rules of a trigger for this payload: which match, and why others do not. Nothing is stored or
+    started."""
     verdicts = await event_rules.tried_on(session, ref, body.payload, tenant=own(caller, body.tenant))
     return [models.Verdict.model_validate(verdict) for verdict in verdicts]
 
 
 @router.get("/rules", dependencies=[READ])
 async def rules(session: Db) -> list[models.Rule]:
-    """Rules, and on how many events each has failed."""
+    """List rules, each with the number of events on which it failed."""
     return [models.Rule.model_validate(row) for row in await definitions.rules(session)]
 
 
 @router.get("/rules/{ref}", dependencies=[READ])
 async def rule(ref: str, session: Db) -> models.Definition:
-    """A rule."""
+    """Show a rule."""
     return models.Definition.model_validate(await definitions.one(session, ["rule"], ref))
 
 
 @router.post("/rules/{ref}/enable", dependencies=[OPERATE_ALL])
 async def enable(ref: str, session: Db) -> models.RuleState:
-    """Let it match again."""
+    """Enable a rule, so that it matches again."""
     await definitions.enable_rule(session, ref, True)
     return models.RuleState(ref=ref, enabled=True)
 
 
 @router.post("/rules/{ref}/disable", dependencies=[OPERATE_ALL])
 async def disable(ref: str, session: Db) -> models.RuleState:
-    """Let it match nothing until it is enabled again."""
+    """Disable a rule. It matches nothing until it is enabled again."""
     await definitions.enable_rule(session, ref, False)
     return models.RuleState(ref=ref, enabled=False)
 
 
 @router.delete("/rules/{ref}", status_code=204, dependencies=[DEFINE_ALL])
 async def delete(ref: str, session: Db) -> None:
-    """Remove it. What it has started goes on."""
+    """Delete a rule. What it has started goes on."""
     await definitions.delete_rule(session, ref)
 
 
@@ -99,14 +100,14 @@ async def delete(ref: str, session: Db) -> None:
 async def errors(
     session: Db, rule: str | None = None, limit: Annotated[int, Query(ge=1, le=1000)] = 50
 ) -> list[models.RuleError]:
-    """The events on which rules have failed, the newest first, and why."""
+    """List the events on which rules failed, newest first, with the reason."""
     rows = await rule_errors.newest(session, rule=rule, limit=limit)
     return [models.RuleError.model_validate(row) for row in rows]
 
 
 @router.post("/rule-errors/rerun", dependencies=[OPERATE_ALL])
 async def rerun(body: models.RerunRules, backend: Here) -> list[models.RerunRule]:
-    """Let rules look again at the events on which they have failed."""
+    """Evaluate failed rules again for the events on which they failed."""
     if not (body.rule or body.event or body.all):
         raise InvalidInput("it is not said which", hint="Name a rule or an event, or say all.")
     outcomes = rule_errors.rerun(backend.client, rule=body.rule, event=body.event)

@@ -1,4 +1,4 @@
-"""Events: publish, and see which rules matched and why the others did not."""
+"""The routes of events, for publishing and for the outcomes of rules."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def publish(
         str | None, Header(max_length=1000, description="The same key again gives the same event.")
     ] = None,
 ) -> models.Published:
-    """Publish an event. Answered once it is durably stored."""
+    """Publish an event. The answer comes once the event is durably stored."""
     tenant = own(caller, given.tenant)
     id = await here.client.publishing.publish(
         given.trigger, given.payload, key=idempotency_key, tenant=tenant, source=API
@@ -53,7 +53,7 @@ async def list_events(
     before: Annotated[UUID | None, Query(description="`next` of the page before.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="How many.")] = 50,
 ) -> Page[models.ListedEvent]:
-    """The newest, with how many rules matched each; secrets are `***`."""
+    """List the newest events, each with the number of rules that matched; secrets are `***`."""
     event_filter = EventFilter(
         trigger=trigger, source=source, since=since, until=until, key=key, tenants=tenants
     )
@@ -64,7 +64,7 @@ async def list_events(
 
 @router.get("/events/{id}", dependencies=[READ])
 async def show(id: UUID, session: Db, caller: Asked) -> models.Event:
-    """An event, which rules matched it, and why the others did not."""
+    """Show an event, with the rules that matched, and why others did not."""
     event = await event_rules.described(session, id)
     if event is None or not caller.sees(event["tenant"]):
         raise NotFound(f"no event {id}", hint="It may be older than the events' retention.")

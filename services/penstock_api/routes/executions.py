@@ -1,4 +1,4 @@
-"""Executions: start, list, look at, cancel, run again."""
+"""The routes of executions: start, list, show, cancel, re-run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def start(
         Header(max_length=1000, description="The same key again gives the same execution."),
     ] = None,
 ) -> models.Started:
-    """Start an action or workflow. Answered once it is durably stored."""
+    """Start an action or workflow. The answer comes once the execution is durably stored."""
     if not caller.may_start(given.action):
         raise NotAllowed(
             f"{caller.name} may not start {given.action!r}",
@@ -80,7 +80,7 @@ async def list_executions(
     before: Annotated[UUID | None, Query(description="`next` of the page before.")] = None,
     limit: Limit = 50,
 ) -> Page[models.ListedExecution]:
-    """The newest, open or ended, archived ones included."""
+    """List the newest executions, unfinished and ended, including archived ones."""
     if unknown := sorted(set(status or ()) - set(STATUSES)):
         raise InvalidInput(
             f"there is no status {', '.join(unknown)}", hint=f"There are: {', '.join(STATUSES)}."
@@ -102,7 +102,7 @@ async def list_executions(
 
 @router.get("/executions/{id}", dependencies=[READ])
 async def show(id: ExecutionId, session: Db) -> models.Execution:
-    """Everything about one; of a workflow, the tree of its tasks."""
+    """Show everything about an execution, with the tree of its tasks if it is a workflow."""
     return models.Execution.model_validate(plain(await _described(session, id)))
 
 
@@ -124,7 +124,7 @@ async def result(
     response: Response,
     wait: Annotated[float, Query(ge=0, le=60, description="Seconds to wait for its end at the most.")] = 0,
 ) -> models.Ending:
-    """Return the result of an execution as soon as it has ended. Answered with 202 while it has not: ask again."""
+    """Return the result of an execution once it has ended. Before that the answer is 202: ask again."""
     end = await _ending(backend, id)
     if wait and not end.finished:
         await backend.until_ended(id, wait)
@@ -161,7 +161,7 @@ async def history(id: ExecutionId, session: Db) -> list[models.Move]:
 
 @router.get("/executions/{id}/attempts", dependencies=[READ])
 async def attempts(id: ExecutionId, session: Db) -> list[models.Attempt]:
-    """Its attempts: when each began and ended, where, and what it came to."""
+    """List the attempts of an execution, each with its times, its worker and its outcome."""
     rows = await past_attempts.attempts(session, await one(session, id))
     return [models.Attempt.model_validate(row) for row in rows]
 
@@ -213,7 +213,7 @@ async def explain(
 async def cancel(
     id: ExecutionId, backend: Here, caller: Asked, body: models.Because = NO_REASON
 ) -> models.ToldToEnd:
-    """Ask it to end. A running one is told at once; one that has ended is left alone."""
+    """Ask an execution to end. A running one is notified at once; an ended one is left unchanged."""
     await one(backend.client.session, id)
     reason = f"{body.reason or 'asked by the API'} ({caller.name})"
     return models.ToldToEnd(told=await backend.client.cancel(id, reason=reason))
@@ -221,7 +221,7 @@ async def cancel(
 
 @router.post("/executions/{id}/rerun", status_code=201, dependencies=[OPERATE])
 async def rerun(id: ExecutionId, backend: Here, caller: Asked, body: models.Rerun = WHOLE) -> models.Started:
-    """Run what has ended once more: the same version, the same parameters."""
+    """Run an ended execution again, with the same version and the same parameters."""
     new = await backend.client.rerun(
         id, from_failed=body.from_failed, from_task=body.from_task, by=caller.name, reason=body.reason
     )

@@ -1,4 +1,4 @@
-"""Questions that executions wait for."""
+"""The routes of inquiries."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ async def list_inquiries(
     assignee: Annotated[str | None, Query(description="Only those that ask this one.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> list[models.Inquiry]:
-    """List the inquiries of executions, the newest first."""
+    """List the inquiries of executions, newest first."""
     rows = await inquiries.listed(session, answered=answered, assignee=assignee, limit=limit, tenants=tenants)
     return [models.Inquiry.model_validate(row) for row in rows]
 
 
 @router.post("/inquiries/{id}/answer", status_code=204, dependencies=[ANSWER])
 async def answer(id: ExecutionId, body: models.Reply, backend: Here, caller: Asked) -> None:
-    """Answer a question; the answer becomes the execution's result, or it goes on with it."""
+    """Answer an inquiry. The answer becomes the execution's result, or the execution continues with it."""
     await backend.client.answer(id, body.response, by=caller.name, asked=body.asked)

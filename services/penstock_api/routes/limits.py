@@ -1,4 +1,4 @@
-"""Limits of how many executions may run at once, their holders and their waiters."""
+"""The routes of limits, their holders and their waiters."""
 
 from __future__ import annotations
 
@@ -25,45 +25,45 @@ async def list_limits(limits: OnLimits) -> list[models.Limit]:
 
 @router.get("/limits/{ref}", dependencies=[READ_ALL])
 async def show(ref: str, limits: OnLimits) -> models.Limit:
-    """One of them."""
+    """Show a limit."""
     return models.Limit.model_validate(await limits.get(ref))
 
 
 @router.get("/limits/{ref}/holders", dependencies=[READ_ALL])
 async def holders(ref: str, session: Db, limits: OnLimits, limit: Most = 100) -> list[models.Holder]:
-    """List the holders of a limit's slots, the longest holder first."""
+    """List the holders of a limit's slots, the longest first."""
     await limits.get(ref)
     return [models.Holder.model_validate(row) for row in await limit_holders.holders(session, ref, limit)]
 
 
 @router.get("/limits/{ref}/waiters", dependencies=[READ_ALL])
 async def waiters(ref: str, session: Db, limits: OnLimits, limit: Most = 100) -> list[models.Waiter]:
-    """List the waiters of a limit, group by group, in the order in which they start."""
+    """List the waiters of a limit, by group, in the order in which they will start."""
     await limits.get(ref)
     return [models.Waiter.model_validate(row) for row in await limit_holders.waiters(session, ref, limit)]
 
 
 @router.patch("/limits/{ref}", dependencies=[DEFINE_ALL])
 async def change(ref: str, body: models.SetLimit, limits: OnLimits) -> models.Limit:
-    """Change a limit, or make one. It is in force at once, whatever is applied, until it is removed."""
+    """Change a limit, or create one. It is in force at once and overrides applied definitions, until it is removed."""
     return models.Limit.model_validate(await limits.set(ref, **body.model_dump(exclude_unset=True)))
 
 
 @router.delete("/limits/{ref}", dependencies=[DEFINE_ALL])
 async def remove(ref: str, limits: OnLimits) -> models.Removed:
-    """Take back what was set by hand; or remove a limit that is only declared, until it is applied again."""
+    """Undo the manual change of a limit. A limit that is only declared is removed until it is applied again."""
     row = await limits.remove(ref)
     return models.Removed(ref=ref, in_force=None if row is None else models.Limit.model_validate(row))
 
 
 @router.get("/lines", dependencies=[READ_ALL])
 async def lines(session: Db, limit: Most = 20) -> list[models.Line]:
-    """List the lanes of waiters by limit and key, the longest first."""
+    """List the lanes of waiting executions by limit and key, the longest first."""
     return [models.Line.model_validate(row) for row in await waiting_work.lines(session, limit)]
 
 
 @router.get("/queues", dependencies=[READ_ALL])
 async def queues(session: Db, backend: Here) -> list[models.Queue]:
-    """List the work that waits for workers, route by route."""
+    """List the work that waits for workers, by route."""
     rows = await waiting_work.routes(session, backend.settings.stale_threshold)
     return [models.Queue.model_validate(row) for row in rows]

@@ -1,4 +1,4 @@
-"""Logging in and out: what needs no token. What is the caller's is a cookie."""
+"""The routes for logging in and out, which need no token. The session is a cookie."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ router = APIRouter(
 
 LOG_IN = "users_log_in"
 LOG_IN_WITH_CODE = "users_log_in_with_code"
-"""The names of a log-in in the audit."""
+"""The operations of log-ins in the audit."""
 
 
 def log_in_caller(request: Request) -> people.LogInCaller:
-    """Return what a log-in says of its caller: the address, the session before, and the browser."""
+    """Return the caller of a log-in: its address, its previous session, and its browser."""
     return people.LogInCaller(
         address_of(request),
         session_cookie.secret_of(request),
@@ -42,10 +42,10 @@ def log_in_caller(request: Request) -> people.LogInCaller:
 
 @router.post("/session")
 async def log_in(body: models.LogIn, request: Request, response: Response, backend: Here) -> models.LoggedIn:
-    """Begin a session: a cookie, always a new one. The one that came with this ends. The session of a user with a second factor
-    `needs_code`."""
+    """Begin a session, which is always a new cookie. The session of the request's cookie ends. For a user with a
+    second factor the new session `needs_code`."""
     caller = log_in_caller(request)
-    # Not a session of the pool: log-ins that hash a password would hold all of them.
+    # Not a session of the pool: log-ins that hash passwords would occupy all of them.
     log_in = people.log_in(
         backend.client.session,
         body.name,
@@ -60,7 +60,7 @@ async def log_in(body: models.LogIn, request: Request, response: Response, backe
 async def log_in_with_code(
     body: models.Code, request: Request, response: Response, backend: Here
 ) -> models.LoggedIn:
-    """Begin a session with a code of the second factor, after the password. A code is good once."""
+    """Complete a session with a code of the second factor, after the password. A code is valid once."""
     log_in = second_factor.log_in_with_code(backend.client.session, body.code, caller=log_in_caller(request))
     return await _enter(request, response, backend, LOG_IN_WITH_CODE, request.url.path, log_in)
 
@@ -73,7 +73,7 @@ async def _enter(
     target: str,
     log_in: Awaitable[people.Begun],
 ) -> models.LoggedIn:
-    """Await a log-in, put its session into a cookie, and note it or its refusal."""
+    """Await a log-in, set the cookie of its session, and audit it or its refusal."""
     address = address_of(request)
     change = audited_change.Change(None, operation, request.url.path, details={"address": address})
     try:
@@ -94,9 +94,10 @@ NO_PLACE_ANSWER = explained_to_callers(NO_PLACE)
 
 
 async def refused_unread(backend: Backend, scope: Scope, receive: Receive, send: Send) -> bool:
-    """Answer a log-in that would find no place in the line, before anything of it is read. Return whether it did so.
+    """Refuse a log-in unread if the queue of log-ins is full. Return whether it was refused.
 
-    In a flood nearly all requests end here. What FastAPI does for one takes longer than all else of a refusal."""
+    In a flood nearly all requests end here. FastAPI's work for one takes longer than the rest of a refusal.
+    """
     address = grouped(scope["client"][0] if scope.get("client") else "")
     if not backend.log_ins.refuses(address):
         return False
@@ -108,7 +109,7 @@ async def refused_unread(backend: Backend, scope: Scope, receive: Receive, send:
 
 @router.delete("/session", status_code=204)
 async def log_out(request: Request, response: Response, backend: Here) -> None:
-    """End the session of the cookie that came with this, if there is one."""
+    """End the session of the request's cookie, if there is one."""
     secret = session_cookie.secret_of(request)
     if secret is not None:
         async with backend.pool.session() as session:

@@ -1,4 +1,4 @@
-"""The questions of operators to a live installation: workers, invariants, findings."""
+"""The routes for operators of a live installation: workers, invariants, findings."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ router = Router("operations")
 
 @router.get("/overview", dependencies=[READ_ALL])
 async def overview(backend: Here) -> models.Overview:
-    """Return the state of the installation: the ends of the last minute, the waiting work, the workers, the latest
-    failures."""
+    """Return the state of the installation: the executions that ended in the last minute, the waiting work, the
+    workers, the latest failures."""
     activity = await backend.look_at_activity()
     async with backend.reading.session() as session:
         failures = await newest_failures(session)
@@ -26,35 +26,35 @@ async def overview(backend: Here) -> models.Overview:
 
 @router.get("/workers", dependencies=[READ_ALL])
 async def list_workers(session: Db) -> list[models.Process]:
-    """Executors and workers that live."""
+    """List the live executors and workers."""
     return [models.Process.model_validate(row) for row in await processes.all(session)]
 
 
 @router.get("/workers/{name}", dependencies=[READ_ALL])
 async def show_workers(name: str, session: Db) -> list[models.Process]:
-    """The workers of this name, with the numbers of their task executors."""
+    """Show the workers of this name, with the figures of their task executors."""
     return [models.Process.model_validate(row) for row in await workers.named(session, name)]
 
 
 @router.post("/workers/{name}/cordon", dependencies=[OPERATE_ALL])
 async def cordon(name: str, session: Db) -> models.Workers:
-    """Let workers of this name take no new work. What runs goes on."""
+    """Cordon the workers of this name, so that they take no new work. Running work goes on."""
     return models.Workers(names=await workers.cordon(session, [name]))
 
 
 @router.post("/workers/{name}/uncordon", dependencies=[OPERATE_ALL])
 async def uncordon(name: str, session: Db) -> models.Workers:
-    """Let them take work again."""
+    """Uncordon the workers of this name, so that they take new work again."""
     return models.Workers(names=await workers.uncordon(session, [name]))
 
 
 @router.get("/check", dependencies=[READ_ALL])
 async def invariants(session: Db) -> list[models.Invariant]:
-    """Every invariant, and what violates it now."""
+    """List every invariant, with its current violations."""
     return [models.Invariant.model_validate(row) for row in await check.check(session)]
 
 
 @router.get("/doctor", dependencies=[READ_ALL])
 async def doctor(backend: Here) -> list[models.Finding]:
-    """Versions, servers, schema, clocks, partitions and services: how they are, and what to do."""
+    """Examine versions, servers, schema, clocks, partitions and services, with what to do."""
     return [models.Finding.model_validate(finding) for finding in await examine(backend.settings)]

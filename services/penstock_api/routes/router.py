@@ -1,4 +1,4 @@
-"""The common beginning of every file of routes."""
+"""The creation of routers, which every file of routes uses."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from penstock_api.auth.access import GuardedRoute
 
 
 def Router(subject: str) -> APIRouter:
-    """A router of guarded routes."""
+    """Return a router of guarded routes."""
     return APIRouter(tags=[subject], route_class=GuardedRoute, generate_unique_id_function=operation_id)
 
 
 def operation_id(route: APIRoute) -> str:
-    """Return the operation id in the description, which generated programs use: `executions_start`."""
+    """Return the operation id in the OpenAPI description, such as `executions_start`, which generated clients use."""
     return f"{route.tags[0]}_{route.name}".replace(" ", "_")

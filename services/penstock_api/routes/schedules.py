@@ -1,4 +1,4 @@
-"""Schedules: make, preview, change, run, backfill."""
+"""The routes of schedules: create, preview, change, run, backfill."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ router = Router("schedules")
 
 @router.get("/schedules", dependencies=[READ_ALL])
 async def list_schedules(schedules: OnSchedules) -> list[models.Schedule]:
-    """List the schedules, with the next fire of each and the outcome of the last."""
+    """List the schedules, each with its next fire and the outcome of its last one."""
     return [models.Schedule.model_validate(row) for row in await schedules.all()]
 
 
 @router.post("/schedules", status_code=201, dependencies=[DEFINE_ALL])
 async def create(body: models.CreateSchedule, schedules: OnSchedules) -> models.ScheduleChanged:
-    """Make a schedule."""
+    """Create a schedule."""
     change = await schedules.create(body.ref, body.model_dump(exclude={"ref"}, exclude_none=True))
     return models.ScheduleChanged(what=change.what, schedule=await show(body.ref, schedules))
 
@@ -38,8 +38,8 @@ async def health(schedules: OnSchedules) -> list[models.Trouble]:
 
 @router.post("/schedule-pauses", dependencies=[OPERATE_ALL])
 async def pause_many(body: models.PauseSchedules, schedules: OnSchedules) -> list[models.Schedule]:
-    """Let several fire nothing for a while, and then again by themselves."""
-    for ref in body.refs:  # nothing is paused where one of them is misspelt
+    """Pause several schedules for a time, after which they fire again by themselves."""
+    for ref in body.refs:  # so that a misspelt ref pauses nothing
         await schedules.get(ref)
     paused = [await schedules.pause(ref, body.seconds) for ref in body.refs]
     return [models.Schedule.model_validate(row) for row in paused]
@@ -47,26 +47,26 @@ async def pause_many(body: models.PauseSchedules, schedules: OnSchedules) -> lis
 
 @router.get("/schedules/{ref}", dependencies=[READ_ALL])
 async def show(ref: str, schedules: OnSchedules) -> models.Schedule:
-    """One of them, as it stands."""
+    """Show a schedule and its state."""
     return models.Schedule.model_validate(await schedules.get(ref))
 
 
 @router.get("/schedules/{ref}/definition", dependencies=[READ_ALL])
 async def definition(ref: str, session: Db) -> Definition:
-    """Return the content of a definition; secrets are `***`."""
+    """Return the content of a schedule's definition; secrets are `***`."""
     return Definition.model_validate(await definitions.one(session, ["schedule"], ref))
 
 
 @router.patch("/schedules/{ref}", dependencies=[DEFINE_ALL])
 async def update(ref: str, body: models.ChangeSchedule, schedules: OnSchedules) -> models.ScheduleChanged:
-    """Change what is given; the rest stays."""
+    """Change some options of a schedule. The others stay."""
     change = await schedules.update(ref, body.model_dump(exclude_none=True))
     return models.ScheduleChanged(what=change.what, schedule=await show(ref, schedules))
 
 
 @router.delete("/schedules/{ref}", status_code=204, dependencies=[DEFINE_ALL])
 async def delete(ref: str, schedules: OnSchedules) -> None:
-    """Remove it. Its history stays for a while, and what it has started goes on."""
+    """Delete a schedule. Its history stays for a while, and its runs go on."""
     await schedules.delete(ref)
 
 
@@ -74,7 +74,7 @@ async def delete(ref: str, schedules: OnSchedules) -> None:
 async def preview(
     ref: str, schedules: OnSchedules, count: Annotated[int, Query(ge=1, le=1000)] = 10
 ) -> list[models.Preview]:
-    """The next fires, in the zone's time, with what its clocks do to them."""
+    """Show the next fires, in the zone's time, with notes on clock changes."""
     return [models.Preview.model_validate(fire) for fire in await schedules.preview(ref, count)]
 
 
@@ -85,7 +85,7 @@ async def history(
     before: Annotated[Instant | None, Query(description="Go on before this instant.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 20,
 ) -> list[models.Fire]:
-    """List the newest fires of a schedule, with their outcome and origin."""
+    """List the newest fires of a schedule, with outcome and origin."""
     return [models.Fire.model_validate(row) for row in await schedules.history(ref, limit, before)]
 
 
@@ -93,36 +93,36 @@ async def history(
 async def stats(
     ref: str, schedules: OnSchedules, seconds: Annotated[float, Query(gt=0, le=3e8)] = 86_400
 ) -> models.Stats:
-    """Counts and times of the fires that were due in the last `seconds`."""
+    """Return counts and times of the fires that were due in the last `seconds`."""
     return models.Stats.model_validate(await schedules.stats(ref, seconds))
 
 
 @router.post("/schedules/{ref}/enable", dependencies=[OPERATE_ALL])
 async def enable(ref: str, schedules: OnSchedules) -> models.Schedule:
-    """Let it fire again, from now on."""
+    """Enable a schedule. It fires from now on."""
     return models.Schedule.model_validate(await schedules.enable(ref))
 
 
 @router.post("/schedules/{ref}/disable", dependencies=[OPERATE_ALL])
 async def disable(ref: str, schedules: OnSchedules) -> models.Schedule:
-    """Let it fire nothing until it is enabled again."""
+    """Disable a schedule. It does not fire until it is enabled again."""
     return models.Schedule.model_validate(await schedules.disable(ref))
 
 
 @router.post("/schedules/{ref}/pause", dependencies=[OPERATE_ALL])
 async def pause(ref: str, body: models.PauseSchedule, schedules: OnSchedules) -> models.Schedule:
-    """Let it fire nothing for a while, and then again by itself."""
+    """Pause a schedule for a time, after which it fires again by itself."""
     return models.Schedule.model_validate(await schedules.pause(ref, body.seconds))
 
 
 @router.post("/schedules/{ref}/run", status_code=201, dependencies=[OPERATE_ALL])
 async def run(ref: str, schedules: OnSchedules) -> models.Fire:
-    """Fire it now, enabled or not. Its overlap policy holds."""
+    """Fire a schedule now, enabled or not, under its overlap policy."""
     return models.Fire.model_validate(await schedules.run(ref))
 
 
 @router.post("/schedules/{ref}/backfill", dependencies=[OPERATE_ALL])
 async def backfill(ref: str, body: models.Backfill, schedules: OnSchedules) -> list[models.BackfillFire]:
-    """Start the fires of a past range that have no execution. Doing it twice starts nothing twice."""
+    """Start the fires of a past range that have no execution. A second call starts none of them again."""
     fires = await schedules.backfill(ref, body.first, body.last, dry_run=body.dry_run)
     return [models.BackfillFire.model_validate(fire) for fire in fires]

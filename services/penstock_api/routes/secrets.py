@@ -1,4 +1,4 @@
-"""Secrets: whose they are, and since when. What they are can be set, and never read."""
+"""The routes of secrets, with their tenants and dates. Their values can be set, and never read."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ Whose = Annotated[Tenant, Query(description="Whose it is.")]
 
 @router.get("/secrets", dependencies=[READ])
 async def list_secrets(session: Db, tenants: Tenants) -> list[models.Secret]:
-    """Their names. Nobody can find out what they are."""
+    """List the names of secrets. Their values cannot be read."""
     return [models.Secret.model_validate(row) for row in await store.listed(session, tenants)]
 
 
 @router.put("/secrets/{name}", dependencies=[DEFINE])
 async def set_secret(name: Name, body: models.SetSecret, session: Db, caller: Asked) -> models.Secret:
-    """Set it, or set it anew. What runs already keeps what it was given."""
+    """Set a secret, or replace its value. Running executions keep the value that they were given."""
     tenant, value = own(caller, body.tenant), body.value.get_secret_value()
     return models.Secret.model_validate(await secrets.put(session, tenant, name, value, by=caller.name))
 
 
 @router.delete("/secrets/{name}", status_code=204, dependencies=[DEFINE])
 async def delete_secret(name: Name, session: Db, caller: Asked, tenant: Whose = "public") -> None:
-    """Forget it. What needs it fails from now on, and says so."""
+    """Delete a secret. Executions that need it fail from now on, with an explanation."""
     await secrets.delete(session, own(caller, tenant), name)

@@ -1,4 +1,4 @@
-"""The stream of changes, as they happen: server-sent events."""
+"""The route of the stream of changes: server-sent events."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock_api.routes.router import Router
 router = Router("stream")
 
 LONGEST = 3600.0
-"""Seconds after which a stream ends, and whoever watches connects again, perhaps to another replica."""
+"""The seconds after which a stream ends. The client then reconnects, possibly to another replica."""
 
 
 @router.get("/stream", response_class=EventSourceResponse, dependencies=[READ])

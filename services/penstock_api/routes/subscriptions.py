@@ -1,4 +1,4 @@
-"""Subscriptions: programs that are called when executions move."""
+"""The routes of subscriptions: programs that are called when executions change status."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ router = Router("subscriptions")
 
 @router.get("/subscriptions", dependencies=[READ_ALL])
 async def list_subscriptions(session: Db) -> list[models.Subscription]:
-    """All of them, and how their calls go."""
+    """List subscriptions, with the state of their calls."""
     return [models.Subscription.model_validate(row) for row in await store.listed(session)]
 
 
 @router.put("/subscriptions/{name}", dependencies=[DEFINE_ALL])
 async def put(name: str, body: models.PutSubscription, session: Db, caller: Asked) -> models.MadeSubscription:
-    """Make one, or change and enable it."""
+    """Create a subscription, or change and enable it."""
     subscription, secret = await subscriptions.put(session, name, **body.model_dump(), by=caller.name)
     return models.MadeSubscription(
         subscription=models.Subscription.model_validate(subscription), secret=secret
@@ -29,11 +29,11 @@ async def put(name: str, body: models.PutSubscription, session: Db, caller: Aske
 
 @router.post("/subscriptions/{name}/enable", dependencies=[DEFINE_ALL])
 async def enable(name: str, session: Db) -> models.Subscription:
-    """Call it again, from now on: what happened meanwhile is not told."""
+    """Enable a disabled subscription from now on. Changes in the meantime are not delivered."""
     return models.Subscription.model_validate(await subscriptions.enable(session, name))
 
 
 @router.delete("/subscriptions/{name}", status_code=204, dependencies=[DEFINE_ALL])
 async def remove(name: str, session: Db) -> None:
-    """With the calls that wait."""
+    """Remove a subscription, with its calls that were not made yet."""
     await subscriptions.remove(session, name)

@@ -1,4 +1,4 @@
-"""Tokens: who may use this API."""
+"""The routes of tokens, with which programs call this API."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ router = Router("tokens")
 
 @router.get("/tokens", dependencies=[ADMIN_ALL])
 async def list_tokens(session: Db) -> list[models.Token]:
-    """All of them; nobody can find out their secrets."""
+    """List tokens, without their secrets."""
     return [models.Token.model_validate(row) for row in await tokens.listed(session)]
 
 
 @router.post("/tokens", status_code=201, dependencies=[ADMIN_ALL])
 async def create(body: models.NewToken, session: Db, caller: Asked) -> models.Secret:
-    """Make one. Its secret is in this answer and nowhere else."""
+    """Create a token. Only this answer contains its secret."""
     token, secret = await access.create_token(
         session, body.name, body.scopes, tenants=body.tenants, seconds=body.seconds, by=caller.name
     )
@@ -29,7 +29,7 @@ async def create(body: models.NewToken, session: Db, caller: Asked) -> models.Se
 
 @router.post("/tokens/{name}/rotate", dependencies=[ADMIN_ALL])
 async def rotate(name: str, rotation: models.Rotation, session: Db, here: Here) -> models.Secret:
-    """Give it another secret, which is in this answer and nowhere else. The secret before stays good for a while."""
+    """Replace the secret of a token. Only this answer contains the new one. The old secret stays valid for a while."""
     token, secret = await access.rotate_token(
         session, name, overlap=rotation.overlap, seconds=rotation.seconds
     )
@@ -39,6 +39,6 @@ async def rotate(name: str, rotation: models.Rotation, session: Db, here: Here) 
 
 @router.delete("/tokens/{name}", status_code=204, dependencies=[ADMIN_ALL])
 async def revoke(name: str, session: Db, backend: Here) -> None:
-    """Take it back. It is refused here at once, and by other replicas within seconds."""
+    """Revoke a token. It is refused on this replica at once, and on others within seconds."""
     await access.revoke_token(session, name)
     backend.forget_callers()

@@ -1,4 +1,4 @@
-"""The people that may log in, and their roles."""
+"""The routes of users that may log in, and their roles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def who(caller: Asked) -> models.Who:
 
 @router.get("/users", dependencies=[ADMIN_ALL])
 async def list_users(session: Db) -> list[models.User]:
-    """All of them."""
+    """List users."""
     return [models.User.model_validate(row) for row in await store.listed(session)]
 
 
@@ -36,7 +36,7 @@ async def create(body: models.NewUser, session: Db, caller: Asked) -> models.Use
 
 @router.put("/users/{name}/roles", dependencies=[ADMIN_ALL])
 async def set_roles(name: str, body: models.Roles, session: Db, backend: Here) -> models.User:
-    """Give a user these roles for these tenants, instead of those that the user has for these."""
+    """Set the roles of a user for these tenants, or for all tenants. They replace the user's earlier roles there."""
     user = await people.set_roles(session, name, body.roles, body.tenants)
     backend.forget_callers()
     return models.User.model_validate(user)
@@ -44,26 +44,26 @@ async def set_roles(name: str, body: models.Roles, session: Db, backend: Here) -
 
 @router.put("/users/{name}/password", status_code=204, dependencies=[ADMIN_ALL])
 async def set_password(name: str, body: models.Password, session: Db, backend: Here) -> None:
-    """Another password. All sessions of theirs end."""
+    """Set the password of a user. All sessions of the user end."""
     await people.set_password(session, name, body.password.get_secret_value())
     backend.forget_callers()
 
 
 @router.delete("/users/{name}/sessions", status_code=204, dependencies=[ADMIN_ALL])
 async def end_sessions(name: str, session: Db, backend: Here) -> None:
-    """Log a user out everywhere: from this replica at once, from other replicas within seconds."""
+    """Log a user out everywhere: on this replica at once, on others within seconds."""
     await people.end_sessions(session, name)
     backend.forget_callers()
 
 
 @router.delete("/users/{name}/totp", status_code=204, dependencies=[ADMIN_ALL])
 async def turn_off_totp(name: str, session: Db) -> None:
-    """Turn off the second factor of a user that has lost it."""
+    """Turn off the second factor of a user that lost it."""
     await second_factor.turn_off(session, name)
 
 
 @router.delete("/users/{name}", status_code=204, dependencies=[ADMIN_ALL])
 async def delete(name: str, session: Db, backend: Here) -> None:
-    """Delete the user of that name, so that a log-in under this name fails."""
+    """Delete the user of this name, so that a log-in under the name fails."""
     await people.delete(session, name)
     backend.forget_callers()

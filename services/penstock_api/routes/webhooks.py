@@ -1,4 +1,4 @@
-"""Webhooks: which there are."""
+"""The routes to manage webhooks."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ router = Router("webhooks")
 
 @router.get("/webhooks", dependencies=[READ_ALL])
 async def list_webhooks(session: Db) -> list[models.Webhook]:
-    """All of them, without their secrets."""
+    """List webhooks, without their secrets."""
     return [models.Webhook.model_validate(row) for row in await store.listed(session)]
 
 
 @router.put("/webhooks/{name}", dependencies=[DEFINE_ALL])
 async def put(name: str, body: models.PutWebhook, session: Db, caller: Asked) -> models.Webhook:
-    """Make one, or change it. It is called at `/hooks/{name}`."""
+    """Create a webhook, or change it. Its address is `/hooks/{name}`."""
     webhook = await webhooks.put(session, name, **body.model_dump(), by=caller.name)
     return models.Webhook.model_validate(webhook)
 
 
 @router.delete("/webhooks/{name}", status_code=204, dependencies=[DEFINE_ALL])
 async def remove(name: str, session: Db) -> None:
-    """Remove a webhook. A later caller gets 404."""
+    """Remove a webhook. Later callers get 404."""
     await webhooks.remove(session, name)

@@ -1,4 +1,4 @@
-"""The routes of work, the rules that choose them, and the reasons."""
+"""The routes about the routes of work, and the rules that choose them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ async def list_routes(session: Db, backend: Here) -> list[models.Route]:
 
 @router.get("/route-rules", dependencies=[READ_ALL])
 async def rules(session: Db) -> list[models.RouteRule]:
-    """The rules in the order in which they are tried: the first that fits decides."""
+    """List the routing rules in the order in which they are tried. The first one that matches decides."""
     return [models.RouteRule.model_validate(rule) for rule in await routes.rules(session)]
 
 
 @router.delete("/route-rules/{pattern}", status_code=204, dependencies=[DEFINE_ALL])
 async def remove(pattern: str, session: Db) -> None:
-    """Take a rule out of force. What it has routed goes where the rules that are left say."""
+    """Remove a routing rule. The remaining rules route the work that it routed."""
     await routes.remove(session, pattern)
 
 
@@ -40,7 +40,7 @@ async def explain(
         str, Query(description="An action, such as ml.train, or a namespace: public::ml::nightly::train.")
     ],
 ) -> models.RouteChoice:
-    """Explain which route something takes, which rule decides that, and why the rules before it do not match."""
+    """Explain which route an action or namespace takes, which rule decides that, and why earlier rules do not match."""
     namespace, choice = await routes.explain(session, of)
     rule = None if choice.named else choice.rules.rule
     return models.RouteChoice(

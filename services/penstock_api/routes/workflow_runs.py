@@ -1,5 +1,5 @@
-"""The commands to runs: pause, resume, skip, set a result, and signals to durable functions. A command is kept with
-its sender and reason. A workflow obeys it under its lock."""
+"""The routes of commands to runs: pause, resume, skip, set a result, and signals to durable functions. A command is
+stored with its sender and reason. A workflow follows it under its lock."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Kind = Literal["pause", "resume", "skip", "set_result"]
 async def pause(
     id: ExecutionId, backend: Here, caller: Asked, body: models.Because = NO_REASON
 ) -> models.Accepted:
-    """Let nothing more start in a run, nor in workflows inside it. What workers have begun goes on."""
+    """Pause a run: nothing more starts in it or in workflows inside it. Attempts that workers have begun go on."""
     return await _tell(backend, id, "pause", caller.name, body.reason)
 
 
@@ -29,13 +29,13 @@ async def pause(
 async def resume(
     id: ExecutionId, backend: Here, caller: Asked, body: models.Because = NO_REASON
 ) -> models.Accepted:
-    """Start what became due while a run was paused."""
+    """Resume a run: what became due during the pause starts."""
     return await _tell(backend, id, "resume", caller.name, body.reason)
 
 
 @router.post("/executions/{id}/skip", status_code=202, dependencies=[OPERATE])
 async def skip(id: ExecutionId, backend: Here, caller: Asked, body: models.Skip) -> models.Accepted:
-    """Do without a task, or a step, that has not ended."""
+    """Skip a task or a step that has not ended."""
     return await _tell(backend, id, "skip", caller.name, body.reason, body.task)
 
 
@@ -43,13 +43,13 @@ async def skip(id: ExecutionId, backend: Here, caller: Asked, body: models.Skip)
 async def set_result(
     id: ExecutionId, backend: Here, caller: Asked, body: models.SetResult
 ) -> models.Accepted:
-    """Complete a task, or a step, that has not ended, with this result."""
+    """Complete a task or a step that has not ended, with this result."""
     return await _tell(backend, id, "set_result", caller.name, body.reason, body.task, body.result)
 
 
 @router.post("/executions/{id}/signal", status_code=204, dependencies=[OPERATE])
 async def signal(id: ExecutionId, body: models.Signal, backend: Here) -> None:
-    """Tell a durable function something. What comes before it waits for it is kept."""
+    """Send a signal to a durable function. It is stored if the function does not wait for it yet."""
     await backend.client.signal(id, body.name, body.value)
 
 

@@ -1,4 +1,4 @@
-"""Workflows as they are defined: versions, graph, what differs."""
+"""The routes of workflow definitions: versions, graph, differences."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ Digest = Annotated[
 
 @router.get("/workflows", dependencies=[READ])
 async def list_workflows(session: Db) -> list[models.Definition]:
-    """The current version of each."""
+    """List the current version of each workflow."""
     return [models.Definition.model_validate(row) for row in await definitions.listed(session, ["workflow"])]
 
 
 @router.get("/workflows/{ref}", dependencies=[READ])
 async def show(ref: str, session: Db) -> models.Definition:
-    """The current version of one."""
+    """Show the current version of a workflow."""
     return models.Definition.model_validate(await definitions.one(session, ["workflow"], ref))
 
 
 @router.get("/workflows/{ref}/versions", dependencies=[READ])
 async def versions(ref: str, session: Db) -> list[models.Version]:
-    """Every version that was ever stored, the newest first."""
+    """List every stored version of a workflow, newest first."""
     return [models.Version.model_validate(row) for row in await workflows.versions(session, ref)]
 
 
 @router.get("/workflows/{ref}/graph", dependencies=[READ])
 async def graph(ref: str, session: Db, version: Digest = None) -> models.Graph:
-    """Its tasks, and after which others each comes."""
+    """Return the tasks of a workflow, each with the tasks before it."""
     workflow_graph = Graph(await _version(session, ref, version))
     nodes = [*workflow_graph.nodes, *([workflow_graph.exit] if workflow_graph.exit is not None else [])]
     return models.Graph(

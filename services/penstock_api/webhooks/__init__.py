@@ -1,4 +1,4 @@
-"""Signed calls of other programs that become events.
+"""Webhooks: signed calls of other programs that become events.
 
 Not here: calls that Penstock makes.
 """

@@ -1,4 +1,5 @@
-"""`POST /hooks/<name>`: a call of another program, which becomes an event. Answered once that is durably stored."""
+"""The route `POST /hooks/<name>` for calls of other programs, which become events. The answer comes once the event is
+durably stored."""
 
 from __future__ import annotations
 
@@ -24,15 +25,15 @@ router = APIRouter(tags=["webhooks"], responses=ANSWERS, generate_unique_id_func
 FORM_FIELDS = 1000
 FORM = "application/x-www-form-urlencoded"
 GITHUB_FIELD = "payload"
-"""The one field of a form that GitHub sends, where it is told to send forms: it holds the JSON."""
+"""The one field of a form that GitHub sends if it is configured to send forms. It contains the JSON."""
 
 
 @router.post("/hooks/{name}", status_code=202)
 async def call(
     name: Annotated[str, Path(description="The webhook.")], request: Request, backend: Here
 ) -> Published:
-    """Publish what this call says as an event of the webhook's trigger. Its signature tells who calls; the same call again
-    gives the same event."""
+    """Publish the call's body as an event of the webhook's trigger. The signature identifies the caller. The same call
+    again returns the same event."""
     async with backend.pool.session() as session:
         webhook = await webhooks.find(session, name)
         secret = await signing_secrets.of_webhook(session, name)
@@ -57,7 +58,7 @@ async def call(
 
 
 def _read(raw: bytes, kind: str) -> Any:
-    """The body: JSON, or the fields of a form."""
+    """Return the parsed body: JSON, or the fields of a form."""
     if kind.partition(";")[0].strip().lower() == FORM:
         try:
             return dict(

@@ -1,5 +1,5 @@
-"""The check of a webhook call's signature, and the key that identifies a copy of it. It is pure: the instant is a
-parameter."""
+"""The check of a webhook call's signature, and the key that identifies a repeated call. It is pure: the current
+instant is a parameter."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from penstock.language.terms.standard_webhooks import signature
 from penstock.store.access.webhooks import Webhook
 
 TOLERANCE = 300.0
-"""Seconds that a signed instant may be away from now: what somebody recorded cannot be played again later."""
+"""The seconds by which a signed instant may differ from now, so that a recorded call cannot be replayed later."""
 SECRET_HEADER = "x-webhook-secret"
 
 Headers = Mapping[str, str]
-"""By lower-case name."""
+"""The headers of a call, by lower-case name."""
 
 
 def check(webhook: Webhook, secret: str, headers: Headers, body: bytes, now: float) -> None:
-    """Raises NotAuthenticated."""
+    """Raise NotAuthenticated unless the signature of the call is valid."""
     if not CHECKS[webhook.signature](webhook, secret, headers, body, now):
         raise NotAuthenticated(
             f"this call is not signed as webhook {webhook.name} wants it ({webhook.signature})",
@@ -63,14 +63,15 @@ CHECKS: dict[str, Callable[[Webhook, str, Headers, bytes, float], bool]] = {
     "standard": _standard,
 }
 KEY_HEADERS = {"standard": "webhook-id"}
-"""Where senders of this kind say which call it is, under their signature. Stripe says it in the body, as `id`."""
+"""The signed header in which senders of a kind identify a call. Stripe does so in the body, as `id`."""
 
 
 def key_of(webhook: Webhook, headers: Headers, raw: bytes, body: object) -> str | None:
-    """Return the key that a copy of this call has, too; None where the call has no such key.
+    """Return a key that is equal for a repeated call, or None if the call has no such key.
 
-    GitHub signs the body alone: whoever has seen one call could send its body again under another `X-GitHub-Delivery`. So the
-    body is the key."""
+    GitHub signs only the body. An eavesdropper on one call could send its body again with another `X-GitHub-Delivery`.
+    So the body is the key.
+    """
     if webhook.key_header is None and webhook.signature == "github":
         return f"sha256:{hashlib.sha256(raw).hexdigest()}"
     if webhook.key_header is None and webhook.signature == "stripe":
@@ -83,7 +84,7 @@ def _hmac(key: bytes, text: bytes) -> bytes:
 
 
 def _same(first: str, other: str) -> bool:
-    """In the same time, wherever they differ."""
+    """Return whether both texts are equal, in constant time."""
     return hmac.compare_digest(first.encode(), other.encode())
 
 

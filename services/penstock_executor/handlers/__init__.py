@@ -1,4 +1,4 @@
-"""The handlers of the executor: one file a message, all of them named here."""
+"""The handlers of the executor: one file for each message. ROUTES names all of them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A dead letter: kept with its reason, and counted when it comes again. A letter is about a message, and the row
-decides: work that was never begun is staged again, later and later. Only work with a message that workers cannot take
-fails."""
+"""The handler of dead letters: each is stored with its reason, and counted when it arrives again. The execution's row
+decides what follows: work that was never begun is staged again, with a backoff. An execution fails only if workers
+cannot receive its message."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from penstock.store.session.database import Transaction
 from penstock_executor.handlers import event_received
 
 DELIVERED_TOO_OFTEN = "delivery_limit"
-"""The reason of a message that came back from so many workers. Each of them may have died of it."""
+"""The reason of a message that came back from many workers. Each of them may have died of it."""
 ROUNDS = 3
-"""Times that such a message gets as many deliveries again, before its execution fails: connections may have been lost for as
-long as PostgreSQL did not answer, and then the work is innocent."""
+"""Times that such a message gets the full number of deliveries again before its execution fails. Connections may have
+been lost because PostgreSQL did not answer, and then the message is not at fault."""
 LONGEST = 300.0
-"""Seconds after which a message is staged again at the latest."""
+"""The longest delay in seconds before a message is staged again."""
 CAREFUL = 2
-"""Deliveries of a letter after which its event is not stored any more: processes may have died of it."""
+"""Deliveries of a letter after which its event is no longer stored: processes may have died of it."""
 
 
 async def handle(batch: Batch, tx: Transaction) -> None:
@@ -46,7 +46,7 @@ async def handle(batch: Batch, tx: Transaction) -> None:
         ids = _ids(letter)
         if len(ids) == 1 and letter.reason == DELIVERED_TOO_OFTEN and count > ROUNDS:
             failed.setdefault((letter.queue, letter.reason), set()).update(ids)
-        else:  # an envelope of several comes back as singles, so that the culprit stands alone
+        else:  # the ids of an envelope are staged one by one, so that the faulty one is alone
             again.setdefault(letter.queue, {}).update(dict.fromkeys(ids, _backoff(count)))
     if again or failed:
         await _settle(tx, again, failed)
@@ -56,8 +56,8 @@ async def _settle(
     tx: Transaction, again: Mapping[str, dict[UUID, float]], failed: Mapping[tuple[str, str], set[UUID]]
 ) -> None:
     """Stage again or fail the executions that still wait on the route of their dead letter."""
-    # Each end locks rows and then the keys of their limits. All rows are locked first, in order: two of these transactions
-    # could else wait for each other, one for a row and the other for a key.
+    # Each end locks rows and then the keys of their limits. So all rows are locked first, in order. Otherwise two of
+    # these transactions could deadlock, one waiting for a row and the other for a key.
     ids = sorted(set().union(*again.values(), *failed.values()))
     waiting = await executions.lock_scheduled(tx, ids, sorted({*again, *(queue for queue, _ in failed)}))
     for queue, delays in again.items():
@@ -79,8 +79,8 @@ async def _settle(
 async def _store_events(
     tx: Transaction, deliveries: Sequence[Delivery], letters: Sequence[Letter]
 ) -> list[Letter]:
-    """Store the events from outside that only a policy of the broker has ended, as if they had arrived. Their letters are
-    counted, and those of events that are refused say why."""
+    """Store events from outside that only a policy of the broker has ended, as if they had arrived. Return the
+    letters: those of stored events are only counted, and those of refused events have the reason."""
     saved = {
         id(delivery): (delivery, letter)
         for delivery, letter in zip(deliveries, letters, strict=True)
@@ -104,7 +104,7 @@ async def _store_events(
 
 
 def _by_policy(delivery: Delivery, letter: Letter) -> bool:
-    """Return whether a policy has ended this event, and not the time to live that its own producer gave it."""
+    """Return True if a policy has ended this event, and not the time to live that its own producer set."""
     deaths = delivery.headers.get("x-death")
     latest = deaths[0] if isinstance(deaths, list) and deaths and isinstance(deaths[0], dict) else {}
     return letter.reason in OF_POLICIES and "original-expiration" not in latest
@@ -118,13 +118,14 @@ def _ids(letter: Letter) -> list[UUID]:
 
 
 def _backoff(count: int) -> float:
-    """Return the seconds to wait after so many letters: 1, 2, 4 ... 300, more or less, so that many do not come at once."""
+    """Return the delay in seconds after `count` letters: 1, 2, 4 ... 300, with jitter."""
     return float(min(LONGEST, 2.0 ** min(count - 1, 9)) * random.uniform(0.5, 1.5))
 
 
 def letter_of(delivery: Delivery) -> Letter:
-    """Return what is to be kept of it. The same message again is the same letter. Two events may well have the same body, unless
-    it can never become an event: the same garbage again is the same letter, whatever its message id."""
+    """Return the letter to store for a delivery. The same message again is the same letter. Two events may have the
+    same body, so their ids distinguish them. A body that can never become an event is the same letter whatever its
+    message id."""
     queue = str(delivery.headers.get(QUEUE_HEADER) or "unknown")
     reason = str(delivery.headers.get(REASON_HEADER) or "unknown")
     foreign = queue == queues.EVENT_RECEIVED
@@ -142,7 +143,7 @@ def letter_of(delivery: Delivery) -> Letter:
 
 
 def _id_of_event(delivery: Delivery) -> str | None:
-    if len(delivery.body) > dead_letters.LARGEST:  # not kept whole, so never put back
+    if len(delivery.body) > dead_letters.LARGEST:  # not stored as a whole, so never replayed
         return None
     try:
         orjson.loads(delivery.body)

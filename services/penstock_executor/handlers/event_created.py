@@ -1,4 +1,4 @@
-"""event.created -> enforcements of the rules that match, and their executions."""
+"""The handler of event.created: it enforces the rules that match, and starts their executions."""
 
 from __future__ import annotations
 

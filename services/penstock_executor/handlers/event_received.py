@@ -1,7 +1,8 @@
-"""An event from outside: any JSON body on the events exchange. Checked, stored once for each message id, and matched.
+"""The handler of events from outside: any JSON body on the events exchange. An event is checked, stored once for each
+message id, and matched.
 
 The routing key is the trigger's ref. The message id, if there is one, is the dedupe key within (tenant, trigger,
-source); it never becomes an id of ours. The header `tenant` names the tenant, as far as PENSTOCK_PRODUCERS lets it.
+source); it is never used as an id of ours. The header `tenant` names the tenant, if PENSTOCK_PRODUCERS allows it.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from penstock.tracing.spans import event_span
 from penstock_executor import rule_matching
 
 LONGEST_TURN_S = 0.1
-"""Processor time after which the checks of a batch let the event loop do something else. A costly check takes twice as long."""
+"""CPU seconds after which the checks of a batch yield to the event loop. A costly check takes twice as long."""
 
 
 async def handle(batch: Batch, tx: Transaction) -> None:
-    """Check and store events, one at a time. A bad event is refused, and keeps no other one back."""
+    """Check and store events, one at a time. A bad event is refused, and does not affect others."""
     triggers = await _schemas(tx, {ref for d in batch.deliveries if "\0" not in (ref := d.routing_key or "")})
     new: dict[UUID, tuple[Delivery, events.NewEvent]] = {}
     began = time.thread_time()
@@ -65,7 +66,7 @@ async def handle(batch: Batch, tx: Transaction) -> None:
 
 
 def _event(delivery: Delivery, triggers: Mapping[str, Schema], settings: Settings) -> events.NewEvent:
-    """The event of a delivery. Raises what the dead letter will give as its reason."""
+    """Return the event of a delivery. Raises the error that becomes the reason of the dead letter."""
     if UNREADABLE in delivery.headers:
         raise Undecodable(f"its properties cannot be read: {delivery.headers[UNREADABLE]}")
     tenant, user = check_producer(
@@ -88,7 +89,7 @@ def _event(delivery: Delivery, triggers: Mapping[str, Schema], settings: Setting
 
 
 def _trace(id: UUID, trigger: str, delivery: Delivery) -> tracing.Carrier | None:
-    """Return the trace of the publisher, or else one that the event begins, if the sampler takes it."""
+    """Return the trace of the publisher, or one that the event begins; None if the sampler rejects it."""
     if not tracing.is_on():
         return None
     publisher_trace = tracing.trace_of(delivery.headers)
@@ -98,8 +99,8 @@ def _trace(id: UUID, trigger: str, delivery: Delivery) -> tracing.Carrier | None
 
 
 def _payload(delivery: Delivery, triggers: Mapping[str, Schema], cap: int) -> bytes:
-    """The payload as canonical JSON, if it fits the schema of its trigger. A body that is too long is not even parsed: many
-    at once would take several times the memory."""
+    """Return the payload as canonical JSON. Raises if it does not match the schema of its trigger. A body that is too
+    long is not even parsed: many at once would take several times the memory."""
     schema = triggers.get(delivery.routing_key or "")
     if schema is None:
         raise NotFound(

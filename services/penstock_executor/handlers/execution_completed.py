@@ -1,7 +1,8 @@
-"""execution.completed -> its workflow advances; and the actions that were to follow it start, each once.
+"""The handler of execution.completed: the workflow advances, and the actions that follow the execution start, each
+once.
 
-Slots were released and the next waiters promoted in the transaction that ended the execution. A worker that ended it may have
-done the rest, too (`penstock_worker.ending.next_step`): then there is no message.
+Slots were released and the next waiters promoted in the transaction that ended the execution. If the worker that
+ended it has also done the rest (`penstock_worker.ending.next_step`), there is no message.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""execution.requested -> scheduled on its route, or queued where a limit is full."""
+"""The handler of execution.requested: the execution is scheduled on its route, or queued if a limit is full."""
 
 from __future__ import annotations
 

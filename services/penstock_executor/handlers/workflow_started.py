@@ -1,4 +1,5 @@
-"""workflow.started -> its first tasks; or, for one that has begun, whatever is due (more to start, a command, a stop)."""
+"""The handler of workflow.started: a new workflow starts its first tasks, and another one does what is due (further
+starts, a command, a stop)."""
 
 from __future__ import annotations
 

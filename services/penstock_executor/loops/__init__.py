@@ -1,4 +1,4 @@
-"""The loops of every executor replica: one file a loop, of its name, all of them in `LOOPS`.
+"""The loops of every executor replica, one file each. LOOPS names all of them.
 
 Each takes a bounded batch with SKIP LOCKED or a guarded UPDATE. It acts only on the rows that it really moved, so any
 number of replicas may run it at the same time.

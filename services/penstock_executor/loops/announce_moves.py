@@ -1,5 +1,5 @@
-"""Publishes the status moves that were asked to be announced: staged with the moves themselves, and sent from here, so
-that no handler and no worker waits for it."""
+"""The loop that publishes announcements of status moves. They are staged with the moves and sent here, so that no
+handler or worker waits for them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from penstock.store.session.database import Session
 from penstock_executor.loop_runner import Loop
 
 PAUSE = 0.5
-"""Seconds between two looks, where something is announced."""
+"""Seconds between two turns while some status is announced."""
 RECHECK = 30.0
-"""Seconds after which an executor notices that something is to be announced."""
+"""Seconds after which an executor notices that a status is to be announced."""
 
 
 async def turn(parts: Parts, session: Session) -> bool | float:

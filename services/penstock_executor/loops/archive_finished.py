@@ -1,4 +1,4 @@
-"""Moves finished trees from the hot tables to the archive, so that the hot tables hold what is open."""
+"""The loop that moves finished trees to the archive, so that the hot tables contain open executions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.store.upkeep.scan_start import scan_start
 from penstock_executor.loop_runner import Loop
 
 BATCH = 20
-"""Notes of finished trees that one turn looks at. A note has the trees that one transaction finished."""
+"""Rows of `finished` that one turn handles. A row has the roots that one transaction finished."""
 
 
 async def turn(parts: Parts, session: Session) -> bool:

@@ -1,6 +1,6 @@
-"""The calls of programs that subscribed to moves of executions. A move is recorded in the transaction that makes it
-and becomes calls here. Each call is made until it is answered: at least once, under an id that stays the same. No
-transaction is open during a call."""
+"""The loop that calls subscribers. A move is recorded in the transaction that makes it, and becomes calls here. Each
+call is retried until it is answered: at least once, under an id that stays the same. No transaction is open during a
+call."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from penstock_executor.subscriber_calls import TIMEOUT, call, connections, faile
 log = structlog.get_logger()
 
 MOVES = 500
-"""Moves that become calls in one transaction."""
+"""Moves that one transaction turns into calls, at most."""
 EACH = 20
-"""Calls of one subscriber at a time, where all goes well."""
+"""Calls of one subscriber at a time, unless it is failing."""
 AT_ONCE = 100
 WAITING = 10_000
-"""Calls that may wait for one subscriber. Those beyond are dropped, and counted."""
+"""The maximum number of calls that wait for one subscriber. Further ones are dropped and counted."""
 LEASE = 3 * TIMEOUT
-"""Seconds after which somebody else makes a call whose maker died."""
+"""Seconds after which another process makes a call, if the one that leased it died."""
 PATIENCE = 3 * 86400.0
-"""Seconds without any answer after which a subscriber is disabled."""
+"""Seconds without an answer after which a subscriber is disabled."""
 PAUSE = 0.5
-"""Seconds between two looks, where somebody has subscribed."""
+"""Seconds between two turns while there are subscriptions."""
 RECHECK = 15.0
-"""Seconds after which an executor notices that somebody has."""
+"""Seconds after which an executor notices a first subscription."""
 
 
 async def turn(parts: Parts, session: Session) -> bool | float:

@@ -1,5 +1,5 @@
-"""Drops what is older than its retention: partitions whole, keys and dead letters in batches. What is to be kept
-elsewhere is written to files first."""
+"""The loop that drops rows past their retention: whole partitions, and keys and dead letters in batches. Rows that
+are to be kept elsewhere are exported to files first."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from penstock_executor.loop_runner import Loop
 log = structlog.get_logger()
 
 INTERNAL = "admission"
-"""What serves nobody but Penstock is not written to files."""
+"""The table that serves Penstock only, and is not exported."""
 AGAIN = 30.0
-"""Seconds until a partition is tried again whose table another transaction was reading."""
+"""Seconds until a partition is tried again that another transaction was reading."""
 BATCH = 500
-"""Rows of one transaction, where they are dropped one by one and may be written to a file."""
+"""Rows of one transaction, in tables in which rows are deleted one by one and may be exported."""
 
 
 def partitioned(settings: Settings) -> Mapping[str, int]:
-    """The days for which each table that has a partition a day is kept."""
+    """Return the retention in days of each table with daily partitions."""
     return {
         "history": settings.history_retention_days,
         "log_line": settings.log_retention_days,
@@ -42,17 +42,17 @@ def partitioned(settings: Settings) -> Mapping[str, int]:
 
 
 def keyed(settings: Settings) -> Mapping[str, int]:
-    """The days for which the keys of these tables are kept."""
+    """Return the retention in days of the tables in `retention.KEYS`."""
     keys = settings.key_retention_days
     return {
         "event_key": keys,
         "event_trace": settings.event_retention_days,
         "idempotency": keys,
-        # No longer than the archive: an enforcement says that its execution is somewhere.
+        # No longer than the archive: invariant I7 requires that an enforcement's execution exists.
         "enforcement": min(keys, settings.archive_retention_days),
         "workflow_command": settings.archive_retention_days,
-        "awaited": 1,  # of waiters that left without a word; a process that still waits writes again before that
-        "untraced": 1,  # of installations whose executors do not trace
+        "awaited": 1,  # rows of processes that died; a process that still waits writes its rows again earlier
+        "untraced": 1,  # rows of installations without an executor that traces
     }
 
 
@@ -75,14 +75,14 @@ async def turn(parts: Parts, session: Session) -> bool | float:
 
 
 async def drop(session: Session, name: str, settings: Settings) -> bool:
-    """Drop a partition. False if another transaction is reading its table."""
+    """Drop a partition, after its export. Return False if another transaction is reading its table."""
     if settings.export_folder is not None and not name.startswith(INTERNAL):
         try:
             file = await archive_export.partition(
                 session, name, settings.export_folder, settings.export_format
             )
         except PartitionDropped:
-            return True  # another replica was quicker
+            return True  # another replica has dropped it
         log.info("drop_expired.exported", partition=name, file=str(file))
     if not await partitions.drop(session, name):
         return False
@@ -91,7 +91,7 @@ async def drop(session: Session, name: str, settings: Settings) -> bool:
 
 
 async def drop_rows(session: Session, table: str, days: int, settings: Settings) -> bool:
-    """Drop a batch of old rows: dead letters, and what no day's partition was there for. Says whether there may be more."""
+    """Delete a batch of old rows: dead letters, or rows of default partitions. Return True if more may exist."""
     async with session.transaction() as tx:
         old = await retention.hold_old_rows(tx, table, days, BATCH)
         if old.rows and settings.export_folder is not None and not table.startswith(INTERNAL):
@@ -110,7 +110,7 @@ async def drop_rows(session: Session, table: str, days: int, settings: Settings)
 
 
 async def drop_audit(session: Session, settings: Settings) -> bool:
-    """Drop a batch of old rows of the audit. Says whether there may be more."""
+    """Delete a batch of old rows of the audit. Return True if more may exist."""
     async with session.transaction() as tx:
         old = await audit.drop(tx, settings.archive_retention_days, BATCH)
         if old and settings.export_folder is not None:

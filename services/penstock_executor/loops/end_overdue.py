@@ -1,9 +1,9 @@
-"""Ends attempts that run past their time although their worker lives and should have ended them.
+"""The loop that ends attempts that run past their timeout although their worker lives and should have ended them.
 
-The worker enforces the time itself and ends what does not stop within its grace; here are only the attempts that outlive
-their time by twice the grace. They end as the worker would have ended them, so they are retried or not by the same policy;
-what their workers report later is refused by the fence (I2). Attempts of workers that are not heard of any more are none of
-this loop's: they were lost, which `reap_workers` says, and not too slow.
+The worker enforces the timeout itself, and kills what does not stop within its grace. This loop handles only attempts
+that exceed their timeout by twice the grace. They end as the worker would have ended them, so the same policy decides
+on a retry. Later reports of their workers are rejected by the fence (I2). Attempts of workers without heartbeats are
+left to `reap_workers`: they were lost, and not too slow.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BATCH = 500
 
 async def turn(parts: Parts, session: Session) -> bool:
     overdue = await attempts.overdue(session, 2 * parts.settings.grace, BATCH)
-    # Of one worker in a transaction: each locks rows first, and then keys.
+    # One transaction for each worker, since each locks rows first, and then keys.
     for worker, held in groupby(overdue, attrgetter("worker")):
         ends = [_end(attempt) for attempt in held]
         async with session.transaction() as tx:

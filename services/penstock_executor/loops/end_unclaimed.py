@@ -1,7 +1,7 @@
-"""Ends what is on its route for longer than `schedule_to_start` and was claimed by no worker, where that is set. What an action
-says itself (`timeouts.schedule_to_start`) goes before, and is a timer's to end.
+"""The loop that ends executions that no worker has claimed within the setting `schedule_to_start`, if that is set. An
+action's own timeout (`timeouts.schedule_to_start`) replaces it, and is enforced by a timer.
 
-It goes round the open executions, oldest first, a bounded step each turn.
+It goes through the open executions, oldest first, one bounded step each turn.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from penstock_executor.loop_runner import Loop
 
 BATCH = 1000
 START = UUID(int=0)
-"""Before the oldest execution."""
+"""An id before the oldest execution."""
 
 
 async def turn(parts: Parts, session: Session) -> bool:

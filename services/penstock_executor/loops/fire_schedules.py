@@ -1,8 +1,9 @@
-"""The firing of schedules that are due, or waited for the run before them, and the settling of fires after their run.
+"""The loop that fires due schedules, starts fires that waited for the previous run, and settles fires after their
+run.
 
-Every replica does it. A schedule's row is taken by one at a time, with SKIP LOCKED, for one transaction; so a replica
-that dies leaves it due, and another fires it. In between the loop sleeps until the next schedule is due, or until it
-is woken because schedules were changed; and looks every few seconds anyway, as that broadcast may be missed.
+Every replica runs it. One transaction at a time takes a schedule's row, with SKIP LOCKED. So if a replica dies, the
+schedule stays due, and another replica fires it. The loop sleeps until the next schedule is due, or until a change of
+schedules wakes it. It also polls every few seconds, since that broadcast may be missed.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from penstock_executor.schedule_metrics import tally
 log = structlog.get_logger()
 
 BATCH = 500
-"""Schedules of one transaction."""
+"""Schedules that one transaction fires, at most."""
 RECHECK = 10.0
-"""Seconds at the most until the loop looks again: so late does a replica notice a new schedule whose broadcast was missed."""
+"""The maximum seconds between two polls: how late a replica may notice a new schedule if it missed the broadcast."""
 WAITING = 0.5
-"""The same while fires wait for the run before them."""
+"""The same while fires wait for the previous run."""
 SETTLE = 5.0
-"""Seconds between two turns of settling what has ended."""
+"""Seconds between two turns of settling ended fires."""
 HELD = 0.1
-"""Seconds until the loop looks again where others hold all that is due."""
+"""Seconds until the next poll if other replicas have locked all due schedules."""
 
 
 async def turn(parts: Parts, session: Session) -> bool | float:
@@ -43,13 +44,14 @@ async def turn(parts: Parts, session: Session) -> bool | float:
         return await fire(parts, session) or HELD
     if has_more:
         return True
-    # A little later than due, and not all replicas at once: the first one leaves nothing to the others.
+    # A little later than due, and not in all replicas at once: the first one usually does all.
     due = RECHECK if seconds is None else seconds + random.uniform(0.001, 0.02)
     return min(due, WAITING if outlook.waiting else RECHECK * random.uniform(0.8, 1.2))
 
 
 async def fire(parts: Parts, session: Session, ref: str | None = None) -> bool:
-    """Fire a batch. A batch that the database refuses is fired one by one, so that only the culprit is put aside."""
+    """Fire a batch. If the database rejects it, its schedules are fired one by one, so that only the faulty one is
+    put aside."""
     try:
         async with session.transaction() as tx:
             fired = await firing.fire_due(tx, BATCH if ref is None else 1, ref)
@@ -74,7 +76,7 @@ async def fire(parts: Parts, session: Session, ref: str | None = None) -> bool:
 
 
 async def start_waiting(parts: Parts, session: Session) -> None:
-    """Ask runs to end that are to be replaced; start what waited for a run that has ended."""
+    """Request the end of runs that are to be replaced, and start fires that waited for a run that has ended."""
     async with session.transaction() as tx:
         await statements.cancel_replaced(tx)
     parts.publisher.publish(tx.staged)
@@ -85,7 +87,7 @@ async def start_waiting(parts: Parts, session: Session) -> None:
 
 
 async def settle(parts: Parts, session: Session) -> bool:
-    """Settle a batch, not more often than every few seconds unless there is more to do. Says whether there is."""
+    """Settle a batch, every few seconds at most unless there is more to do. Return True if there is more."""
     if time.monotonic() < session.cache.get("schedules.settle", 0.0):
         return False
     async with session.transaction() as tx:

@@ -1,6 +1,6 @@
-"""The loop that fires what is due: timers (retries, delays, deadlines), keys with waiters that may start now, lines with
-changed limits, and inquiries past their deadline. It sleeps until the next timer is due. A worker or a client that sets a
-nearer one broadcasts that, and a handler of this replica wakes the loop itself."""
+"""The loop that does due work: timers (retries, delays, deadlines), wake rows of keys, lanes with changed limits, and
+inquiries past their deadline. It sleeps until the next timer is due. A worker or a client that sets an earlier timer
+broadcasts that, and a handler of this replica wakes the loop directly."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from penstock_executor.loop_runner import Loop
 
 BATCH = 500
 RECHECK = 10.0
-"""Seconds at the most until the next look: so late may a timer fire whose broadcast was missed."""
+"""The maximum seconds between two turns: how late a timer may fire if its broadcast was missed."""
 SOONEST = 0.02
-"""Seconds at the least until the next look."""
+"""The minimum seconds between two turns."""
 AFTER_A_BATCH = 0.5
-"""Seconds from a handler's batch until the loop looks whether that set timers (deadlines, most of them)."""
+"""Seconds from a handler's batch until the loop checks for new timers, which are mostly deadlines."""
 
 
 async def turn(parts: Parts, session: Session) -> bool | float:

@@ -1,4 +1,4 @@
-"""Makes the partitions of the days to come."""
+"""The loop that makes partitions for the next days."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.store.session.database import Session
 from penstock_executor.loop_runner import Loop
 
 AHEAD = 7
-"""Days."""
+"""Days for which partitions are made ahead."""
 
 
 async def turn(parts: Parts, session: Session) -> bool:

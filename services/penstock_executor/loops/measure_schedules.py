@@ -1,4 +1,4 @@
-"""Reads how all schedules do, for /metrics."""
+"""The loop that reads the figures of all schedules, for /metrics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock_executor.loop_runner import Loop
 from penstock_executor.schedule_metrics import tally
 
 WINDOW = 300.0
-"""Seconds that rates are taken over."""
+"""Seconds over which rates are measured."""
 
 
 async def turn(parts: Parts, session: Session) -> bool:

@@ -1,4 +1,4 @@
-"""Measures how the whole installation does, for /metrics: one replica at a time, for all of them."""
+"""The loop that measures the whole installation, for /metrics: one replica at a time, for all of them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from penstock_executor import installation_metrics
 from penstock_executor.loop_runner import Loop
 
 EVERY = 15.0
-"""Seconds between two measurings at least."""
+"""The minimum seconds between two measurements."""
 SHARE = 0.05
-"""Of the time of one connection, that measuring may take where there is so much to count that it takes long."""
+"""The largest share of one connection's time for measuring: if counting takes long, it is done less often."""
 
 
 async def turn(parts: Parts, session: Session) -> bool:

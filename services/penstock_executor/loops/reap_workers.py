@@ -1,5 +1,5 @@
-"""Takes work back from processes that have ended or stopped beating. It runs again, or ends as abandoned after too many
-losses; and what they had staged, and may not have published, is published."""
+"""The loop that takes work back from processes that have ended or stopped sending heartbeats. That work runs again,
+or ends as abandoned after too many losses. Messages that they staged and may not have published are published."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from penstock_executor.loop_runner import Loop
 log = structlog.get_logger()
 
 LOOK = 1.0
-"""Seconds between two looks, which cost one statement each."""
+"""Seconds between two turns, which cost one statement each."""
 GRACE = 3.0
-"""Seconds for which the lock of a process is free until it has ended. One that was cut off takes it again meanwhile."""
+"""Seconds for which the lock of a process must be free until the process counts as ended. A process that was cut off
+takes its lock again in that time."""
 
 
 async def turn(parts: Parts, session: Session) -> bool:

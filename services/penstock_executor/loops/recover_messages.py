@@ -1,9 +1,10 @@
-"""The loop that stages again work that waits for a lost message. That work is executions that are requested or scheduled for a
-while, and workflows that wait for a message of their own. It is also events that no executor has matched with rules, and ends
-that their followers have not heard of.
+"""The loop that stages work again that waits for a lost message. That work is executions that have been requested or
+scheduled for a while, and workflows that wait for their own message. It is also events that no executor has matched,
+and ends that were not delivered to their followers.
 
-A message can only be lost with the broker itself (its disk, a purged queue). So only queues that are empty are looked at,
-oldest executions first, a bounded step each turn."""
+A message can only be lost with the broker itself (its disk, a purged queue). So the loop handles only queues that are
+empty, oldest executions first, one bounded step each turn.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ log = structlog.get_logger()
 
 BATCH = 1000
 START = UUID(int=0)
-"""Before the oldest execution."""
+"""An id before the oldest execution."""
 Restage = Callable[[Transaction, float, int], Awaitable[None]]
 
 
@@ -45,7 +46,8 @@ async def turn(parts: Parts, session: Session) -> bool:
 
 
 async def _restage_noted(parts: Parts, session: Session, queue: str, restage: Restage) -> None:
-    """Messages of this queue are noted down until they are handled. If none waits there, those that are noted are lost."""
+    """Stage the recorded items of this queue again if the queue is empty. Items are recorded until they are handled,
+    so the messages of the remaining ones are lost."""
     if await parts.transport.depth(queue):
         return
     async with session.transaction() as tx:
@@ -55,7 +57,8 @@ async def _restage_noted(parts: Parts, session: Session, queue: str, restage: Re
 
 
 async def _restage_open(parts: Parts, session: Session, position: UUID) -> UUID | None:
-    """Go over the next open executions, and the workflows among them. Returns the id to go on after; None at the end."""
+    """Handle the next open executions, and the workflows among them. Return the id to continue after; None at the
+    end."""
     queues = [EXECUTION_REQUESTED, *await lost_messages.queues_of_work(session)]
     empty = [queue for queue in queues if await parts.transport.depth(queue) == 0]
     none_started = await parts.transport.depth(WORKFLOW_STARTED) == 0

@@ -1,4 +1,5 @@
-"""Publishes what was staged and then not published, because the process that staged it died or the broker was away (I8)."""
+"""The loop that publishes staged messages that were not published, since the process that staged them died or the
+broker was away (I8)."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ async def turn(parts: Parts, session: Session) -> bool:
 
 
 WITHOUT_BROKER = 6
-"""Times as long between two turns where the outbox is the queue: there is nothing to publish then, only to clear."""
+"""The factor for the interval if the outbox is the queue: then rows only have to be cleared, not published."""
 LOOP = Loop(
     "relay_outbox",
     lambda settings: settings.relay_interval * (WITHOUT_BROKER if settings.transport == "postgres" else 1),

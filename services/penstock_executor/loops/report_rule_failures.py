@@ -1,4 +1,4 @@
-"""Names in the log the rules that failed on events since the turn before: once a minute, and not once an event."""
+"""The loop that logs the rules that have failed on events since its last turn: once a minute, not once an event."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The return of slots of executions that were admitted and then lost every worker that could claim them. Others under
-the same limit can run then. They wait at their old place until a worker comes."""
+"""The loop that takes back the slots of executions that were admitted and then lost every worker that could claim
+them. Others under the same limit can start then. The executions wait at their old places until a worker comes."""
 
 from __future__ import annotations
 

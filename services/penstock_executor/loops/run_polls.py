@@ -1,7 +1,7 @@
-"""Calls the functions of poll triggers when they are due, and takes in what they have found.
+"""The loop that starts the calls of due poll triggers, and stores their results.
 
-A call is an execution like any other, on a worker that has the function: a slow one blocks nothing here. One replica
-at a time holds a trigger's row, for one transaction, and a call that is under way stands in it.
+A call is an execution like any other, on a worker that has the function: a slow call blocks nothing here. One replica
+at a time locks a trigger's row, for one transaction, and the row records the running call.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from penstock_executor.loop_runner import Loop
 log = structlog.get_logger()
 
 BATCH = 100
-"""Calls that begin in one transaction."""
+"""Calls that one transaction begins, at most."""
 RECHECK = 10.0
-"""Seconds at the most until the loop looks again: so late does a replica hear of a new poll trigger."""
+"""The maximum seconds between two polls: how late a replica may notice a new poll trigger."""
 UNDER_WAY = 0.5
-"""The same while a call is under way: no message announces its end."""
+"""The same while a call is running: no message announces its end."""
 HELD = 0.1
-"""Seconds until the loop looks again where others hold all that is due."""
+"""Seconds until the next poll if other replicas have locked all due triggers."""
 
 
 async def turn(parts: Parts, session: Session) -> bool | float:
@@ -38,13 +38,13 @@ async def turn(parts: Parts, session: Session) -> bool | float:
     if seconds is not None and seconds <= 0:
         return await begin(parts, session) or HELD
     longest = UNDER_WAY if outlook.running else RECHECK
-    # A little later than due, and not all replicas at once: the first one leaves nothing to the others.
+    # A little later than due, and not in all replicas at once: the first one usually does all.
     due = longest if seconds is None else seconds + random.uniform(0.001, 0.02)
     return min(due, longest * random.uniform(0.8, 1.2))
 
 
 async def begin(parts: Parts, session: Session) -> bool:
-    """Begin calls that are due. Says whether there were any that no other replica holds."""
+    """Begin due calls. Return False if there were none, or other replicas have locked all of them."""
     async with session.transaction() as tx:
         due = await polls.take(tx, BATCH)
         if due:
@@ -55,8 +55,8 @@ async def begin(parts: Parts, session: Session) -> bool:
 
 
 async def settle(parts: Parts, session: Session) -> bool:
-    """Take in a call that has ended, in a transaction of its own. Says whether there was one. What the database refuses
-    of one is written down with its trigger, and the others go on."""
+    """Store the result of a call that has ended, in a transaction of its own. Return False if there is none. If the
+    database rejects a result, the error is stored with the trigger, and other calls go on."""
     call = None
     try:
         async with session.transaction() as tx:

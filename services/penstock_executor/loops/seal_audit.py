@@ -1,4 +1,5 @@
-"""Seals rows of the audit, and logs the head of the chain: a log that is kept elsewhere proves what the chain was."""
+"""The loop that seals rows of the audit, and logs the head of the chain: a log that is kept elsewhere proves the
+earlier state of the chain."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from penstock_executor.loop_runner import Loop
 log = structlog.get_logger()
 
 BATCH = 500
-"""Rows of one transaction."""
+"""Rows that one transaction seals, at most."""
 
 
 async def turn(parts: Parts, session: Session) -> bool:

@@ -1,4 +1,5 @@
-"""Sends the spans of traced executions that have ended. Whatever ended one has noted it, in the transaction of its end."""
+"""The loop that sends the spans of traced executions that have ended. Each end records the execution in its own
+transaction."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from penstock_executor.loop_runner import Loop
 
 BATCH = 200
 PAUSE = 1.0
-"""Seconds between two looks, where this process traces."""
+"""Seconds between two turns while this process traces."""
 OFF = 3600.0
 
 

@@ -1,5 +1,5 @@
-"""The secrets and stored results that the parameters and the result of an attempt refer to. They are read just before a run
-and put away right after it."""
+"""The secrets and stored results to which the parameters and the result of an attempt refer. They are resolved just
+before a run, and replaced by references right after it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock_worker.records.secret_masking import concealed_outcome
 
 
 class References:
-    """The references of one worker."""
+    """The resolver of one worker's references."""
 
     def __init__(self, parts: Parts) -> None:
         settings = parts.settings
@@ -31,16 +31,16 @@ class References:
         self._own = hidden_forms(credentials(settings))
         self._own_encoded = tuple(form.encode() for form in self._own)
         self.limit = self._cap if self._store.url is None else max(self._cap, self._store.cap)
-        """Bytes of a result at the most."""
+        """The maximum size of a result, in bytes."""
 
     async def follow(self, owned: OwnedAttempt) -> None:
-        """Give the attempt what its parameters refer to. Raises NotFound, InvalidInput, ConfigurationError."""
+        """Resolve the references in the attempt's parameters. Raises NotFound, InvalidInput, ConfigurationError."""
         if KEY in owned.params:
             await secret_values.reveal(self._session, owned, self._process)
         resolved = await self._store.resolved(owned.params)
         if resolved is not owned.params:
             schema = owned.version.parameters
-            schema.validate(resolved)  # a reference was taken as it is
+            schema.validate(resolved)  # references were not checked when the parameters were stored
             owned.params = resolved
             secrets = schema.secrets_of(resolved)
             LIVE.hide(secrets)
@@ -54,7 +54,7 @@ class References:
         return outcome
 
     def conceal_line(self, owned: OwnedAttempt, line: str) -> str:
-        """Return a line of its log without secrets, and without the credentials of this process."""
+        """Return a line of the attempt's log without secrets, and without the credentials of this process."""
         return concealed(concealed(line, owned.secrets), self._own)
 
     def _shows_own(self, outcome: Outcome) -> bool:
@@ -66,8 +66,8 @@ class References:
         return any(form in encoded for form in self._own_encoded)
 
     async def put_away(self, owned: OwnedAttempt, outcome: Outcome) -> Outcome:
-        """Return an outcome without secrets, and with a reference for a result that is too large for the database. Secrets
-        go first, since a text within a reference that looks like a secret is none."""
+        """Return an outcome without secrets, and with a reference for a result that is too large for the database.
+        Secrets are masked first, since a text in a reference can only look like a secret."""
         outcome = self.concealed(owned, outcome)
         encoded = outcome.result_json
         if self._store.url is None or (encoded is not None and len(encoded) <= self._cap):
@@ -75,9 +75,10 @@ class References:
         try:
             if encoded is None:
                 for value in (outcome.carry, outcome.inquiry):
-                    results.encode(value, self._cap)  # these are never stored elsewhere
+                    # inquiries and carries are always stored in the database
+                    results.encode(value, self._cap)
                 return outcome
             return Outcome("completed", await self._store.put(owned.event.execution_id, encoded))
         except ResultNotStorable as error:
-            # The store may take it the next time; a question that is too large stays so.
+            # The result store may accept a result at the next attempt. An inquiry that is too large stays too large.
             return Outcome.failed(replace(TaskError.of(error), retryable=encoded is not None))

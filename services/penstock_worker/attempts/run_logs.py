@@ -1,5 +1,5 @@
-"""The printed and logged lines of actions, stored with their attempts and workers: written in batches, off the hot
-path."""
+"""The printed and logged lines of actions, stored by attempt and worker. They are written in batches, outside of the
+attempts."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from penstock.store.session.database import Session, backoff
 from penstock_worker.records.owned_attempt import OwnedAttempt
 
 BATCH = 1000
-"""Lines of one statement."""
+"""The maximum number of lines in one statement."""
 
 
 class RunLogs:
-    """Takes lines from any thread; a task writes them a few times a second."""
+    """The writer of log lines. It takes them from any thread, and a task writes them a few times a second."""
 
     def __init__(self, session: Session, worker: UUID, name: str, *, every: float = 0.25) -> None:
         self._session = session
@@ -50,7 +50,7 @@ class RunLogs:
             await self.flush()
 
     async def flush(self) -> None:
-        """Write what has come."""
+        """Write the lines that have arrived."""
         with self._lock:
             lines, self._lines = self._lines, []
         for start in range(0, len(lines), BATCH):

@@ -1,4 +1,4 @@
-"""One worker: runs what it has claimed, and hands the endings to the reports."""
+"""The runner of a worker, which runs claimed attempts, and passes their endings to the reports."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ from penstock_worker.records.slots import Slots
 log = structlog.get_logger()
 
 ENVELOPE = 20
-"""Executions of a full envelope: what a delivery may fill."""
+"""The number of executions in a full envelope, and so in one delivery."""
 WRITTEN = 5.0
-"""Seconds that the endings of what was stopped may take to be written down, beside the grace that it has to stop."""
+"""The seconds for writing the endings of stopped attempts, in addition to their grace."""
 
 Sink = Callable[[OwnedAttempt, str, str], None]
-"""Takes an attempt, a stream, and a line that it wrote there."""
+"""A function that takes an attempt, a stream, and a line that the attempt wrote to the stream."""
 
 
 class Runner:
-    """Runs as many attempts at a time as it has slots."""
+    """The runner of a worker. It runs at most as many attempts at a time as it has slots."""
 
     def __init__(
         self,
@@ -69,7 +69,8 @@ class Runner:
     ) -> None:
         self._parts = parts
         self._settings = parts.settings
-        self._times = cache(parts.metrics.run_seconds.labels)  # to find one takes longer than to count
+        # cached, as looking up a label takes longer than counting
+        self._times = cache(parts.metrics.run_seconds.labels)
         self._ends = cache(parts.metrics.attempts.labels)
         self._executors = executors
         self._durations = durations
@@ -129,10 +130,10 @@ class Runner:
             self.parked,
         )
 
-    # -- what comes in -------------------------------------------------------------------------------------------
+    # -- arriving work -------------------------------------------------------------------------------------------
 
     async def consume(self, route: str) -> None:
-        """Take work of a route until told to stop."""
+        """Claim and start work of a route until the worker is asked to stop."""
         queue = WORK + route
         prefetch = math.ceil(self.slots.count / ENVELOPE)  # enough to fill all slots
         subscription = await self._parts.transport.subscribe(queue, prefetch)
@@ -156,7 +157,7 @@ class Runner:
         self.assignments.look_soon(0.0)
 
     async def run(self) -> None:
-        """Begin what arrives in the inbox."""
+        """Start the attempts that arrive in the inbox."""
         while True:
             await self._inbox.wait()
             self._begin_arrived()
@@ -174,7 +175,8 @@ class Runner:
         task.add_done_callback(lambda _: self._ended(owned, executor))
 
     def _ended(self, owned: OwnedAttempt, executor: str) -> None:
-        """A task that is cancelled before its first step never comes to one, and so ends without having said so."""
+        """Clean up after the asyncio task of an attempt. A task that is cancelled before its first step runs no code, so it is
+        reported here."""
         running = self.running.get(owned.event.execution_id)
         if running is not None and running.attempt is owned:
             self._stopped(owned)
@@ -209,11 +211,11 @@ class Runner:
         except asyncio.CancelledError:
             self._stopped(owned)
             return
-        except ClaimLost:  # a durable function was told by the database, when it recorded something
+        except ClaimLost:  # a durable function learned it from the database when it recorded a step
             self.running.pop(event.execution_id, None)
             self.reports.discard(owned, known_to_be_lost=True)
             return
-        except NoCapacity as full:  # it said before the claim that it had room
+        except NoCapacity as full:  # it had reported room before the claim
             self.running.pop(event.execution_id, None)
             self._report(owned, Ending(REQUESTED, delay=1.0, reason=full.message))
             return
@@ -223,7 +225,7 @@ class Runner:
         self._finished(owned, outcome)
 
     def _finished(self, owned: OwnedAttempt, outcome: Outcome) -> None:
-        """It ended by itself."""
+        """Report the outcome of an attempt that ended by itself."""
         running = self.running.pop(owned.event.execution_id, None)
         if running is not None and running.lost:
             self.reports.discard(owned, known_to_be_lost=running.known_to_be_lost)
@@ -232,7 +234,7 @@ class Runner:
             self._report(owned, ending_after(outcome, version.recovery, version.retry, owned.failures))
 
     async def _complete(self, owned: OwnedAttempt) -> bool:
-        """Give it what its parameters refer to; or, where that cannot be, end it."""
+        """Resolve the references in the attempt's parameters. If that fails, end the attempt and return False."""
         try:
             await self._references.follow(owned)
             return True
@@ -243,13 +245,13 @@ class Runner:
         return False
 
     def _stopped(self, owned: OwnedAttempt) -> None:
-        """It did not end by itself: this worker has stopped it."""
+        """Report an attempt that this worker stopped."""
         running = self.running.pop(owned.event.execution_id)
         if running.lost:
             self.reports.discard(owned, known_to_be_lost=running.known_to_be_lost)
         elif running.cancelled:
             self._report(owned, Ending(CANCELLED))
-        elif running.begun:  # draining, or given up
+        elif running.begun:  # the worker drains, or gives the attempt up
             self._report(owned, ending_of_unfinished(owned.version.recovery, running.given_up))
         else:
             self._report(owned, NOT_BEGUN)
@@ -258,10 +260,10 @@ class Runner:
         self._ends(owned.event.action, ending.status).inc()
         self.reports.add(owned, ending)
 
-    # -- what others say about attempts --------------------------------------------------------------------------
+    # -- requests to end attempts --------------------------------------------------------------------------------
 
     def cancel(self, ids: Sequence[UUID]) -> None:
-        """End those of the cancelled executions that run here."""
+        """End the cancelled executions among `ids` that run here."""
         self._begin_arrived()
         for id in ids:
             running = self.running.get(id)
@@ -270,7 +272,8 @@ class Runner:
                 running.task.cancel()
 
     def lose(self, ids: Sequence[UUID], *, known: bool) -> None:
-        """The claims of these are lost, or may be: end them, and report nothing. `known`: the database said so."""
+        """End attempts with claims that are lost, or may be, without a report. `known`: the database confirmed the
+        loss."""
         self._begin_arrived()
         for id in ids:
             running = self.running.get(id)
@@ -280,25 +283,25 @@ class Runner:
                 log.warning("worker.claim_lost", execution_id=str(id), attempt=running.attempt.event.attempt)
 
     def give_up(self, why: str) -> None:
-        """End everything, and hand it back as soon as the database is there. Another worker that has taken it
-        meanwhile keeps it."""
+        """End all attempts, and hand them back once the database can be reached. An attempt that another worker has
+        taken meanwhile stays with that worker."""
         self._begin_arrived()
         for running in self.running.values():
             if running.given_up is None:
                 running.given_up = why
                 running.task.cancel()
 
-    # -- the end -------------------------------------------------------------------------------------------------
+    # -- the end of the worker -----------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """Take nothing more. `consume` returns once what it was just claiming is started."""
+        """Take no more work. `consume` returns once the work that it is claiming is started."""
         self._stopping.set()
         self.parked.stop()
         self.permits.stop()
 
     async def drain(self, grace: float, at_once: asyncio.Event) -> None:
-        """Let what runs finish within `grace` seconds, give up the rest: what must run at most once fails, if it has begun, and
-        all else is handed back."""
+        """Let running attempts finish within `grace` seconds, and give up the rest. A begun attempt that must run at
+        most once fails, and all others are handed back."""
         await self.assignments.close()
         waits = [asyncio.ensure_future(self._nothing_left()), asyncio.ensure_future(at_once.wait())]
         await asyncio.wait(waits, timeout=grace, return_when=asyncio.FIRST_COMPLETED)

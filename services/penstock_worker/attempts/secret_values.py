@@ -1,4 +1,5 @@
-"""Puts secrets in the place of their references, just before a run: nothing that is stored, sent or shown has them."""
+"""The resolution of references to secrets just before a run, so that no stored, sent or shown text contains the
+values."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from penstock_worker.records.owned_attempt import OwnedAttempt
 
 
 async def reveal(session: Session, owned: OwnedAttempt, process: UUID) -> None:
-    """Give the attempt its secrets, and say what its log, error and result must not show. Raises NotFound,
-    ConfigurationError."""
+    """Resolve the secrets in an attempt's parameters, and note the values that its log, error and result must not
+    show. Raises NotFound, ConfigurationError."""
     tenant = owned.event.namespace.partition("::")[0]
     names_of = secret_references.names_in(owned.params)
     values = await secrets.reveal_to_attempt(session, owned.event.execution_id, process, tenant, names_of)

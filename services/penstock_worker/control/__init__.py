@@ -1,4 +1,4 @@
-"""Heartbeats, broadcasts and metrics that steer a worker.
+"""The heartbeats, broadcasts and metrics that control a worker.
 
 Not here: its work.
 """

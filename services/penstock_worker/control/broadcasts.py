@@ -1,4 +1,4 @@
-"""The worker's reactions to broadcasts. A missed broadcast is replaced by the next heartbeat's answer."""
+"""The worker's reactions to broadcasts. If a broadcast is missed, the answer to the next heartbeat replaces it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ TOLD: TypeAdapter[Told] = TypeAdapter(Told)
 
 
 async def obey_broadcasts(transport: Transport, session: Session, runner: Runner) -> None:
-    """End what is to be cancelled, and look for work that was parked. A broadcast is only a hint to ask the database,
-    as any client of the broker may have sent it."""
+    """End cancelled executions, and look for parked work. A broadcast is only a hint to ask the database, as any
+    client of the broker may have sent it."""
     subscription = await transport.listen()
     try:
         while deliveries := await subscription.receive(100):
@@ -50,7 +50,7 @@ def read(deliveries: Sequence[Delivery]) -> list[Told]:
 
 
 def named(broadcasts: Sequence[Told]) -> list[UUID]:
-    """The executions that are to be cancelled, each once."""
+    """Return the executions that the broadcasts ask to cancel, each once."""
     return list(
         dict.fromkeys(
             id for broadcast in broadcasts if isinstance(broadcast, CancelRequested) for id in broadcast.ids

@@ -1,4 +1,4 @@
-"""The figures of a worker's task executors, for /metrics and for its heartbeats."""
+"""The figures of a worker's task executors, for /metrics and for heartbeats."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ SHOWN = {
     **dict.fromkeys(("active", "available", "leaked", "average_duration"), gauge),
     **dict.fromkeys(("executed", "failed", "cancelled"), counter),
 }
-"""Of what an executor says: what is shown, and as what."""
+"""The figures of a task executor to show, with their names."""
 
 
 def measured(executors: Mapping[str, TaskExecutor]) -> dict[str, dict[str, float]]:
-    """The numbers of each executor, by its name and theirs."""
+    """Return the figures of each executor, by its name and theirs."""
     return {name: asdict(executor.metrics()) for name, executor in executors.items()}
 
 

@@ -1,4 +1,4 @@
-"""The reaction of a worker to a heartbeat that is answered, refused, or does not get through."""
+"""The worker's reaction to a heartbeat that was answered or refused, or that got no answer."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from penstock_worker.attempts.runner import Runner
 
 
 def answered(runner: Runner, pulse: Pulse) -> None:
-    """End the attempts that are not this worker's any more, and those that are to be cancelled. Take work again, or no more."""
+    """End the attempts that the worker no longer owns, and those that are to be cancelled. Cordon or uncordon the
+    worker as the answer says."""
     if not pulse.known:
-        # The database took this worker for dead. What was claimed since then still counts as ours there.
+        # The database had declared this worker dead. Claims made since then still belong to it there.
         runner.lose(list(runner.slots.held()), known=False)
         return
     runner.lose(pulse.lost, known=True)
@@ -19,6 +20,9 @@ def answered(runner: Runner, pulse: Pulse) -> None:
 
 
 def silent(runner: Runner, seconds: float) -> None:
-    """End everything before other workers take over: no heartbeat got through for long. If the silence was of all processes,
-    no worker has taken over. Then the work is handed back, which is no loss."""
+    """End all attempts before other workers take over, since no heartbeat got through for long.
+
+    If no process's heartbeats got through, no worker has taken over. Then the work is handed back, which does not
+    count as a loss.
+    """
     runner.give_up(f"its worker could not reach the database for {seconds:.0f} s")

@@ -1,1 +1,1 @@
-"""Runs durable functions: what they record goes to the database together with what others record at that moment."""
+"""The run of durable functions on a worker. The records of several attempts are written to the database together."""

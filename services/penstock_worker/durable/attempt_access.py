@@ -1,4 +1,4 @@
-"""One attempt's access to what is recorded of its run: the worker's side of `penstock.engine.durable.backend`."""
+"""The access of one attempt to the records of its run: the worker's side of `penstock.engine.durable.backend`."""
 
 from __future__ import annotations
 
@@ -29,9 +29,12 @@ from penstock_worker.records.traced_attempt import TracedAttempt
 
 
 class AttemptAccess:
-    """`conceal` takes secrets out of what is to be recorded and `passed_on` those of the store out of what a child is
-    given; `free` says whether no other attempt needs the slot, and `asked_to_end` whether its end was requested.
-    `ends` is called if that was so before it began."""
+    """The access of one attempt to the records of its run.
+
+    `conceal` masks secrets in a record, and `passed_on` replaces the store's secrets in a child's parameters by
+    references. `free` says whether no other attempt needs the slot. `asked_to_end` says whether the execution is to
+    end; if that was so before the attempt began, `ends` is called.
+    """
 
     def __init__(
         self,
@@ -64,7 +67,7 @@ class AttemptAccess:
         return history
 
     async def begin(self, record: Record) -> None:
-        """Nothing is written: what a crash leaves undone is called again."""
+        """Do nothing: a step that a crash interrupted is simply called again."""
 
     async def record(self, records: Sequence[Record]) -> Mapping[Key, Record]:
         for record in records:
@@ -94,7 +97,7 @@ class AttemptAccess:
         return started
 
     def _without_secrets(self, start: ChildStart) -> ChildStart:
-        if start.record.kind == WAIT_FOR:  # events are compared with it
+        if start.record.kind == WAIT_FOR:  # events are compared with the filter
             return start
         return replace(start, parameters=self._passed_on(start.parameters))
 
@@ -115,7 +118,7 @@ class AttemptAccess:
         return await self._watch.stored.resolved(result)
 
     def close(self) -> None:
-        """The attempt is over: nothing is awaited any more."""
+        """Close the access at the end of the attempt. Nothing is awaited any more."""
         for task in self._awaited.values():
             task.cancel()
         self._awaited.clear()
@@ -153,7 +156,7 @@ class AttemptAccess:
 
 
 def _kept(write: Unwritten) -> Record:
-    """Return a write as the record that an earlier writer has stored."""
+    """Return a refused write as the record that an earlier writer has stored."""
     return Record(
         Key(write.name, write.ordinal),
         write.place,

@@ -1,5 +1,5 @@
-"""Starts the children of durable functions: looked up, placed, checked, and created with what is recorded of them, in one
-transaction."""
+"""The start of children of durable functions. They are looked up, checked, and created together with their records, in
+one transaction."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from penstock_worker.durable.item_workflow import item_workflow_ref
 
 @dataclass(frozen=True, slots=True)
 class ChildOrder:
-    """A child that an attempt wants to start. `function` is the ref of its action."""
+    """A child that an attempt wants to start. `function` is the ref of the attempt's action."""
 
     execution_id: UUID
     attempt: int
@@ -47,7 +47,7 @@ class ChildOrder:
 
     @property
     def namespace(self) -> Namespace:
-        """Return the namespace that the child runs in."""
+        """Return the namespace of the child."""
         name = self.start.record.key.name.rpartition("/")[2]
         return namespaces.of_child(self.tenant, self.function, name, self.target)
 
@@ -70,14 +70,14 @@ class ChildOrder:
 
 
 Answer = Child | None | Exception
-"""None: the attempt is not this worker's any more."""
+"""The answer to an order: the child, an error, or None if the attempt no longer belongs to this worker."""
 
 
 async def start_children(
     session: Session, worker: UUID, orders: Sequence[ChildOrder]
 ) -> tuple[list[Answer], list[StagedMessage]]:
-    """Start these, each once, and stage what follows. An order that cannot be carried out is answered with its error, and nothing
-    is recorded of it."""
+    """Start the children, each once. Return an answer for each order, and the staged messages. An order that cannot be
+    carried out is answered with its error, and leaves no record."""
     orders_by_id = sorted(orders, key=lambda order: order.execution_id)
     async with session.transaction() as tx:
         owned = await steps.lock_own(
@@ -130,7 +130,7 @@ async def _made(
     too_deep: Collection[UUID],
     max_depth: int,
 ) -> tuple[dict[int, NewChild], dict[int, PenstockError]]:
-    """The executions to create, and the errors of those that cannot be, by the identity of their orders."""
+    """Return the children to create, and the errors of the other orders, both by the identity of the order."""
     schemas = await catalog.parameter_schemas(tx, [target.definition for target in targets.values()])
     places = await namespaces.places(tx, {order.namespace for order in orders if order.target in targets})
     new_children: dict[int, NewChild] = {}

@@ -1,4 +1,4 @@
-"""The workflow that `ctx.map` runs: one task that fans out, registered when it is first needed."""
+"""The workflow that `ctx.map` runs. It has one task, which fans out, and is registered at its first use."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from penstock.store.session.database import Session, retried
 
 
 def item_workflow_ref(action: str) -> str:
-    """Return the ref of the workflow that runs this action for each of its items. It has a form that no other ref can have, so
-    that it is never a workflow that a person has made."""
+    """Return the ref of the workflow that runs this action for each item. No user-defined ref can have its form, so it
+    never replaces a user's workflow."""
     return f"{action}{GENERATED}"
 
 
 async def ensure_item_workflow(session: Session, action: str) -> None:
-    """Register the workflow as the action is now. Nothing is registered for an action that does not exist.
+    """Register the workflow for the current version of the action. Do nothing if the action does not exist.
 
-    A worker may write no other definition, so that it does not use `penstock.operate.apply`."""
+    A worker has no right to write other definitions, so this does not use `penstock.operate.apply`.
+    """
     ref = item_workflow_ref(action)
     if ("items", ref) in session.cache:
         return
@@ -40,7 +41,7 @@ async def ensure_item_workflow(session: Session, action: str) -> None:
 
 
 def _workflow(ref: str, action: str, kind: str, *, secret: bool) -> Workflow:
-    """`secret`: some parameter of the action is marked so; then the items are secret."""
+    """Return the workflow. `secret`: the action has a secret parameter, so the items are secret too."""
     items = {"type": "array", "secret": True} if secret else {"type": "array"}
     return from_body(
         {

@@ -1,5 +1,4 @@
-"""The reads and writes of the durable functions of a worker. Those that come together while one transaction is under way
-share the next one."""
+"""The reads and writes of a worker's durable functions. Those that arrive during a transaction share the next one."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ Looked = tuple[Sequence[Record], Mapping[UUID, Child]]
 
 @dataclass(frozen=True, slots=True)
 class _LookOrder:
-    """A look of a run for signals that were sent to it, and for children that have ended."""
+    """An order to look for signals to a run, and for children that have ended."""
 
     execution: UUID
     signals: Sequence[Key]
@@ -34,8 +33,12 @@ class _LookOrder:
 
 
 class Recorder:
-    """`sessions` makes one for each kind of work: of each kind one is under way at a time. `publish` sends what was staged;
-    `tell` tells workers which executions are to end."""
+    """The reader and writer for a worker's durable functions. For each kind of work it has a session, and one
+    transaction at a time.
+
+    `sessions` creates these sessions. `publish` sends staged messages. `tell` notifies workers of executions that are
+    to end.
+    """
 
     def __init__(
         self,
@@ -55,27 +58,28 @@ class Recorder:
         self._starts: GroupCommit[ChildOrder, Child | None] = GroupCommit(self._start, most=100)
 
     async def load(self, execution: UUID) -> History:
-        """All that is recorded of a run."""
+        """Return all records of a run."""
         history = await self._reads.submit(execution)
         assert isinstance(history, History), "what was asked for"
         return history
 
     async def look(self, execution: UUID, signals: Sequence[Key], children: Sequence[UUID]) -> Looked:
-        """Return which of these signals were sent to a run, and which of these children have ended."""
+        """Return the signals among `signals` that were sent to a run, and the children among `children` that have
+        ended."""
         looked = await self._reads.submit(_LookOrder(execution, signals, children))
         assert not isinstance(looked, History), "what was asked for"
         return looked
 
     async def record(self, writes: Sequence[StepWrite]) -> Sequence[Unwritten]:
-        """Record these, of one attempt, and say what was not."""
+        """Record the writes of one attempt. Return those that were refused."""
         return await self._writes.submit(writes)
 
     async def start(self, order: ChildOrder) -> Child | None:
-        """Start a child, once; None if the attempt is not this worker's any more."""
+        """Start a child, once. Return None if the attempt no longer belongs to this worker."""
         return await self._starts.submit(order)
 
     async def cancel(self, ids: Sequence[UUID]) -> None:
-        """Ask for these executions to end."""
+        """Ask these executions to end."""
 
         async def write() -> tuple[list[StagedMessage], list[UUID]]:
             async with self._starting.transaction() as tx:
@@ -88,8 +92,8 @@ class Recorder:
             await self._tell(canceling)
 
     async def _write(self, groups: Sequence[Sequence[StepWrite]]) -> Sequence[Sequence[Unwritten]]:
-        # Of a state that was set twice the last counts; a statement writes each row once. What says only when a result was told
-        # is joined to what writes its row.
+        # Of a state that was set twice the last value counts, as a statement writes each row once. A write that only
+        # says when a result was passed to the function is merged with the write of its row.
         rows: dict[tuple[UUID, int, str, int], StepWrite] = {}
         for write in (w for group in groups for w in group):
             key = (write.execution_id, write.attempt, write.name, write.ordinal)

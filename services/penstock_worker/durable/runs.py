@@ -1,4 +1,4 @@
-"""Runs attempts of durable functions on a worker."""
+"""The runs of attempts of durable functions on a worker."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ Durable = Callable[[Mapping[str, Any]], Awaitable[Outcome]]
 
 
 class RunningAttempt(Protocol):
-    """A running attempt, as the runner has it. `cancelled` says that its end was requested."""
+    """A running attempt, as the runner keeps it. `cancelled` says whether its end was requested."""
 
     attempt: OwnedAttempt
     cancelled: bool
 
 
 class DurableRuns:
-    """`running` are the attempts that run here."""
+    """The runs of durable functions. `running` are the attempts that run on this worker."""
 
     def __init__(
         self, parts: Parts, worker: Identity, slots: Slots, running: Mapping[UUID, RunningAttempt]
@@ -52,7 +52,7 @@ class DurableRuns:
         self._watch = ResultWatch(parts.database)
 
     def of(self, owned: OwnedAttempt) -> Durable | None:
-        """Return the driver of this attempt; None if its action is not durable."""
+        """Return the driver of an attempt, or None if its action is not durable."""
         action = owned.version.action
         if not isinstance(action, Action) or not action.durable or action.function is None:
             return None
@@ -93,7 +93,7 @@ class DurableRuns:
         return running is not None and running.attempt is owned and running.cancelled
 
     def _note_end(self, owned: OwnedAttempt) -> None:
-        """Note that the attempt began in order to clean up, so that it cannot be cancelled."""
+        """Note that the attempt runs only to clean up, so that it cannot be cancelled again."""
         running = self._running.get(owned.event.execution_id)
         if running is not None and running.attempt is owned:
             running.cancelled = True

@@ -1,4 +1,4 @@
-"""The reports of ended attempts, and the work that they bring about.
+"""The reports of ended attempts, and the work that follows from them.
 
 Not here: the run of an attempt.
 """

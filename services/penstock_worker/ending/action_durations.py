@@ -1,6 +1,5 @@
-"""The durations of actions. Each execution of an action that takes long travels in an envelope of its own. So no worker
-takes twenty of them at once while other workers have nothing to do. A worker that dies with an envelope in hand delays no
-other execution."""
+"""The durations of actions. An execution of a slow action gets an envelope to itself. So no worker claims twenty of
+them at once while other workers are idle. A worker that dies with an envelope delays no other execution."""
 
 from __future__ import annotations
 
@@ -10,17 +9,18 @@ from penstock.store.outbox import envelopes
 from penstock.store.session.database import Session, backoff
 
 LONG = 1.0
-"""Seconds on average from which on an action travels alone."""
+"""The average seconds above which an action gets separate envelopes."""
 BRIEF = 0.5
-"""Seconds on average below which it travels with others again."""
+"""The average seconds below which an action shares envelopes again."""
 SAMPLES = 5
-"""Attempts until an average is believed to be brief. One long attempt is believed at once."""
+"""The number of attempts before an average counts as short. A single long attempt counts at once."""
 WEIGHT = 0.2
-"""Of the newest attempt in the average."""
+"""The weight of the newest attempt in the average."""
 
 
 class ActionDurations:
-    """The averages of one worker, by namespace. Writes where one crosses a bound, and only then."""
+    """The average durations of one worker's attempts, by namespace. A row is written only when an average crosses a
+    bound."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -30,7 +30,7 @@ class ActionDurations:
         self._pending: dict[str, bool] = {}
 
     def took(self, namespace: str, seconds: float) -> None:
-        """An attempt has ended by itself."""
+        """Record the duration of an attempt that ended by itself."""
         average, samples = self._averages.get(namespace, (seconds, 0))
         average, samples = average + WEIGHT * (seconds - average), samples + 1
         self._averages[namespace] = average, samples

@@ -1,6 +1,9 @@
-"""The end of attempts and what follows it, in one transaction: the worker that commits a step takes the next one with it. An
-executor does the same with the message that tells of the ends, wherever this does not. That is where more ended than a few,
-where a lock is taken, or where it is more than a few starts."""
+"""The end of attempts and the work that follows it, in one transaction. The worker that commits a step claims the next
+one with it.
+
+If that is not possible, an executor does the same on the message about the ends. This is so for more than a few ends
+or starts, or if a lock is needed.
+"""
 
 from __future__ import annotations
 
@@ -23,33 +26,34 @@ from penstock.store.workflows import steps
 log = structlog.get_logger()
 
 MOST_ENDS = 32
-"""What ends in one transaction and is followed there. More is a load that executors share, each with a batch of its own."""
+"""The maximum number of ends in one transaction with their following work. Larger batches are left to the executors,
+which share the load."""
 
 
 class NextClaim(Protocol):
-    """Claims of the work that a transaction stages which ends attempts."""
+    """The claims of work that a transaction stages when it ends attempts."""
 
     @property
     def remembered(self) -> RememberedWorkflows: ...
 
     def asked(self, ends: int) -> tuple[Claimant, list[str]]:
-        """Return the claimant, and the queues that it claims of, where so many attempts end."""
+        """Return the claimant for the slots of `ends` attempts, and the queues from which it claims."""
 
     @property
     def let_in(self) -> bool:
-        """Return whether the last ends let in executions that had waited for their slots: then these may, too."""
+        """Return whether the last ends admitted executions that had waited for slots. Then these ends may do so too."""
 
     def got(self, queue: str | None, claimed: ClaimAnswer) -> None:
-        """This was claimed of that queue; of none, nothing was."""
+        """Note what was claimed from a queue. `queue` is None if nothing was."""
 
     async def take(self, tx: Transaction, ends: int) -> None:
-        """Claim of what this transaction has staged, which ends so many attempts."""
+        """Claim work that this transaction, which ends `ends` attempts, has staged."""
 
 
 @dataclass(slots=True)
 class Finished:
-    """The outcome of an end. `moved`: the executions with a stored end of their attempt; the other attempts are not the
-    worker's any more. `went_on`: what follows is done, too."""
+    """The outcome of ending attempts. `moved` are the executions with a stored end; the other attempts no longer
+    belong to the worker. `went_on`: the following work is done too."""
 
     moved: set[UUID]
     staged: list[StagedMessage]
@@ -63,8 +67,11 @@ async def finish(
     claims: Sequence[UUID],
     go_on: NextClaim | None,
 ) -> Finished:
-    """Record these ends, and delete `claims`, which have no attempt left. `go_on`: also advance the workflows of
-    these tasks, if that is possible at once, and claim the tasks that follow or the admitted executions."""
+    """Record the ends, and delete the `claims` that have no attempts left.
+
+    `go_on`: if possible, also advance the workflows of these tasks, and claim the tasks that follow or the admitted
+    executions.
+    """
     if go_on is not None:
         try:
             finished = await _going_on(session, worker, ends, claims, go_on)
@@ -73,7 +80,8 @@ async def finish(
         except Exception as error:
             if is_transient(error):
                 raise
-            # Whichever of the two it was: the ends are written down without what follows, or are refused by themselves.
+            # The following work may have failed, or the ends may have been refused. So write the ends alone, which
+            # shows which one it was.
             log.warning("next_step.left_to_executors", reason=str(error))
     async with session.transaction() as tx:
         if plain_executions.all_completed(ends):
@@ -86,7 +94,7 @@ async def finish(
 async def _going_on(
     session: Session, worker: UUID, ends: Sequence[AttemptEnd], claims: Sequence[UUID], go_on: NextClaim
 ) -> Finished | None:
-    """None: there is nothing to go on with, or not at once."""
+    """Finish the attempts with the work that follows. Return None if no work follows, or not in this transaction."""
     if len(ends) <= MOST_ENDS and any(end.workflow is not None for end in ends):
         try:
             return await _from_memory(session, ends, claims, go_on) or await _at_once(
@@ -100,7 +108,7 @@ async def _going_on(
 async def _letting_in(
     session: Session, ends: Sequence[AttemptEnd], claims: Sequence[UUID], go_on: NextClaim
 ) -> Finished:
-    """Finish attempts, and begin in their place the executions that waited for their slots."""
+    """Finish the attempts, and claim executions that waited for their slots."""
     finished = await letting_in.finish_and_claim(session, *go_on.asked(len(ends)), ends, claims)
     go_on.got(finished.queue, finished.claimed)
     return Finished(finished.moved, finished.staged, went_on=finished.queue is not None)
@@ -109,7 +117,8 @@ async def _letting_in(
 async def _from_memory(
     session: Session, ends: Sequence[AttemptEnd], claims: Sequence[UUID], go_on: NextClaim
 ) -> Finished | None:
-    """All of it in one round trip, where the worker remembers the workflows; None if it was not to be."""
+    """Finish the attempts in one round trip, with the workflows that the worker has cached. Return None if a workflow
+    is not cached or has changed."""
     decided = await go_on.remembered.decide(session, ends)
     if decided is None:
         return None

@@ -1,5 +1,5 @@
-"""The destinations of the messages that a worker's own endings have staged: the broker, or its own free slots. Work for the
-slots that these endings free is claimed in their transaction."""
+"""The messages that a worker's own endings have staged, which go to the broker or to the worker's own free slots. Work
+for the slots that the endings free is claimed in their transaction."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ log = structlog.get_logger()
 
 @dataclass(slots=True)
 class Taking:
-    """A claim of work where it was staged: of which `queue`, what came of it, and the messages that need not offer it now."""
+    """A claim in the transaction that stages the work: its `queue`, the `claimed` work, and the messages that need not
+    be published now."""
 
     work: NextWork
     id: UUID = field(default_factory=new_id)
@@ -38,7 +39,7 @@ class Taking:
         return self.work.remembered
 
     def asked(self, ends: int) -> tuple[Claimant, list[str]]:
-        """Return the claimant, and the queues that it claims of, for the slots of so many attempts that end."""
+        """Return the claimant for the slots of `ends` attempts, and the queues from which it claims."""
         return self.work.asked(self, ends)
 
     @property
@@ -46,16 +47,16 @@ class Taking:
         return self.work.let_in
 
     def got(self, queue: str | None, claimed: ClaimAnswer) -> None:
-        """So much was claimed of that queue with what was asked; of none, nothing was."""
+        """Note what was claimed from a queue. `queue` is None if nothing was."""
         self.work.got(self, queue, claimed)
 
     async def take(self, tx: Transaction, ends: int) -> None:
-        """In a transaction that ends so many attempts, claim an envelope that it has staged."""
+        """Claim an envelope that this transaction, which ends `ends` attempts, has staged."""
         await self.work.take(self, tx, ends)
 
 
 class NextWork:
-    """The work that ends bring about. `queues` are those that this worker consumes just now."""
+    """The work that follows from ends. `queues` are those from which this worker currently consumes."""
 
     def __init__(
         self,
@@ -73,12 +74,13 @@ class NextWork:
         self._stopping = stopping
         self.remembered = RememberedWorkflows()
         self.let_in = False
-        """Whether the last endings brought about work for this worker: of what waits for slots, the next ones will."""
+        """Whether the last endings brought work to this worker. Then the next ones also claim executions that wait for
+        slots."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def take(self, taking: Taking, tx: Transaction, ends: int) -> None:
-        """In a transaction that ends so many attempts, claim an envelope that it has staged and that fits into their slots: once
-        it has committed they are free, whatever else is claimed meanwhile."""
+        """Claim an envelope that this transaction has staged, if it fits into the slots of the `ends` attempts that it
+        ends. These slots are free once it has committed, whatever else is claimed meanwhile."""
         if self._stopping.is_set():
             return
         for message in tx.staged:
@@ -91,38 +93,41 @@ class NextWork:
                 return
 
     def asked(self, taking: Taking, ends: int) -> tuple[Claimant, list[str]]:
-        """Return the claimant under this id for the slots of so many attempts that end, and the queues that it claims of.
-        There are no queues where this worker is to end, or has to know before which queue it is."""
+        """Return the claimant of this claim for the slots of `ends` attempts, and the queues from which it claims.
+        There are none if this worker is stopping, or if its claims differ by queue."""
         queues = (
             [] if self._stopping.is_set() or not self._claims.alike(self._queues) else sorted(self._queues)
         )
         return self._claims.claimant(taking.id, ends, queues[0] if queues else ""), queues
 
     def got(self, taking: Taking, queue: str | None, claimed: ClaimAnswer) -> None:
-        """So much was claimed."""
+        """Note what was claimed."""
         taking.queue = queue
         if queue is not None:
             taking.claimed = self._claims.claimed(taking.id, queue, claimed)
 
     async def find(self, taking: Taking) -> None:
-        """The answer of the commit was lost: what it has claimed, if it came through."""
+        """Find out what the transaction has claimed, after the answer to its commit was lost."""
         taking.queue, taking.claimed = await self._claims.find(taking.id) or (None, None)
         taking.offers = []
 
     def begin(self, taking: Taking) -> None:
-        """The transaction has committed, and the slots are free."""
+        """Start the claimed work. The transaction has committed, and the slots are free."""
         if taking.queue is not None and taking.claimed is not None:
             self._claiming.accept(taking.queue, taking.claimed)
             self._publisher.settle(taking.offers)
 
     def over(self, taking: Taking) -> None:
-        """It has begun, or came to nothing."""
+        """Close the claim, which was started or came to nothing."""
         self._claims.over(taking.id)
 
     def pass_on(self, staged: Sequence[StagedMessage], ends: int, *, went_on: bool) -> None:
-        """Publish what so many endings brought about. Work on a queue of ours is claimed here, as far as there are free slots:
-        it need not go round by the broker. Not where all slots were taken before these ended: other work may wait on the
-        route then, and comes first. `went_on`: some of it was claimed with them."""
+        """Publish the messages of `ends` endings. Work on this worker's queues is instead claimed here, as far as
+        slots are free, without the broker.
+
+        If all slots were taken before these endings, nothing is claimed here, since older work may wait on the route.
+        `went_on`: some of the work was claimed in the transaction.
+        """
         free = self._slots.unpromised
         room = free if free > ends and not self._stopping.is_set() else 0
         local: dict[str, list[StagedMessage]] = {}
@@ -150,11 +155,11 @@ class NextWork:
         self._publisher.settle(messages)
 
     async def claimed(self) -> None:
-        """Wait until what is to be claimed here is."""
+        """Wait until all work that is being claimed here is claimed."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
     def give_up(self) -> None:
-        """Claim nothing more here: what was to be claimed stays in the outbox, for a relay."""
+        """Cancel these claims. Their work stays in the outbox, for a relay."""
         for task in self._tasks:
             task.cancel()

@@ -1,4 +1,4 @@
-"""Reporting: attempts that have ended are written down together, as many as ended meanwhile, in one transaction."""
+"""The reports of ended attempts. Those that ended during one transaction are written together in the next."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ REFUSED = "the database refused its result"
 
 @dataclass(slots=True)
 class Report:
-    """An attempt, and how it is to be written down."""
+    """An ended attempt, and its ending."""
 
     attempt: OwnedAttempt
     ending: Ending
@@ -54,8 +54,8 @@ class Report:
 
 
 class Reports:
-    """Takes reports and writes them, and has `next_work` do what they brought about. Before that, the slot of each
-    attempt that is written or known to be lost is free."""
+    """The writer of reports. After each write it frees the slots of the attempts that were written or lost, and then
+    lets `next_work` handle the work that follows."""
 
     def __init__(
         self,
@@ -83,10 +83,10 @@ class Reports:
         self._deletable: list[UUID] = []
         self._claims = open_claims
         self.lost = 0
-        """Attempts that were taken away, and whose result was refused or not even reported."""
+        """The number of attempts that were taken away, with a refused or unreported result."""
 
     def add(self, attempt: OwnedAttempt, ending: Ending) -> None:
-        """Report this as soon as may be."""
+        """Report an ending. It is written as soon as possible."""
         if attempt.traced is not None:
             attempt.traced.end(ending.status, ending.error)
         self._pending.append(Report(attempt, ending))
@@ -94,8 +94,11 @@ class Reports:
         self._arrived.set()
 
     def discard(self, attempt: OwnedAttempt, *, known_to_be_lost: bool) -> None:
-        """The attempt is not ours any more, so nothing is reported. If that is only feared, the database may think that it
-        still is ours: then the row of its claim stays, as that is where the attempt is found and taken back."""
+        """Drop an attempt that no longer belongs to this worker, without a report.
+
+        If the loss is not certain, the database may still have it as this worker's. Then the row of its claim stays,
+        since the attempt is found and taken back by it.
+        """
         self.lost += 1
         if attempt.traced is not None:
             attempt.traced.end(CLAIM_LOST)
@@ -103,7 +106,7 @@ class Reports:
             self._claims.keep(attempt.claim)
         claim = self._claims.count_down(attempt.claim)
         if claim is not None:
-            self._deletable.append(claim)  # with the next report
+            self._deletable.append(claim)  # deleted with the next report
         self._settled(attempt)
 
     async def run(self) -> None:
@@ -125,7 +128,7 @@ class Reports:
                 self._empty.set()
 
     async def drained(self) -> None:
-        """Wait until nothing is left to write."""
+        """Wait until all reports are written."""
         await self._empty.wait()
 
     async def _write(self, batch: Sequence[Report], claims: Sequence[UUID]) -> None:
@@ -139,7 +142,7 @@ class Reports:
             ends = [report.as_end() for report in batch]
             if tries == 1:
                 return await finish(self._session, self._worker, ends, claims, go_on)
-            # The try before this one may have been committed and its answer lost. Once this one has been there, that is known.
+            # The previous try may have been committed although its answer was lost. After this try it is known.
             finished = await finish(self._session, self._worker, ends, claims, None)
             await self._next.find(taking)
             finished.went_on = taking.claimed is not None
@@ -152,7 +155,7 @@ class Reports:
             await self._split(batch, claims, error)
             return
         if any(report.ending.status in (REQUESTED, WAITING) for report in batch):
-            self._timers.send()  # of when they are tried again, or are over without an answer
+            self._timers.send()  # of the instants at which they are retried, or time out without an answer
         if len(finished.moved) < len(batch):
             unmoved = [report.attempt for report in batch if report.execution_id not in finished.moved]
             await self._count_lost(unmoved, first_try=tries == 1)
@@ -164,13 +167,12 @@ class Reports:
         self._next.pass_on(finished.staged, len(batch), went_on=finished.went_on)
 
     def _goes_on(self, batch: Sequence[Report]) -> bool:
-        """Return true if no other work waits for the slots with which these attempts may go on: with all slots taken,
-        other ends are about to be reported. What follows an action by `on_success` or `on_failure` is started by
-        executors."""
+        """Return whether the slots of these attempts may be used for the work that follows. With all slots taken it
+        may not, as other work waits for them. Callbacks (`on_success`, `on_failure`) are started by executors."""
         return self._slots.free > 0 and not any(report.attempt.version.followed for report in batch)
 
     async def _split(self, batch: Sequence[Report], claims: Sequence[UUID], error: Exception) -> None:
-        """The database refused the batch: halve it until the culprit stands alone, which then fails."""
+        """Halve a batch that the database refused, until the culprit stands alone. Its execution then fails."""
         if len(batch) > 1:
             middle = len(batch) // 2
             await self._write(batch[:middle], [])
@@ -180,7 +182,8 @@ class Reports:
         attempt, ending = report.attempt, report.ending
         log.error("worker.result_refused", execution_id=str(report.execution_id), reason=str(error))
         if ending.error is not None and ending.result is None and ending.reason == REFUSED:
-            # Even its failure was refused. No heartbeat names the attempt from now on, so it is taken back as missing.
+            # The database refused its failure too. No heartbeat names the attempt from now on, so executors take it
+            # back as missing.
             self._settled(attempt)
             return
         why = {"type": "ResultNotStorable", "message": str(error)[:500].replace(chr(0), "")}
@@ -188,13 +191,13 @@ class Reports:
         await self._write([Report(attempt, failed)], claims)
 
     def _settled(self, attempt: OwnedAttempt) -> None:
-        """Free the slot of an attempt that is written down, or lost."""
+        """Free the slot of an attempt that was written or lost."""
         self._slots.give_back(attempt.event.execution_id)
         self._parked.has_room()
 
     async def _count_lost(self, unmoved: Sequence[OwnedAttempt], *, first_try: bool) -> None:
-        """The claims of these attempts are lost, and their results with them (I2). After a commit of unknown outcome some
-        may have been ended by that commit, which is success."""
+        """Count the attempts with lost claims, and so with lost results (invariant I2). After a commit of unknown
+        outcome, some of them may have been ended by that commit, which is not a loss."""
         ours: set[UUID] = set()
         if not first_try:
             ids = [attempt.event.execution_id for attempt in unmoved]

@@ -1,6 +1,5 @@
-"""The task executors of a worker, by name. To add one: a class, and one line here, in the worker's settings, or in code
-(`register_executor`).
-"""
+"""The task executors of a worker, by name. To add one, write a class, and name it in one line here, in the worker's
+settings, or in code (`register_executor`)."""
 
 from __future__ import annotations
 
@@ -30,21 +29,23 @@ EXECUTORS = (
     ("dask", "penstock_worker.executors.clusters.dask:DaskExecutor"),
     ("ray", "penstock_worker.executors.clusters.ray:RayExecutor"),
 )
-"""Named, not imported: a child process that runs one function needs none of them."""
+"""The built-in executors. They are imported by name when used, since a child process that runs one function needs none
+of them."""
 
 ON_REQUEST = frozenset({"kubernetes", "dask", "ray"})
-"""Only where the worker's settings name them: they need something to be there."""
+"""The executors that exist only if the worker's settings name them, since they need a cluster."""
 
 
 @asynccontextmanager
 async def executors(
     settings: Settings, configured: Mapping[str, Mapping[str, Any] | None] | None = None
 ) -> AsyncIterator[dict[str, TaskExecutor]]:
-    """The task executors of a worker, open, and what actions print and log captured meanwhile.
+    """Open the task executors of a worker, and capture what actions print and log.
 
-    `configured` holds options by executor name: `{"process": {"memory_limit": 2**30}, "kubernetes": {}}`.
-    `None` leaves one out. Executors of your own have a `class`: `{"gpu": {"class": "acme.gpu:GpuExecutor"}}`, or were
-    registered by the worker's modules. A capacity that is not named is the worker's concurrency. Raises ConfigurationError."""
+    `configured` holds options by executor name: `{"process": {"memory_limit": 2**30}, "kubernetes": {}}`. `None`
+    disables one. Your own executors have a `class` (`{"gpu": {"class": "acme.gpu:GpuExecutor"}}`), or were registered
+    by the worker's modules. The default capacity is the worker's concurrency. Raises ConfigurationError.
+    """
     built = build(settings.concurrency, configured or {})
     for route, name in settings.route_executors.items():
         if name not in built:
@@ -63,7 +64,7 @@ async def executors(
 
 
 def build(concurrency: int, configured: Mapping[str, Mapping[str, Any] | None]) -> dict[str, TaskExecutor]:
-    """Make the task executors, not opened yet."""
+    """Return the task executors, not opened yet."""
     classes: dict[str, str | Callable[..., TaskExecutor]] = dict(EXECUTORS)
     defaults: dict[str, Mapping[str, Any] | None] = {name: {} for name in classes if name not in ON_REQUEST}
     for name, registered in REGISTERED.items():
@@ -90,8 +91,8 @@ def build(concurrency: int, configured: Mapping[str, Mapping[str, Any] | None]) 
 def chosen(
     executors: Mapping[str, TaskExecutor], action: RunnableAction, of_route: str | None = None
 ) -> TaskExecutor:
-    """The executor that runs `action`, which came by a route of which some executor is said. Raises NoExecutor if this worker
-    has none of that name."""
+    """Return the executor that runs `action`. `of_route` is the executor of its route, if one is configured. Raises
+    NoExecutor if this worker has none of that name."""
     name = executor_name(action, of_route)
     try:
         return executors[name]

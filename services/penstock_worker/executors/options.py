@@ -1,4 +1,4 @@
-"""Options and parameters of an action, checked where they are used: another version may have stored them."""
+"""The options and parameters of an action, checked before use, since another version of Penstock may have stored them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Chosen = TypeVar("Chosen", bound=Options)
 
 
 def options_of(run: Run, kind: type[Chosen]) -> Chosen:
-    """Raises DefinitionError, which names the option: an unknown or wrong one is never ignored."""
+    """Return the options of the run's action. Raises DefinitionError that names an unknown or invalid option."""
     try:
         return kind.model_validate(dict(run.action.options))
     except ValidationError as error:
@@ -25,6 +25,6 @@ def options_of(run: Run, kind: type[Chosen]) -> Chosen:
 
 
 def program_of(run: Run, kind: type[Chosen]) -> tuple[Chosen, dict[str, Any]]:
-    """The options of an action that is a program, and the parameters to hand to it. Raises DefinitionError, or
-    what `bind` raises for parameters that do not fit."""
+    """Return the options of an action that is a program, and its parameters. Raises DefinitionError, and the errors of
+    `bind` for parameters that do not match."""
     return options_of(run, kind), run.action.bind(run.params)

@@ -1,4 +1,4 @@
-"""Records that all parts of a worker share: attempts, slots, versions.
+"""The data structures that all parts of a worker share: attempts, slots, versions.
 
-Not here: a statement.
+Not here: SQL statements.
 """

@@ -1,4 +1,4 @@
-"""The versions of actions that this worker has the code for, and the run options of their definitions."""
+"""The versions of actions that this worker has the code of, with the run options of their definitions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class ActionVersion:
-    """A version of an action. `timeout` is of an attempt, in seconds; `followed`: other actions follow its end."""
+    """A version of an action. `timeout` is that of an attempt, in seconds. `followed`: callbacks follow its end."""
 
     action: RunnableAction
     retry: RetryPolicy
@@ -31,7 +31,7 @@ class ActionVersion:
     parameters: Schema
 
     def with_options(self, options: Mapping[str, Any]) -> ActionVersion:
-        """This version with what one execution (or its task in a workflow) says otherwise."""
+        """Return this version with the options of one execution, or of its task in a workflow."""
         retry, recovery, timeouts = (
             options.get("retry"),
             options.get("recovery"),
@@ -48,7 +48,8 @@ class ActionVersion:
 
 
 class ActionVersions:
-    """The versions that this worker has met, by their definitions. Each is looked up once: a definition never changes."""
+    """The versions that this worker has met, by their definition ids. Each is looked up once, since a definition never
+    changes."""
 
     def __init__(
         self, session: Session, worker: Identity, actions: Callable[[str], RunnableAction | None]
@@ -59,18 +60,18 @@ class ActionVersions:
         self._found: dict[int, ActionVersion] = {}
         self._lacking: set[int] = set()
         self.known: list[int] = []
-        """Those that this worker can run."""
+        """The definition ids of the versions that this worker can run."""
 
     @property
     def lacking(self) -> list[int]:
-        """Return the definitions that the worker cannot run."""
+        """Return the definition ids of the versions that this worker cannot run."""
         return list(self._lacking)
 
     def __getitem__(self, definition: int) -> ActionVersion:
         return self._found[definition]
 
     async def look_up(self, definitions: Sequence[int]) -> None:
-        """Find out which of these this worker has the code and the labels for."""
+        """Look up for which of these definitions this worker has the code and the labels."""
         bodies = await catalog.bodies(self._session, definitions)
         for definition in definitions:
             body = bodies.get(definition)

@@ -1,4 +1,4 @@
-"""The number of further attempts that the task executors of a worker have room for."""
+"""The number of attempts for which a worker's task executors still have room."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ from penstock.run.task_executors import TaskExecutor
 
 
 class ExecutorRoom:
-    """Asked before work is claimed: what an executor has no room for stays on its route, for another worker or for later.
-    One that has a place for each of the worker's `slots` always has room, as nothing is claimed without a slot."""
+    """The room of a worker's task executors, which is asked before work is claimed. Work for which an executor has no
+    room stays on its route, for another worker or for later.
+
+    An executor that has a place for each of the worker's `slots` always has room, since nothing is claimed without a
+    slot.
+    """
 
     def __init__(self, executors: Mapping[str, TaskExecutor], slots: int) -> None:
         self._executors = executors
@@ -20,16 +24,20 @@ class ExecutorRoom:
         self._promised: dict[UUID, Mapping[str, int]] = {}
 
     def give(self, executor: str) -> None:
-        """It is given an attempt, and begins it in a moment."""
+        """Count an attempt that was passed to the executor, and begins in a moment."""
         self._given[executor] += 1
 
     def take_back(self, executor: str) -> None:
-        """An attempt that it was given has ended. A leaked one holds its place for longer, as the executor itself says."""
+        """Stop counting an attempt that has ended. A leaked attempt occupies its place for longer, which the executor
+        itself reports."""
         self._given[executor] -= 1
 
     def promise(self, claim: UUID, limit: int) -> dict[str, int]:
-        """Return the room of the executors that have less of it than this claim may take. Until `over`, no other
-        claim is promised the same places: two are on their way at once."""
+        """Return the room of those executors that have less of it than this claim may take.
+
+        The places are reserved until `over`, so that the other claim that is under way at the same time is not
+        promised them too.
+        """
         self.over(claim)
         room = {
             name: free
@@ -40,7 +48,7 @@ class ExecutorRoom:
         return {name: free for name, free in room.items() if free < limit}
 
     def over(self, claim: UUID) -> None:
-        """Close a claim: its attempts were passed to their executors, and it takes no more."""
+        """Close a claim. Its attempts were passed to their executors, and it takes no more."""
         self._promised.pop(claim, None)
 
     def is_ample(self, executor: str) -> bool:
@@ -48,7 +56,7 @@ class ExecutorRoom:
         return executor in self._executors and self._left(executor, self._executors[executor]) is None
 
     def _left(self, name: str, executor: TaskExecutor) -> int | None:
-        """None: enough, whatever is claimed."""
+        """Return the room of an executor, or None if it always has enough."""
         now = executor.metrics()
         if now.available + now.active - now.leaked >= self._slots:
             return None

@@ -1,4 +1,4 @@
-"""An attempt that this worker owns, with what its run needs."""
+"""An attempt that this worker owns, with the data for its run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from penstock_worker.records.traced_attempt import TracedAttempt
 
 @dataclass(slots=True)
 class OwnedAttempt:
-    """An attempt that this worker has claimed, ready to run. `failures`: attempts of its execution that failed before."""
+    """An attempt that this worker has claimed, ready to run. `failures` counts earlier failed attempts of its
+    execution."""
 
     event: TaskReadyEvent
     version: ActionVersion
@@ -24,15 +25,16 @@ class OwnedAttempt:
     carry: Mapping[str, Any]
     context: Mapping[str, Any]
     waited: float
-    """Seconds since it was ready, on the database's clock."""
+    """The seconds since the execution was ready, on the database's clock."""
     of_route: str | None = None
-    """The task executor of the route that it came by, if that has one."""
+    """The task executor of the route by which the attempt came, or None."""
     secrets: tuple[str, ...] = ()
-    """Texts that its log and its error must not show."""
+    """The texts that the attempt's log and error must not show."""
     traced: TracedAttempt | None = None
     refers: bool = False
-    """Its parameters refer to secrets or to stored results, which are read before it runs."""
+    """True if the parameters refer to secrets or to stored results, which are read before the run."""
     of_store: tuple[str, ...] = ()
-    """Those of them that came of the secrets store: its result must not show these either."""
+    """The texts in `secrets` that are from the secret store, which the result must not show either."""
     store_names: Mapping[str, str] = field(default_factory=dict)
-    """The names of the store's secrets by their texts, longest first: what it passes on is kept as a reference."""
+    """The names of the store's secrets by their values, longest value first, to store them as references when they are
+    passed on."""

@@ -1,4 +1,4 @@
-"""An attempt that this worker runs."""
+"""An attempt that runs on this worker."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from penstock_worker.records.owned_attempt import OwnedAttempt
 
 @dataclass(slots=True)
 class Running:
-    """An attempt that runs. `begun`: its task executor has it, so that it may have had effects. `cancelled`: its end
-    was requested. `lost`: its claim is lost, or may be; and `known_to_be_lost`: that was read in the database.
-    `given_up`: why this worker ends it itself, if not because it stops."""
+    """A running attempt. `begun`: its task executor has it, so that it may have had effects. `cancelled`: its end was
+    requested. `lost`: its claim is lost, or may be. `known_to_be_lost`: the database confirmed that. `given_up`: the
+    reason why this worker ends it, if not because it stops."""
 
     attempt: OwnedAttempt
     task: asyncio.Task[None]

@@ -1,6 +1,9 @@
-"""The masking of secrets in the output and the errors of a run. Neither its log, nor its error, nor the history shows a
-parameter that is marked as secret, or a secret of the store. Its result and the values that it carries over show no secret
-of the store either. An action itself keeps marked parameters out of these. The steps of a durable function are masked, too."""
+"""The masking of secrets in the output and the errors of a run.
+
+The log, the error and the history show neither a parameter that is marked as secret, nor a secret of the store. The
+result and the carried values show no secret of the store either. Keeping marked parameters out of these is left to the
+action. The steps of a durable function are masked too.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,8 @@ def concealed_outcome(outcome: Outcome, secrets: Sequence[str], of_store: Sequen
 
 
 def conceal_step(step: Record, secrets: Sequence[str], of_store: Sequence[str]) -> None:
-    """Before it is recorded: the function gets back what is recorded, in the first attempt too."""
+    """Mask the secrets in a step before it is recorded. The function then gets the masked value, in the first attempt
+    too."""
     if step.result is not None and of_store:
         step.result = orjson.dumps(_cleaned(orjson.loads(step.result), of_store)).decode()
     if step.error is not None and secrets:
@@ -38,12 +42,14 @@ def conceal_step(step: Record, secrets: Sequence[str], of_store: Sequence[str]) 
 
 
 def passed_on(value: Any, names: Mapping[str, str], forms: Sequence[str]) -> Any:
-    """Return the parameters that a durable function passes to a child, as they are stored. References stand for the secrets
-    of the store (`names`, by their texts), and the worker of the child reads them itself. A text that was computed from a
-    secret, such as its base64, has no reference, and is masked."""
+    """Return the parameters that a durable function passes to a child, in their stored form.
+
+    References replace the secrets of the store (`names`, by value), and the child's worker reads the secrets itself. A
+    text that was computed from a secret, such as its base64, has no reference, and is masked.
+    """
     if not names:
         return value
-    with suppress(PydanticSerializationError):  # what is no JSON is refused where it is checked
+    with suppress(PydanticSerializationError):  # a value that is not JSON is refused later, by its check
         value = to_jsonable_python(value)
     return _without_forms(put_back(value, names), forms)
 
@@ -67,7 +73,7 @@ def _cleaned(value: Any, secrets: Sequence[str]) -> Any:
 
 
 def _without_forms(value: Any, forms: Sequence[str]) -> Any:
-    """Return a value without `forms`. References to secrets are texts too, and stay."""
+    """Return a value with `forms` masked. References to secrets are texts too, and stay."""
     if isinstance(value, SecretText):
         return SecretText.of(
             [part if isinstance(part, SecretName) else concealed(part, forms) for part in value.parts]

@@ -1,4 +1,4 @@
-"""The slots of a worker: which attempts it holds, and how many more it may take."""
+"""The slots of a worker: the attempts that it holds, and the number that it may still claim."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 
 
 class Slots:
-    """So many attempts at a time. A cordoned worker has no free slot."""
+    """A bounded number of attempts at a time. A cordoned worker has no free slot."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -43,8 +43,8 @@ class Slots:
         return self._cordoned
 
     def held(self) -> Mapping[UUID, int]:
-        """Attempt numbers by execution, from its claim until it is reported: a copy, made in one step, as the heartbeat's
-        thread asks for it."""
+        """Return the attempt numbers of the held executions, from claim to report. It is a copy made in one step, as
+        the heartbeat's thread reads it."""
         return self._held.copy()
 
     def take(self, execution: UUID, attempt: int) -> None:
@@ -60,7 +60,7 @@ class Slots:
         self.freed()
 
     def cordon(self, cordoned: bool) -> None:
-        """Have no free slot, or have them again."""
+        """Offer no free slots, or offer them again."""
         self._cordoned = cordoned
         self._tell()
 
@@ -71,12 +71,12 @@ class Slots:
             self._free.clear()
 
     async def any_free(self, seconds: float) -> bool:
-        """Wait so long at the most for a free slot; says whether there is one."""
+        """Wait at most `seconds` for a free slot. Return whether there is one."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._free.wait()
         return self.free > 0
 
     async def all_free(self) -> None:
-        """Wait until nothing is held."""
+        """Wait until no slot is held."""
         await self._empty.wait()

@@ -1,4 +1,4 @@
-"""An attempt that is traced: what it runs nests below its span, and the span is sent when the attempt is over."""
+"""A traced attempt. The spans of its work are nested in its own span, which is sent at its end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.tracing.spans import ATTEMPT, STEP, attempt_span, execution_span
 
 CLAIM_LOST = "claim_lost"
 OVER = ("completed", "failed")
-"""How a step stands that has run."""
+"""The statuses of a step that has run."""
 
 
 class TracedAttempt:
@@ -29,15 +29,15 @@ class TracedAttempt:
         self._worker = worker
         self._began: datetime | None = None
         self.carrier: Carrier = self._own.carrier()
-        """What it calls goes on with this."""
+        """The trace context for the attempt's outgoing calls."""
 
     def begin(self) -> AbstractContextManager[None]:
-        """It runs in here."""
+        """Return a context manager in which the attempt runs."""
         self._began = datetime.now(UTC)
         return tracing.inside(self._own)
 
     def end(self, outcome: str, error: str | None = None) -> None:
-        """It is over; `error` is JSON. One that never ran has no span."""
+        """Send the span at the end of the attempt. `error` is JSON. An attempt that never ran has no span."""
         if self._began is None:
             return
         event, trace = self._event, self._own
@@ -56,7 +56,7 @@ class TracedAttempt:
         )
 
     def step(self, write: StepWrite) -> None:
-        """A step of a durable function was recorded: its span, if it has run."""
+        """Send the span of a recorded step of a durable function, if the step has run."""
         if write.status not in OVER or not write.took:
             return
         attributes: dict[str, Any] = {
@@ -81,7 +81,7 @@ class TracedAttempt:
 
 
 def traced(trace: str | None, event: TaskReadyEvent, worker: Identity) -> TracedAttempt | None:
-    """Return the traced attempt of the trace context (JSON) that it was claimed with; None where this process does
+    """Return the traced attempt for the trace context (JSON) with which it was claimed, or None if this process does
     not trace."""
     if trace is None or not tracing.is_on():
         return None

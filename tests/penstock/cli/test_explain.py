@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from penstock import errors
 from penstock.cli import build
-from penstock.cli.error_texts import TEXTS
+from penstock.cli.explain_texts import TEXTS
 from tests.penstock.cli.commands import penstock
 
 

@@ -127,7 +127,7 @@ async def test_messages_that_needed_a_slot_pause_permits(
     assert ours._wanted(QUEUE) == 1
 
 
-async def test_rate_follows_what_was_used(clock: Clock) -> None:
+async def test_rate_follows_used_permits(clock: Clock) -> None:
     ours = wanting(Slots(64))
     route = ours._routes[QUEUE]
     for _ in range(100):

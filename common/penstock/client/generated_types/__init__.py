@@ -1,4 +1,5 @@
-"""A Python module that has every action and workflow of an installation, typed, for programs that start them.
+"""The generator of a Python module with a typed reference for every action and workflow of an installation, for
+programs that start them.
 
-Not here: where definitions come from, and where the module is written to (the command line).
+Not here: reading the definitions, and writing the file (the command line).
 """

@@ -1,6 +1,7 @@
-"""The module: for each pack a class, for each of its actions and workflows an ActionRef with its signature.
+"""The generated module. It has a class for each pack, with an ActionRef and its signature for each action and
+workflow.
 
-charged = await client.run(shop.charge.call(order=7))
+    charged = await client.run(shop.charge.call(order=7))
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ _OMITTED: Any = ...  # of a parameter that is not given, the action has the defa
 
 
 def module_of(definitions: Sequence[Mapping[str, Any]]) -> str:
-    """The module of these definitions of actions and workflows, as `penstock actions --json` has them: `ref`, `enabled` and
-    the `definition` itself. What is retired is left out. The same definitions give the same text."""
+    """Return the module for these definitions of actions and workflows, in the form of `penstock actions --json`:
+    `ref`, `enabled` and `definition`. Retired ones are left out. Equal definitions give an equal text."""
     current = sorted(
         (entry for entry in definitions if entry["enabled"]), key=lambda entry: str(entry["ref"])
     )
@@ -74,14 +75,13 @@ def module_of(definitions: Sequence[Mapping[str, Any]]) -> str:
 
 
 def digest_of(module: str) -> str | None:
-    """Return the digest of the definitions from which a module was generated, whatever its formatting is now; None
-    where it has none."""
+    """Return the digest of the definitions from which a module was generated, however it was reformatted, or None."""
     match = DIGEST.search(module)
     return match[1] if match else None
 
 
 def _signature(typed: TypedDicts, ref: str, definition: Mapping[str, Any]) -> tuple[list[str], str]:
-    """The parameters, by name, and the result."""
+    """Return the parameters of a signature, as lines of Python, and the type of the result."""
     name = "".join(map(camel, re.split(r"[._]", ref)))
     result = definition.get("result")
     returned = typed.schema(result or {}, name + "Result").of(result)
@@ -89,7 +89,8 @@ def _signature(typed: TypedDicts, ref: str, definition: Mapping[str, Any]) -> tu
 
 
 def _parameters(typed: TypedDicts, schema: Mapping[str, Any], name: str) -> Iterator[str]:
-    """Yield the required parameters first. A name that Python has no syntax for is passed as `**{"its-name": ...}`."""
+    """Yield the parameters, the required ones first. A parameter that is not a Python identifier is passed as
+    `**{"its-name": ...}`."""
     types = typed.schema(schema, name)
     declared: Mapping[str, Any] = schema.get("properties") or {}
     required = schema.get("required", ())
@@ -130,5 +131,5 @@ def _member(ref: str, function: str, definition: Mapping[str, Any]) -> str:
 
 
 def _plain(pack: str) -> str:
-    """A class of this name hides nothing that types are made of."""
+    """Return a class name for a pack that hides no name used in types."""
     return f"{pack}_" if iskeyword(pack) or hides_a_type(pack) else pack

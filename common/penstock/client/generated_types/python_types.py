@@ -1,4 +1,5 @@
-"""JSON Schemas as Python types: objects are TypedDicts, an enum is a Literal, what no type can say is Any."""
+"""The conversion of JSON Schemas to Python types: objects become TypedDicts, an enum a Literal, and anything
+inexpressible Any."""
 
 from __future__ import annotations
 
@@ -15,16 +16,16 @@ from penstock.language.schemas.secrets import is_secret
 ANY = ("Any",)
 SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 IMPORTED = ("Any", "Final", "Literal", "NotRequired", "TypedDict", "ActionRef")
-"""Names that the module has from elsewhere."""
+"""The names that the generated module imports."""
 COMPOSING = ("$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties", "dependentSchemas")
-"""Words that bring fields which a TypedDict of `properties` would refuse."""
+"""The keywords that may add fields to `properties`, which a TypedDict of `properties` would refuse."""
 
 Parts = tuple[str, ...]
-"""A type: what it is the union of."""
+"""A type, as the members of its union."""
 
 
 def text_of(parts: Parts) -> str:
-    """The type as Python has it: `Literal["a", "b"] | None`."""
+    """Return the type as Python text: `Literal["a", "b"] | None`."""
     if "Any" in parts:
         return "Any"
     literals = [part[len("Literal[") : -1] for part in parts if part.startswith("Literal[")]
@@ -41,7 +42,7 @@ def fits(value: Any, parts: Parts) -> bool:
 
 
 def literal(value: str | float | bool | None) -> str:
-    """The value as Python has it."""
+    """Return the value as a Python literal."""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
 
@@ -56,13 +57,13 @@ def hides_a_type(name: str) -> bool:
 
 
 class Names:
-    """Names of one module, each given once."""
+    """The names in one module, each used once."""
 
     def __init__(self, reserved: Iterable[str]) -> None:
         self._taken = set(reserved)
 
     def take(self, base: str) -> str:
-        """This name, or one with a number behind it."""
+        """Return the name `base`, with a number appended if it is taken."""
         numbered = chain([base], (f"{base}{n}" for n in count(2)))
         name = next(name for name in numbered if name not in self._taken)
         self._taken.add(name)
@@ -70,7 +71,7 @@ class Names:
 
 
 class TypedDicts:
-    """The TypedDicts of a module, as they come to be needed."""
+    """The TypedDicts of a module, added as they are needed."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
@@ -84,29 +85,29 @@ class TypedDicts:
         return self._names.take(base)
 
     def add(self, name: str, fields: Sequence[tuple[str, str, bool]]) -> None:
-        """One with these fields: name, type, whether it is required."""
+        """Add a TypedDict. A field is its name, its type, and whether it is required."""
         typed_fields = [(field, kind if needed else f"NotRequired[{kind}]") for field, kind, needed in fields]
         if all(is_field(field) and not hides_a_type(field) for field, _ in typed_fields):
             lines = [f"class {name}(TypedDict):", *(f"    {field}: {kind}" for field, kind in typed_fields)]
-        else:  # names that Python has no syntax for
+        else:  # the functional form, for names that are not Python identifiers
             entries = (f"    {literal(field)}: {literal(kind)}," for field, kind in typed_fields)
             lines = [f"{name} = TypedDict({literal(name)}, {{", *entries, "})"]
         self.blocks.append("\n".join(lines))
 
 
 class SchemaTypes:
-    """The types of one schema's parts."""
+    """The types of the parts of one schema."""
 
     def __init__(self, dicts: TypedDicts, root: Mapping[str, Any], prefix: str) -> None:
         self._dicts, self._root, self._prefix = dicts, root, prefix
         self._referred: dict[str, Parts] = {}
 
     def of(self, schema: Any, name: str = "") -> Parts:
-        """The type of values that fit; `name` is what they are called."""
+        """Return the type of a schema's values. `name` is the name for its TypedDict."""
         if not isinstance(schema, Mapping):
             return ANY
         kinds = _kinds(schema)
-        if is_secret(schema):  # readers of definitions do not see its possible values
+        if is_secret(schema):  # readers of definitions may not see the possible values of a secret
             return tuple(SIMPLE.get(kind, "Any") for kind in kinds) or ("str",)
         if "$ref" in schema:
             return self._reference(schema["$ref"])
@@ -159,7 +160,7 @@ class SchemaTypes:
 
 
 def camel(text: str) -> str:
-    """`line_items` as LineItems; what Python has no letters for is left out."""
+    """Return `line_items` as LineItems, without characters that a Python name cannot have."""
     words = "".join(c if c.isascii() and c.isalnum() else " " for c in text).split()
     return "".join(word[0].upper() + word[1:] for word in words)
 
@@ -180,8 +181,8 @@ def _union(types: Iterator[Parts]) -> Parts:
 
 
 def _has_fields(schema: Any) -> bool:
-    """Return whether a TypedDict describes this schema: an object of declared fields, without other fields that a caller can
-    know."""
+    """Return whether a TypedDict can describe this schema: an object of declared fields, to which a caller cannot add
+    others."""
     if not isinstance(schema, Mapping) or _kinds(schema) != ["object"] or is_secret(schema):
         return False
     closed = schema.get("additionalProperties", False) is False

@@ -1,4 +1,4 @@
-"""Actions: what can be run, with its parameters, its policies and where it runs."""
+"""Actions: runnable definitions, each with its parameters, its policies and the place where it runs."""
 
 from __future__ import annotations
 
@@ -38,21 +38,22 @@ Refs = Annotated[Items[Ref], BeforeValidator(_several)]
 
 
 class ActionOptions(Policies):
-    """The options of an action, next to its function or its command. Short forms: `timeout` for `timeouts.attempt`,
-    `on_worker_loss` and `max_recoveries` for those of `recovery`."""
+    """The options of an action, next to its function or its command. Short forms: `timeout` stands for
+    `timeouts.attempt`, `on_worker_loss` and `max_recoveries` for the fields of `recovery`."""
 
     executor: Annotated[str, Field(strict=True, pattern=r"^[a-z][a-z0-9_]{0,62}$")] | None = None
-    """The task executor that runs it: async, thread, process, command, http, kubernetes, dask, ray, or one of your own."""
+    """The task executor that runs the action: async, thread, process, command, http, kubernetes, dask, ray, or one of
+    your own."""
     route: str | None = None
-    """The queue it goes to, whatever the routes say."""
+    """The work queue of the action, which overrides the configured routes."""
     labels: dict[str, str] = Field(default_factory=dict)
-    """What a worker must carry to run it: {"gpu": "a100"}."""
+    """The labels that a worker must carry to run the action, such as {"gpu": "a100"}."""
     limits: Annotated[Items[Limit], BeforeValidator(_several)] = ()
     on_success: Refs = ()
-    """Actions to run after it, with what came of it."""
+    """Actions to run after a success. Their parameters are `execution`, `status`, `result` and `error`."""
     on_failure: Refs = ()
     options: dict[str, Any] = Field(default_factory=dict)
-    """For its task executor: the command, the URL, the image, a memory limit."""
+    """Options of the task executor: the command, the URL, the image, a memory limit."""
 
     @classmethod
     def fold(cls, values: dict[str, Any]) -> dict[str, Any]:
@@ -95,11 +96,11 @@ class ActionOptions(Policies):
 
 
 class Action(ActionRef[P, R]):
-    """Something runnable: a Python function (made by `@action`), a command, a URL or an image.
+    """A runnable definition: a Python function (made by `@action`), a command, a URL or an image.
 
-    Called like a function it *is* the function, here and now: nothing is scheduled. To run it as an execution,
-    start it (`await charge.start(order=7)`, `await client.run(charge, {"order": 7})`), or have a rule, a workflow or a
-    schedule do so."""
+    Calling it calls the function directly, and schedules nothing. To run it as an execution, start it (`await
+    charge.start(order=7)`, `await client.run(charge, {"order": 7})`), or have a rule, a workflow or a schedule do so.
+    """
 
     kind = "action"
 
@@ -117,7 +118,8 @@ class Action(ActionRef[P, R]):
         folder: Path | None = None,
         durable: bool = False,
     ) -> None:
-        """Use `@action`, `command_action`, `http_action` or `kubernetes_action`. Raises DefinitionError."""
+        """Create an action. Use `@action`, `command_action`, `http_action` or `kubernetes_action` instead. Raises
+        DefinitionError."""
         try:
             self.ref = checked_ref(ref)
         except Wrong as error:
@@ -129,12 +131,12 @@ class Action(ActionRef[P, R]):
         self.parameters_schema = dict(parameters_schema)
         self.result_schema = None if result_schema is None else dict(result_schema)
         self.bind = bind
-        """Keyword arguments for the function, of the parameters of an execution. Raises InvalidInput."""
+        """The function that turns an execution's parameters into keyword arguments. Raises InvalidInput."""
         self.source = source
         self.durable = durable
-        """Its function takes a DurableContext, and goes on where it was after a crash."""
+        """True if the function takes a DurableContext, so that it resumes where it was after a crash."""
         self.folder = folder
-        """The pack's folder, in which a command of the pack is found; None for actions of Python."""
+        """The pack's folder, in which the commands of the pack are looked up. None for actions of Python."""
         self.schedules: list[Schedule] = []
         self.limits = tuple(limit.of_action(self.ref, source) for limit in choices.limits)
         self.__doc__ = description
@@ -149,13 +151,13 @@ class Action(ActionRef[P, R]):
 
     @property
     def executor(self) -> str | None:
-        """The task executor that it asks for, if it does."""
+        """Return the task executor that the action asks for, or None."""
         return self.choices.executor
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """Return the options of its task executor, such as the command or the URL. The program of a pack is in the pack's
-        folder, wherever that is on this machine. The stored command names it relative to the folder."""
+        """Return the options for the task executor, such as the command or the URL. The program of a pack is given by
+        its full path on this machine. The stored command has the path relative to the pack's folder."""
         if self.folder is None or self.executor != "command":
             return self.choices.options
         program, *arguments = self.choices.options["command"]
@@ -167,11 +169,11 @@ class Action(ActionRef[P, R]):
     def policies(self) -> Policies:
         return self.choices
 
-    # Any: what the function returns, or inside a workflow function the stand-in for it, which goes where that would go
-    # and has methods of its own. No type is both.
+    # The type is Any. The result is what the function returns, or in a workflow function a stand-in for it, which has
+    # methods of its own. No other type fits both.
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         intercept = CALL_INTERCEPTOR.get()
-        if intercept is not None:  # inside a workflow function: a task, not a call
+        if intercept is not None:  # in a workflow function the call adds a task
             return intercept(self, args, kwargs)
         if self.function is None:
             raise self.source.wrong(
@@ -180,8 +182,8 @@ class Action(ActionRef[P, R]):
         return self.function(*args, **kwargs)
 
     def with_options(self, *, ref: str | None = None, **changes: Any) -> Action[P, R]:
-        """Return a copy with some options changed, as `@action` takes them. Give it a `ref` of its own if both are to be
-        applied. Raises DefinitionError."""
+        """Return a copy with some options changed, as `@action` takes them. Give the copy its own `ref` if both are to
+        be applied. Raises DefinitionError."""
         values: dict[str, Any] = {name: getattr(self.choices, name) for name in self.choices.model_fields_set}
         for name in changes.keys() & {"timeout", "on_worker_loss", "max_recoveries"}:
             whole = "timeouts" if name == "timeout" else "recovery"
@@ -191,7 +193,7 @@ class Action(ActionRef[P, R]):
         return self._varied(ref=ref or self.ref, choices=choices)
 
     def with_schemas(self, *, parameters: Any = None, result: Any = None) -> Action[P, R]:
-        """Return a copy with these schemas instead of those of the annotations. Raises DefinitionError."""
+        """Return a copy with these schemas in place of the annotations' schemas. Raises DefinitionError."""
         changes: dict[str, Any] = {}
         for name, schema, make in (
             ("parameters", parameters, parameters_schema),
@@ -222,7 +224,7 @@ class Action(ActionRef[P, R]):
         return Action(**{**same, **changes})
 
     def body(self) -> dict[str, Any]:
-        """Return the body that is stored. Defaults are left out, and so are the limits, which are definitions of their own."""
+        """Return the stored body, without defaults and without limits, which are separate definitions."""
         body = self.choices.written()
         body.pop("limits", None)
         body |= {"ref": self.ref, "executor": executor_name(self), "parameters": self.parameters_schema}
@@ -238,7 +240,7 @@ class Action(ActionRef[P, R]):
         return Document.of(self.kind, self.ref, self.body(), self.source)
 
     def parts(self) -> Iterator[Any]:
-        """The action, its limits and its schedules."""
+        """Yield the action, its limits and its schedules."""
         yield self
         yield from self.limits
         yield from self.schedules

@@ -1,4 +1,4 @@
-"""The common parts of all declarations: a ref, the place where they were written, and a stored form."""
+"""The base of all declarations: a ref, the place where it was written, and a stored form."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from penstock.language.terms.options import Options, Problem, read_options, refu
 from penstock.language.terms.sources import Source, caller, of_frame
 
 UNBOUND = "__penstock__"
-"""In the globals of a module: what it declared at its top level, so that `Rule(...)` counts without a variable."""
+"""The name of the global in which a module's top-level declarations are listed, so that `Rule(...)` counts without a
+variable."""
 
 
 def remember(thing: object, frame: FrameType) -> None:
-    """Note what a module declares at its top level."""
+    """Add a declaration to the list of its module, if it is made at the module's top level."""
     if frame.f_code.co_name == "<module>":
         frame.f_globals.setdefault(UNBOUND, []).append(thing)
 
 
 class Declaration(Options):
-    """A declaration of a user's. `Rule("big_orders", ...)` at the top level of a module belongs to that module,
-    bound to a variable or not."""
+    """A declaration of a user. `Rule("big_orders", ...)` at the top level of a module belongs to that module, bound to
+    a variable or not."""
 
     kind: ClassVar[str]
     positional: ClassVar[tuple[str, ...]] = ("ref",)
     shorten: ClassVar[tuple[str, ...]] = ("ref",)
-    """Options in which a name without a pack means one of the module's own pack."""
+    """The options in which a name without a pack means a definition of the module's own pack."""
 
     ref: Ref
     description: str = Field(default="", strict=True)
@@ -60,15 +61,15 @@ class Declaration(Options):
         return {"ref": self.ref, **self.written()}
 
     def document(self) -> Document:
-        """Raises DefinitionError if what was declared cannot be stored."""
+        """Return the stored document. Raises DefinitionError if the declaration cannot be stored."""
         return Document.of(self.kind, self.ref, self.body(), self._source)
 
     def parts(self) -> Iterator[Any]:
-        """The declaration and those that came with it."""
+        """Yield the declaration, and the declarations that it contains."""
         yield self
 
     def wrong(self, message: str, hint: str | None = None, at: tuple[str | int, ...] = ()) -> Exception:
-        """The error to raise for one of the options."""
+        """Return the error for a fault in one of the options, with its place."""
         return refusal(f"{self.kind} {self.ref}", [Problem(at, message, hint)], self._source)
 
 
@@ -76,7 +77,7 @@ D = TypeVar("D", bound=Declaration)
 
 
 def declare(kind: type[D], values: dict[str, Any], source: Source) -> D:
-    """A declaration that was read from a file. Raises DefinitionError that names its lines."""
+    """Return a declaration that was read from a file. Raises DefinitionError that names the lines of the faults."""
     declaration = read_options(kind, values, source, f"{kind.kind} {values.get('ref', '')}".strip())
     declaration._source = source
     return declaration

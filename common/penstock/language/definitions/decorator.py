@@ -1,4 +1,4 @@
-"""`@action`: a function becomes an action."""
+"""The decorator `@action`, which makes an action of a function."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ R = TypeVar("R")
 
 
 class Decorator(Protocol):
-    """The decorator that `@action(...)` returns. The result of a coroutine function is what it returns in the end."""
+    """The decorator that `@action(...)` returns. The result type of a coroutine function is the type that it resolves
+    to."""
 
     @overload
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Action[P, R]: ...
@@ -70,11 +71,12 @@ def action(
     description: str | None = None,
     **options: Any,
 ) -> Any:
-    """Makes an action of a function, sync or async: `@action` or `@action(retry=3)`.
+    """Make an action of a function, sync or async: `@action` or `@action(retry=3)`.
 
     Its ref is `<pack>.<function name>`, with the pack from `pack=` or from `pack = Pack("shop")` in its module.
-    Annotations become the schemas of parameters and result, the docstring the description. The options are those
-    of `ActionOptions`. Raises DefinitionError."""
+    Annotations become the schemas of parameters and result, the docstring the description. The options are those of
+    `ActionOptions`. Raises DefinitionError.
+    """
     frame = caller()
     names = {} if frame.f_code.co_name == "<module>" else dict(frame.f_locals)
 
@@ -100,7 +102,7 @@ def of_function(
     source: Source,
     in_yaml: bool = False,
 ) -> Action[..., Any]:
-    """The action of a function. Raises DefinitionError, at `source` if the function itself has no place."""
+    """Return the action of a function. Raises DefinitionError, at `source` if the function has no source file."""
     if isinstance(function, Action):
         raise source.wrong(f"{function.ref} is an action already", "Use .with_options(ref=...) to vary it.")
     plain = inspect.unwrap(function)
@@ -157,7 +159,7 @@ def of_function(
 
 
 def qualified_callbacks(options: Mapping[str, Any], pack: str) -> dict[str, Any]:
-    """With the pack in front of callbacks that were written without it."""
+    """Return the options with the pack in front of each callback that was written without one."""
     out = dict(options)
     for name in ("on_success", "on_failure"):
         if name in out:

@@ -14,12 +14,12 @@ from penstock.language.schemas.value_checks import check_value
 from penstock.language.terms.sources import Source
 
 DOCUMENT_CAP = 1024 * 1024
-"""Bytes of JSON that a definition may have."""
+"""The maximum size of a definition, in bytes of JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A version of a definition. What means the same has the same digest, whether Python or YAML declared it."""
+    """A version of a definition. Equal meanings have equal digests, whether declared in Python or in YAML."""
 
     kind: str
     """action, trigger, rule, route, limit, schedule or workflow."""
@@ -30,7 +30,8 @@ class Document:
 
     @classmethod
     def of(cls, kind: str, ref: str, body: Mapping[str, Any], source: Source | None = None) -> Document:
-        """Raises DefinitionError for a body that is not JSON, too large, or holds NUL, NaN or Infinity."""
+        """Return the document of a body. Raises DefinitionError for a body that is not JSON, is too large, or holds
+        NUL, NaN or Infinity."""
         try:
             encoded = check_value(
                 {"kind": kind, "ref": ref, "body": body}, DOCUMENT_CAP, what=f"{kind} {ref}"

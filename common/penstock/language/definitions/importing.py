@@ -1,4 +1,4 @@
-"""Importing modules and files so that what goes wrong is said with its file and line."""
+"""The import of modules and files, with errors that name a file and a line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_NAME = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
 
 
 def imported(name: str) -> ModuleType:
-    """The module of this name, looked for in the current folder too. Raises DefinitionError."""
+    """Import and return the module of this name, from the current folder too. Raises DefinitionError."""
     _reachable(os.getcwd())
     try:
         return importlib.import_module(name)
@@ -29,10 +29,11 @@ def imported(name: str) -> ModuleType:
 
 
 def imported_file(path: Path, *, root: Path | None = None) -> ModuleType:
-    """The module of a Python file. Its name counts from `root`, which is the folder around its outermost package if
-    not given; that folder is put on the path, so that it finds its neighbours and child processes find it.
+    """Import and return the module of a Python file. Its name counts from `root`, by default the folder around its
+    outermost package. `root` is added to `sys.path`, for imports of its neighbours and for child processes.
 
-    Raises DefinitionError."""
+    Raises DefinitionError.
+    """
     path = path.resolve()
     if root is None:
         root = path.parent
@@ -52,23 +53,23 @@ def imported_file(path: Path, *, root: Path | None = None) -> ModuleType:
 
 
 def _reachable(folder: str) -> None:
-    """Last on the path: a file called `queue.py` must not take the place of Python's own."""
+    """Append a folder to `sys.path`. At the end, a file called `queue.py` cannot replace Python's own."""
     if folder not in sys.path:
         sys.path.append(folder)
         importlib.invalidate_caches()
 
 
 def _place(name: str) -> Path | None:
-    """The file that importing this name would give."""
+    """Return the file that an import of this name would load, or None."""
     try:
         spec = importlib.util.find_spec(name)
-    except (ImportError, ValueError):  # its parent is no package; or it is __main__
+    except (ImportError, ValueError):  # its parent is not a package, or it is __main__
         return None
     return Path(spec.origin).resolve() if spec is not None and spec.has_location and spec.origin else None
 
 
 def _apart(path: Path, name: str) -> ModuleType:
-    """Return the module of a file under a name that nothing else has: its own name is taken, or is no name of a module."""
+    """Return the module of a file, imported under a unique name. Its own name is taken, or is not a valid module name."""
     word = "".join(letter if letter.isalnum() else "_" for letter in name)
     name = f"{word}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     if name in sys.modules:
@@ -87,7 +88,7 @@ def _apart(path: Path, name: str) -> ModuleType:
 
 
 def explained(module: str, error: BaseException) -> PenstockError:
-    """Return the error of a failed import, in words and with a place."""
+    """Return the error of a failed import, with an explanation and a place."""
     if isinstance(error, PenstockError):
         return error
     if isinstance(error, SyntaxError) and error.filename:
@@ -114,6 +115,6 @@ def explained(module: str, error: BaseException) -> PenstockError:
 
 
 def _is_theirs(file: str) -> bool:
-    """Return true if a frame is of the user's own code: neither Penstock's, nor Python's, nor a library's."""
+    """Return whether a file is the user's own code: not Penstock's, Python's or a library's."""
     ours = (str(Path(__file__).parents[2]), str(Path(importlib.__file__).parent.parent), "<frozen")
     return not file.startswith(ours) and "site-packages" not in file

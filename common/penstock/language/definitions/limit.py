@@ -1,4 +1,4 @@
-"""Limits: how many executions may run at once, or start within a time."""
+"""Limits on how many executions may run at once, or start within a time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Paths = Annotated[Items[str], BeforeValidator(_paths)]
 
 
 class Rate(Options):
-    """At most `count` starts within any `seconds`, which is a day at the most."""
+    """A rate: at most `count` starts within any `seconds`, which are at most a day."""
 
     count: Count
     seconds: Annotated[float, Field(gt=0, le=86_400)]
@@ -64,38 +64,42 @@ def _scope(value: object) -> object:
 
 
 class Limit(Declaration):
-    """`Limit(5)` lets five run at once, `Limit(5, by="customer")` five for each customer: an attempt holds a slot
-    from when it is scheduled until it ends. With several limits it needs a slot in each. What waits for its next
-    attempt, or has deferred itself, holds none, and comes back at the end of the line.
+    """`Limit(5)` lets five executions run at once, `Limit(5, by="customer")` five for each customer. An attempt holds
+    a slot from when it is scheduled until it ends. With several limits it needs a slot of each.
 
-    In the `limits` of an action it applies to that action, and needs no name. On its own it has a name and a
-    `scope`: `Limit(50, ref="shop.database", scope="shop")`. Raises DefinitionError."""
+    An execution that waits for its next attempt, or deferred itself, holds no slot, and then joins the end of its
+    lane. In the `limits` of an action it applies to that action, and needs no name. On its own it has a name and a
+    `scope`: `Limit(50, ref="shop.database", scope="shop")`. Raises DefinitionError.
+    """
 
     kind: ClassVar[str] = "limit"
     positional: ClassVar[tuple[str, ...]] = ("max",)
 
     ref: str = ""
     scope: Annotated[str, BeforeValidator(_scope)] | None = None
-    """What it covers: `*` all actions, a pack all of its actions, or one action or workflow, wherever it runs.
-    A workflow as such is covered by a limit of its own only, and holds one slot of it, however often it contains
-    itself; so its tasks never wait for a slot that it holds."""
+    """The actions that the limit covers: `*` all actions, a pack all of its actions, or one action or workflow,
+    wherever it runs. A workflow is covered only by a limit on that workflow. However often it contains itself, it
+    holds one slot, so its tasks never wait for a slot that it holds."""
     max: Count | None = None
-    """How many may run at once; None where only the rate is limited."""
+    """The number of executions that may run at once. None limits only the rate."""
     by: Paths = ()
-    """Paths of parameters: each combination of their values is counted by itself; a missing one counts as a value."""
+    """Paths of parameters. Each combination of their values is counted separately, and a missing value counts as a
+    value."""
     rate: Annotated[Rate, BeforeValidator(_rate)] | None = None
-    """How many may start within a time: `"100/min"`."""
+    """The number of starts within a time: `"100/min"`."""
     when_full: Literal["enqueue", "cancel_new", "cancel_running"] = "enqueue"
-    """enqueue: wait, first come first served; cancel_new: refuse it; cancel_running: the oldest, running or waiting,
-    give way. What was refused is cancelled, with the reason. A retry is never refused."""
+    """The reaction to a full limit. enqueue: the execution waits, first come, first served. cancel_new: it is refused.
+    cancel_running: the oldest executions, running or waiting, are cancelled. A refused execution is cancelled, with
+    the reason. A retry is never refused."""
     max_waiting: Annotated[int, Field(ge=0, le=INTEGER)] | None = None
-    """How many may wait (of each combination of `by`) before the next is refused. None: no bound."""
+    """The number of executions that may wait (for each combination of `by`). Further ones are refused. None: no bound.
+    """
     fair: Paths = ()
-    """Paths of parameters between whose values waiting work takes turns. Of several limits the first that is fair
-    decides."""
+    """Paths of parameters. Waiting executions with different values take turns. Among several limits the first fair
+    one decides."""
     while_waiting: Literal["release", "keep"] = "release"
-    """What becomes of the slot while the execution waits for the answer to an inquiry. An execution keeps all of its
-    slots if one of its limits says so."""
+    """The slot's fate while the execution waits for the answer to an inquiry. If one of its limits says `keep`, the
+    execution keeps all of its slots."""
 
     if TYPE_CHECKING:
 
@@ -135,7 +139,7 @@ class Limit(Declaration):
                 raise Wrong(
                     "burst is a whole number of starts, and goes with a rate", "rate='100/min', burst=10"
                 )
-            # A window as long as the burst takes to refill: what may start at once, and still the same rate.
+            # The window is as long as the burst takes to refill. It permits the burst at once, and has the same rate.
             values["rate"] = {"count": burst, "seconds": rate["seconds"] * burst / rate["count"]}
         return super().fold(values) if values.get("ref") else values
 
@@ -154,7 +158,7 @@ class Limit(Declaration):
         return self
 
     def of_action(self, action: str, source: Source) -> Limit:
-        """Return this limit as a definition of its own, which covers that action."""
+        """Return this limit as a definition that covers `action`."""
         if self.ref:
             raise source.wrong(
                 f"action {action}: its limit {self.ref} has a ref and a scope of its own",
@@ -168,6 +172,6 @@ class Limit(Declaration):
         return limit
 
     def parts(self) -> Iterator[Limit]:
-        """Itself, unless it is there to be used in actions."""
+        """Yield the limit, unless it is meant to be used in actions only."""
         if self.ref:
             yield self

@@ -1,6 +1,6 @@
-"""The action behind a poll trigger: it calls the trigger's function on a worker that has it.
+"""The action behind a poll trigger, which calls the trigger's function on a worker that has it.
 
-Its result is `{"events": [...], "state": {...}}`: the payloads that were found, and what the next call is to know.
+Its result is `{"events": [...], "state": {...}}`: the payloads of the new events, and the state for the next call.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PARAMETERS: Mapping[str, Any] = {
 def poll_action(
     ref: str, function: Callable[..., Any], timeout: float, source: Source, description: str
 ) -> Action[..., dict[str, Any]]:
-    """An action of the trigger's own name. There is no retry: the next call is one."""
+    """Return an action with the trigger's name. It has no retries, as the next call is one."""
     return Action(
         ref,
         choices=read_options(ActionOptions, {"timeout": timeout}, source, f"trigger {ref}"),
@@ -49,7 +49,7 @@ def _called(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _answer(events: object, state: dict[str, Any]) -> dict[str, Any]:
-    """Raises TypeError for what is no list of events."""
+    """Return the result for the events and state of a call. Raises TypeError if `events` is not a list of payloads."""
     if events is None:
         return {"events": [], "state": state}
     if not isinstance(events, Iterable) or isinstance(events, str | bytes | Mapping):

@@ -1,4 +1,4 @@
-"""Actions that are no Python functions: commands, URLs and images; and what the task executors take as options."""
+"""Actions that are not Python functions: commands, URLs and images. Also the options of each built-in task executor."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CommandOptions(Options):
     cwd: str | None = None
     env: dict[str, str] = Field(default_factory=dict)
     pass_env: list[str] = Field(default_factory=list)
-    """Variables of the worker's own environment that the program needs."""
+    """Variables of the worker's environment that are passed to the program."""
     output: Literal["json", "text", "none"] = "json"
 
 
@@ -34,10 +34,10 @@ class HttpOptions(Options):
     url: str
     headers: dict[str, str] = Field(default_factory=dict)
     secret_env: str | None = None
-    """The environment variable of the worker that holds the secret to sign with."""
+    """The worker's environment variable with the secret that signs the request."""
     connect_timeout: PositiveDuration = 10
     timeout: PositiveDuration = 300
-    """Seconds that the other side may stay silent."""
+    """The seconds that the other side may stay silent."""
 
     @field_validator("url")
     @classmethod
@@ -70,7 +70,7 @@ class KubernetesOptions(Options):
 
 class ProcessOptions(Options):
     memory_limit: Annotated[int, Field(strict=True, ge=1)] | None = None
-    """Bytes."""
+    """The memory limit in bytes."""
 
 
 Amounts = dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]]
@@ -78,16 +78,16 @@ Amounts = dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]]
 
 class DaskOptions(Options):
     resources: Amounts = Field(default_factory=dict)
-    """What a Dask worker must have free, as it was started with: `dask worker --resources GPU=2`."""
+    """Resources that a Dask worker must have free, as declared at its start: `dask worker --resources GPU=2`."""
 
 
 class RayOptions(Options):
     num_cpus: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1
     num_gpus: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0
     memory: Annotated[int, Field(strict=True, ge=1)] | None = None
-    """Bytes that Ray sets aside for it."""
+    """The bytes that Ray reserves for the action."""
     resources: Amounts = Field(default_factory=dict)
-    """Others that a node must have free."""
+    """Custom resources that a node must have free."""
 
 
 class NoOptions(Options):
@@ -104,13 +104,13 @@ OPTIONS: dict[str, type[Options]] = {
     "dask": DaskOptions,
     "ray": RayOptions,
 }
-"""What each task executor of ours takes. Those of others check their options themselves, when they run."""
+"""The options of each built-in task executor. Other executors check their options when they run."""
 ENTRY = {"command": "command", "http": "url", "kubernetes": "image"}
-"""The option that says what to run, for those that run no Python function."""
+"""The option that says what to run, for each executor that runs something other than a Python function."""
 
 
 def checked_options(executor: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of an executor as they are stored. Raises ValidationError."""
+    """Return the options of an executor as they are stored. Raises ValidationError."""
     kind = OPTIONS.get(executor)
     return dict(options) if kind is None else kind.model_validate(dict(options)).written()
 
@@ -124,8 +124,8 @@ def program_action(
     pack: str | None = None,
     folder: Path | None = None,
 ) -> Action[..., Any]:
-    """Return an action of a command, a URL, an image, or what a foreign executor runs. `values` holds the
-    options of the action, `parameters`, `result` and `description`. Raises DefinitionError."""
+    """Return an action of a command, a URL, an image, or an entry for a foreign executor. `values` holds the options
+    of the action, `parameters`, `result` and `description`. Raises DefinitionError."""
     values = dict(values)
     whole = qualified(ref, pack)
     label = f"action {whole}"
@@ -184,16 +184,19 @@ def _schema(make: Callable[[Any], Any], declared: Any, name: str, label: str, so
 def command_action(
     ref: str, command: Sequence[str], *, pack: str | Pack | None = None, **options: Any
 ) -> Action[..., Any]:
-    """An action that runs a program: parameters as JSON on its standard input, the result as JSON on its standard
-    output. `parameters` and `result` are types, JSON Schemas or the short form; the other options are those of
-    `@action`, and for the executor (`env`, `output`, ...) in `options`. Raises DefinitionError."""
+    """Return an action that runs a program. It reads the parameters as JSON from standard input, and writes the result
+    as JSON to standard output.
+
+    `parameters` and `result` are types, JSON Schemas or the short form. Other options are those of `@action`.
+    `options` holds those of the executor (`env`, `output`, ...). Raises DefinitionError.
+    """
     return _declared(
         ref, "command", {"command": list(command) if isinstance(command, tuple) else command, **options}, pack
     )
 
 
 def http_action(ref: str, url: str, *, pack: str | Pack | None = None, **options: Any) -> Action[..., Any]:
-    """An action that POSTs its parameters as JSON to a URL; the answer is its result. Options as for
+    """Return an action that POSTs its parameters as JSON to a URL. The response is its result. Options as for
     `command_action`. Raises DefinitionError."""
     return _declared(ref, "http", {"url": url, **options}, pack)
 
@@ -201,7 +204,8 @@ def http_action(ref: str, url: str, *, pack: str | Pack | None = None, **options
 def kubernetes_action(
     ref: str, image: str, *, pack: str | Pack | None = None, **options: Any
 ) -> Action[..., Any]:
-    """An action that runs an image as a Kubernetes Job. Options as for `command_action`. Raises DefinitionError."""
+    """Return an action that runs an image as a Kubernetes Job. Options as for `command_action`. Raises
+    DefinitionError."""
     return _declared(ref, "kubernetes", {"image": image, **options}, pack)
 
 

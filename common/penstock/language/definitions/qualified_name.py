@@ -1,4 +1,5 @@
-"""Names: a ref is `pack.name`, in lower snake case. Where one is written without its pack, the module's is meant."""
+"""The names of definitions. A ref is `pack.name`, in lower snake case. A name without a pack belongs to the module's
+pack."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from penstock.language.terms.options import Wrong
 from penstock.language.terms.sources import caller, of_frame
 
 LONGEST = 64
-"""Characters of a pack's name, and of a name inside it."""
+"""The maximum length of a pack's name, and of a name inside a pack, in characters."""
 
 _NAME = re.compile(rf"[a-z][a-z0-9_]{{0,{LONGEST - 1}}}")
 
@@ -24,7 +25,7 @@ class Pack:
     __slots__ = ("description", "name", "version")
 
     def __init__(self, name: str, *, version: str = "", description: str = "") -> None:
-        """Raises DefinitionError for a bad name."""
+        """Create a pack. Raises DefinitionError for a bad name."""
         if not is_name(name):
             raise of_frame(caller()).wrong(f"{name!r} is not a pack's name", _hint(name))
         self.name = name
@@ -44,17 +45,17 @@ def is_ref(text: object) -> TypeGuard[str]:
 
 
 GENERATED = "-items"
-"""The end of a ref that Penstock makes: of the workflow that runs an action for each of its items. No ref that a person chooses
-can end so."""
+"""The end of a generated ref: that of the workflow that runs an action for each of its items. User-defined refs cannot
+end so."""
 
 
 def is_generated(text: object) -> bool:
-    """Return whether this is a ref that Penstock has made."""
+    """Return whether `text` is a ref that Penstock generated."""
     return isinstance(text, str) and text.endswith(GENERATED) and is_ref(text.removesuffix(GENERATED))
 
 
 def checked_ref(text: object) -> str:
-    """Raises Wrong."""
+    """Return `text` if it is a valid ref. Raises Wrong."""
     if not isinstance(text, str):
         raise Wrong("is not a ref", "Write it as text, 'pack.name', or have @action above the function.")
     if not is_ref(text) and not is_generated(text):
@@ -71,7 +72,7 @@ def _hint(text: object) -> str:
 
 
 def ref_of(thing: object) -> object:
-    """The ref of an action, trigger or workflow that was given as an object; anything else as it is."""
+    """Return the ref of an action, trigger or workflow object. Return anything else unchanged."""
     return getattr(thing, "ref", thing)
 
 
@@ -80,12 +81,13 @@ Ref = Annotated[str, BeforeValidator(lambda given: checked_ref(ref_of(given)))]
 
 
 def qualified(name: str, pack: str | None) -> str:
-    """`name` with the pack in front of it, if it has none."""
+    """Return `name`, with the pack in front if it has none."""
     return f"{pack}.{name}" if pack and "." not in name else name
 
 
 def pack_of(module: Mapping[str, Any]) -> Pack | None:
-    """The pack that a module (given its globals) declares as `pack`, or the nearest package around it does."""
+    """Return the pack that a module declares as `pack`, or that the nearest package around it declares. `module` are
+    its globals."""
     name = str(module.get("__name__", ""))
     spaces: list[Mapping[str, Any]] = [module]
     while "." in name:

@@ -1,4 +1,4 @@
-"""Routes: which work queue the executions of a namespace go to."""
+"""Routes, which assign the executions of a namespace to a work queue."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from penstock.language.terms.routing import RoutingRule
 
 
 class Route(Declaration):
-    """`Route("*::ml::*", "gpu")`: executions with a namespace that fits the pattern go to the queue `work.gpu`. The first
-    route that fits wins, in the order of `position` and then of the pattern; `penstock.language.terms.routing` says what patterns
-    mean. Raises DefinitionError."""
+    """`Route("*::ml::*", "gpu")` sends executions with a matching namespace to the queue `work.gpu`. The first
+    matching route wins, in the order of `position` and then of the pattern; `penstock.language.terms.routing` explains
+    patterns. Raises DefinitionError."""
 
     kind: ClassVar[str] = "route"
     positional: ClassVar[tuple[str, ...]] = ("pattern", "route")
     shorten: ClassVar[tuple[str, ...]] = ()
 
     ref: str = ""
-    """The pattern: there is one route for each."""
+    """The pattern, which only one route may have."""
     pattern: str = Field(strict=True)
     route: str = Field(strict=True)
     position: Annotated[int, Field(ge=0, le=INTEGER)] | None = None
-    """Lower comes first. None: as it was written, after those of its module or pack that were written before."""
+    """The rank of the route; lower ones come first. None: the order of writing, after earlier routes of its module or
+    pack."""
 
     if TYPE_CHECKING:
 

@@ -1,4 +1,4 @@
-"""Rules: when an event of this trigger meets this condition, start that action with these parameters."""
+"""Rules: each starts an action, with parameters, for each event of a trigger that meets its condition."""
 
 from __future__ import annotations
 
@@ -15,32 +15,33 @@ from penstock.language.terms.durations import PositiveDuration
 from penstock.language.terms.outside_names import TENANT
 
 Priority = Annotated[int, Field(ge=-HIGHEST_PRIORITY, le=HIGHEST_PRIORITY)]
-"""Of an execution that waits for a slot: higher goes first. 0 is ordinary."""
+"""The priority of an execution that waits for a slot. Higher ones go first, and 0 is the default."""
 Tenant = Annotated[str, Field(strict=True, pattern=TENANT)]
 
 
 class Rule(Declaration):
-    """`when` is a condition over `event` and `payload` (`payload.amount > 100`); without it every event matches.
-    Texts in `params` may hold templates over the same (`"{{ payload.customer }}"`).
+    """A rule. `when` is a condition over `event` and `payload` (`payload.amount > 100`). Without it every event
+    matches. Texts in `params` may hold templates over the same names (`"{{ payload.customer }}"`).
 
-    Raises DefinitionError for a condition or a template that does not parse."""
+    Raises DefinitionError for a condition or a template that does not parse.
+    """
 
     kind: ClassVar[str] = "rule"
     shorten: ClassVar[tuple[str, ...]] = ("ref", "trigger", "action")
 
     trigger: Ref
     action: Ref
-    """An action or a workflow."""
+    """The action or workflow to start."""
     when: Condition | None = None
     params: Templates = Field(default_factory=dict)
     enabled: StrictBool = True
-    """What it is when it is first applied; `penstock rules enable|disable` changes it afterwards."""
+    """The initial state, when the rule is first applied. `penstock rules enable|disable` changes it afterwards."""
     tenant: Tenant | None = None
-    """Whose events it looks at; None: everybody's."""
+    """The tenant whose events the rule looks at. None: all tenants."""
     priority: Priority = 0
-    """Of the executions that it starts."""
+    """The priority of the executions that the rule starts."""
     expires: PositiveDuration | None = None
-    """Seconds after which what it started is of no more use, if it has not begun by then."""
+    """The seconds after which an execution that the rule started ends as `timeout`, if it has not begun."""
 
     if TYPE_CHECKING:
 

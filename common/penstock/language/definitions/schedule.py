@@ -1,4 +1,4 @@
-"""Schedules: start an action at the instants of a cron expression, every so often, or once."""
+"""Schedules, which start an action at the instants of a cron expression, at an interval, or once."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from penstock.language.terms.options import Count, Options, Wrong, did_you_mean
 from penstock.language.terms.sources import caller, of_frame
 
 MOST_CONTEXT = 32 * 1024
-"""Bytes of a schedule's context: programs get it in one environment variable."""
+"""The maximum size of a schedule's context, in bytes of JSON. Programs get the context in one environment variable."""
 Overlap = Literal["allow", "skip", "queue", "replace"]
-"""What happens when a fire is due while the one before it still runs."""
+"""The reaction to a fire that is due while the run of the previous fire has not ended."""
 
 
 def _instant(value: object) -> str:
-    """A datetime, or ISO text of one, as ISO text: in UTC if it has a zone."""
+    """Return a datetime, or its ISO text, as ISO text. An instant with a zone is converted to UTC."""
     hint = "Write '2030-01-31T09:00:00+01:00', or a datetime."
     try:
         when = datetime.fromisoformat(value) if isinstance(value, str) else value
@@ -58,7 +58,7 @@ def _zone(value: object) -> str:
 
 
 def _cron(value: object) -> str:
-    """The expression, written the one way: words replaced, single spaces, capitals."""
+    """Return the cron expression in its canonical form: words replaced, single spaces, capitals."""
     if not isinstance(value, str):
         raise Wrong("is not a cron expression: it must be text", "Write '0 2 * * *', in quotes.")
     text = value.strip().lower()
@@ -72,7 +72,7 @@ def _cron(value: object) -> str:
 
 
 def _context(value: object) -> object:
-    """Check the context of a schedule: JSON, small, and without the reserved names that every run has."""
+    """Return a schedule's context. Raises Wrong unless it is small JSON without the reserved names that every run has."""
     if not isinstance(value, dict):
         return value
     if reserved := [name for name in value if name in RESERVED]:
@@ -90,26 +90,26 @@ Instant = Annotated[str, BeforeValidator(_aware_instant)]
 
 
 class MissedFires(Options):
-    """The policy for missed fires, which were due while nothing ran, or while the schedule was late by more than
-    `grace`."""
+    """The policy for missed fires: those that were due while no executor ran, or that were late by more than `grace`."""
 
     policy: Literal["execute", "skip", "delay"] = "execute"
-    """execute: at once; skip: not at all; delay: after `delay` seconds, so as not to overload what comes back."""
+    """The reaction to a missed fire. execute: run at once. skip: do not run. delay: run after `delay` seconds, so as
+    not to overload a recovering system."""
     grace: Duration = 300
-    """Seconds that a fire may be late and still counts as in time. The seed's default: five minutes."""
+    """The seconds by which a fire may be late and still be in time. The default of five minutes is the seed's."""
     delay: PositiveDuration = 60
-    """Seconds, for the policy `delay`."""
+    """The delay of missed fires, in seconds, under the policy `delay`."""
     catch_up: Literal["one", "all"] = "one"
-    """one: a single fire stands for all that were missed; all: each of them, up to `at_most`."""
+    """The number of missed fires to run. one: a single fire for all of them. all: each of them, up to `at_most`."""
     at_most: Count = 100
-    """Missed fires that are caught up with; the latest ones."""
+    """The maximum number of missed fires that run. The latest ones are chosen."""
     spread: Duration = 0
-    """Seconds over which the runs of missed fires are spread; those of several schedules too, as each begins at a
-    point of its own."""
+    """The seconds over which the runs of missed fires are spread. Each schedule begins at a different point of that
+    time."""
 
     @model_validator(mode="after")
     def _used(self) -> Self:
-        """Refuse options without effect: each was meant to have one."""
+        """Refuse options that have no effect together, since each was meant to have one."""
         without = {
             "delay": None if self.policy == "delay" else "policy: delay",
             "at_most": None if self.catch_up == "all" else "catch_up: all",
@@ -123,39 +123,42 @@ class MissedFires(Options):
 
 
 class Schedule(Declaration):
-    """`Schedule("nightly", action=report, cron="0 2 * * *", timezone="Europe/Paris")`. Exactly one of `cron` (five
-    fields, six with seconds first, or words such as `@daily`), `every`, `at` and `rrule` says when; see
-    `penstock.language.schedules` for what each means.
+    """A schedule, such as `Schedule("nightly", action=report, cron="0 2 * * *", timezone="Europe/Paris")`.
 
-    Raises DefinitionError for an expression or a zone that is wrong."""
+    Exactly one of `cron`, `every`, `at` and `rrule` says when it fires. `cron` has five fields, six with seconds
+    first, or is a word such as `@daily`. See `penstock.language.schedules` for the meaning of each. Raises
+    DefinitionError for an expression or a zone that is wrong.
+    """
 
     kind: ClassVar[str] = "schedule"
     shorten: ClassVar[tuple[str, ...]] = ("ref", "action")
 
     action: Ref
-    """An action or a workflow."""
+    """The action or workflow to start."""
     cron: Annotated[str, BeforeValidator(_cron)] | None = None
     every: PositiveDuration | None = None
-    """Seconds from one fire to the next."""
+    """The seconds from one fire to the next."""
     at: Annotated[str, BeforeValidator(_instant)] | None = None
-    """The one instant at which it fires; without an offset it is read in `timezone`."""
+    """The one instant at which the schedule fires. Without an offset it is read in `timezone`."""
     rrule: str | None = None
-    """`DTSTART:20300107T090000 RRULE:FREQ=WEEKLY;BYDAY=MO` (RFC 5545)."""
+    """A recurrence rule (RFC 5545), such as `DTSTART:20300107T090000 RRULE:FREQ=WEEKLY;BYDAY=MO`."""
     timezone: Annotated[str, BeforeValidator(_zone)] = "UTC"
-    """IANA name of the zone in which all this is read."""
+    """The IANA name of the zone in which `cron`, `at` and `rrule` are read."""
     params: Templates = Field(default_factory=dict)
     context: Annotated[dict[str, Any], BeforeValidator(_context)] = Field(default_factory=dict)
-    """What its runs find in `current().context`, next to the names of `penstock.language.schedules.reserved_context`."""
+    """The values that runs find in `current().context`, next to the names of
+    `penstock.language.schedules.reserved_context`."""
     enabled: StrictBool = True
-    """What it is when it is first applied; `penstock schedule enable|disable` changes it afterwards."""
+    """The initial state, when the schedule is first applied. `penstock schedule enable|disable` changes it afterwards.
+    """
     starts_at: Instant | None = None
     ends_at: Instant | None = None
     jitter: Duration = 0
-    """Seconds by which a fire may start later, at random: so that a thousand of them do not start together."""
+    """The maximum seconds by which a fire is delayed at random, so that many schedules do not start together."""
     missed: MissedFires = MissedFires()
     overlap: Overlap = "allow"
     retry: RetryPolicy | None = None
-    """Instead of the action's own. Not for workflows, whose tasks have policies of their own."""
+    """The retry policy, in place of the action's own. Not for workflows, whose tasks have their own policies."""
     tenant: Tenant = "public"
 
     if TYPE_CHECKING:
@@ -193,7 +196,7 @@ class Schedule(Declaration):
 
     @property
     def expression(self) -> str:
-        """Return the times of the schedule, in the form that `penstock.language.schedules.Spec.parse` reads."""
+        """Return the times of the schedule, in the notation that `penstock.language.schedules.Spec.parse` reads."""
         if self.every is not None:
             return f"@every {as_text(self.every)}"
         return self.cron or self.rrule or f"at {self.at}"
@@ -215,8 +218,8 @@ A = TypeVar("A")
 
 
 def schedule(cron: str | None = None, /, *, ref: str | None = None, **options: Any) -> Callable[[A], A]:
-    """Declares a schedule for an action or a workflow: put it above `@action` or `@workflow`. The options are those of
-    `Schedule`; `ref` is that of the action where it is not given. Raises DefinitionError."""
+    """Declare a schedule for an action or a workflow: put it above `@action` or `@workflow`. The options are those of
+    `Schedule`. `ref` is by default that of the action. Raises DefinitionError."""
     source = of_frame(caller())
 
     def attach(action: A) -> A:

@@ -1,4 +1,4 @@
-"""The parameters of a function: their schema, and how to make keyword arguments of what an execution was given."""
+"""The parameters of a function: their schema, and the conversion of an execution's parameters to keyword arguments."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ Bind = Callable[[Mapping[str, Any]], dict[str, Any]]
 @dataclass(frozen=True, slots=True)
 class Signature:
     parameters: dict[str, Any]
-    """JSON Schema of the parameters."""
+    """The JSON Schema of the parameters."""
     result: dict[str, Any] | None
-    """JSON Schema of what it returns; None where it does not say."""
+    """The JSON Schema of the result, or None without a return annotation."""
     bind: Bind
-    """Keyword arguments of the parameters that an execution was given. Raises InvalidInput."""
+    """The function that turns an execution's parameters into keyword arguments. Raises InvalidInput."""
     durable: bool = False
-    """Its first parameter takes a DurableContext."""
+    """True if the first parameter takes a DurableContext."""
 
 
 def signature_of(
     function: Callable[..., Any], ref: str, source: Source, names: Mapping[str, Any] | None = None
 ) -> Signature:
-    """Return the signature that the annotations of a function declare. `names` are those of the place where it was
-    defined, for annotations that name something local. Raises DefinitionError."""
+    """Return the signature that the annotations of a function declare. `names` are the names visible where the
+    function was defined, for annotations with local names. Raises DefinitionError."""
     hints = _hints(function, ref, source, names)
     fields: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
@@ -93,7 +93,7 @@ def _hints(
 ) -> dict[str, Any]:
     try:
         return get_type_hints(inspect.unwrap(function), localns=dict(names or {}), include_extras=True)
-    except Exception as error:  # whatever evaluating an annotation may raise
+    except Exception as error:  # evaluating an annotation may raise anything
         raise source.wrong(
             f"action {ref}: an annotation cannot be evaluated: {error}",
             "Import the names that annotations use outside of `if TYPE_CHECKING`.",
@@ -101,13 +101,14 @@ def _hints(
 
 
 def _typed(fields: dict[str, Any], open_ended: bool) -> tuple[TypeAdapter[Any], dict[str, Any]]:
-    """A TypedDict of the parameters: unlike a model it takes any name (`json`, `copy`, `model_x`) and makes dicts."""
+    """Return a TypedDict of the parameters, and its schema. Unlike a model it takes any name (`json`, `copy`,
+    `model_x`), and its values are dicts."""
     typed = TypedDict("Parameters", fields)  # type: ignore[misc]
     typed.__pydantic_config__ = ConfigDict(extra="allow" if open_ended else "forbid")  # type: ignore[attr-defined]
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(typed)
     except (PydanticSchemaGenerationError, PydanticUserError):
-        for name, hint in fields.items():  # again one by one, to be able to name the culprit
+        for name, hint in fields.items():  # one by one, so that the error can name the parameter
             try:
                 schema_of_type(get_args(hint)[0] if get_origin(hint) is NotRequired else hint)
             except Wrong as error:
@@ -117,7 +118,8 @@ def _typed(fields: dict[str, Any], open_ended: bool) -> tuple[TypeAdapter[Any], 
 
 
 def _returned(hint: Any) -> Any:
-    """Return the type of the result: the annotation without `Defer`, `AskInquiry` and the other steering types."""
+    """Return the type of the result, which is the return annotation without `Defer`, `AskInquiry` and the other
+    steering types."""
     if isinstance(hint, type) and issubclass(hint, Steering):
         return Any
     if get_origin(hint) in (Union, UnionType):
@@ -135,7 +137,7 @@ def _show_default(schema: dict[str, Any], default: Any) -> None:
         return
     try:
         schema["default"] = to_jsonable_python(default)
-    except Exception:  # a default that is not JSON is not shown; the function knows it
+    except Exception:  # a default that is not JSON is left out of the schema; the function itself applies it
         schema.pop("default", None)
 
 

@@ -1,4 +1,4 @@
-"""Triggers: kinds of events, sent from outside or found by a function that looks for them."""
+"""Triggers: kinds of events, which are published from outside or returned by a polling function."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.language.definitions.action import Action
 from penstock.language.definitions.declaration import Declaration, declare, remember
 from penstock.language.definitions.poll_action import poll_action
 from penstock.language.definitions.qualified_name import pack_of, qualified
-from penstock.language.schemas import payload_schema as as_schema  # the field has that name
+from penstock.language.schemas import payload_schema as as_schema  # a field is called `payload_schema`
 from penstock.language.terms.durations import PositiveDuration
 from penstock.language.terms.options import Options
 from penstock.language.terms.sources import Source, caller, of_code
@@ -28,8 +28,9 @@ class Poll(Options):
 class Trigger(Declaration):
     """A kind of event, with the shape of its payload.
 
-    `schema` is a pydantic model, a dataclass or another type, a JSON Schema, or the short form of YAML; events
-    with a payload that does not fit are refused at the door. Without it any payload is taken."""
+    `schema` is a pydantic model, a dataclass or another type, a JSON Schema, or the short form of YAML; an event with
+    an invalid payload is refused when it is published. Without `schema` any payload is accepted.
+    """
 
     kind: ClassVar[str] = "trigger"
 
@@ -37,7 +38,7 @@ class Trigger(Declaration):
         default_factory=dict, alias="schema"
     )
     poll: Poll | None = None
-    """Set for a poll trigger."""
+    """The poll options; set only for a poll trigger."""
 
     _function: Callable[..., Any] | None = PrivateAttr(default=None)
     _poll_action: Action[..., Any] | None = PrivateAttr(default=None)
@@ -48,7 +49,7 @@ class Trigger(Declaration):
 
     @property
     def function(self) -> Callable[..., Any] | None:
-        """Return the function of a poll trigger, which looks for events. See `trigger`."""
+        """Return the function of a poll trigger, which returns new events (see `trigger`), or None."""
         return self._function
 
     @property
@@ -56,7 +57,7 @@ class Trigger(Declaration):
         return inspect.iscoroutinefunction(self._function)
 
     def parts(self) -> Iterator[Any]:
-        """The trigger and, of a poll trigger, the action that calls its function."""
+        """Yield the trigger, and for a poll trigger the action that calls its function."""
         yield self
         if self._poll_action is not None:
             yield self._poll_action
@@ -71,12 +72,15 @@ def trigger(
     description: str | None = None,
     pack: str | None = None,
 ) -> Callable[[Callable[..., Any]], Trigger]:
-    """Declares a poll trigger: a function that is called `every` so often and returns the events that it found, as
-    a list of payloads. It may take one parameter, `state`: what the call before it left there, a dict that is kept
-    with the events. A call runs on a worker that has the function, as an execution of an action of the trigger's name;
-    the next one begins `every` after it, and not before it has ended. See docs/poll-triggers.md.
+    """Declare a poll trigger: a function that is called at the interval `every` and returns new events as a list of
+    payloads.
 
-    Raises DefinitionError."""
+    It may take one parameter, `state`: a dict that the previous call stored together with its events. A call runs as
+    an execution of an action with the trigger's name, on a worker that has the function. The next call begins one
+    interval after the last one, but not before that one has ended. See docs/poll-triggers.md.
+
+    Raises DefinitionError.
+    """
 
     frame = caller()
 
@@ -101,7 +105,7 @@ def poll_trigger(
     pack: str | None = None,
     source: Source | None = None,
 ) -> Trigger:
-    """A poll trigger of a function, with the action that calls it. Raises DefinitionError."""
+    """Return the poll trigger of a function, with the action that calls it. Raises DefinitionError."""
     if not inspect.isroutine(function) or not hasattr(inspect.unwrap(function), "__code__"):
         raise TypeError("a poll trigger is made of a function: put @trigger(every=...) above a def")
     plain = inspect.unwrap(function)

@@ -1,11 +1,11 @@
-"""Expressions: Jinja2 in a sandbox, with values instead of text, and with a bound on what one may cost.
+"""Expressions: Jinja2 in a sandbox, with values instead of text, and with a bound on the cost of each.
 
     parameters: {customer: "{{ trigger.payload.customer.id }}", note: "Order {{ trigger.payload.id }}"}
     when: parameters.amount > 100 and "vip" in parameters.tags
 
-A name is looked up in the namespace that the caller gives; `a.b` is the item `b` of the mapping `a` before
-anything else. Undefined names are errors. Nothing is read from the network, the file system or the clock
-(a caller that wants `now()` puts it into the namespace).
+A name is looked up in the namespace that the caller gives; `a.b` is first looked up as the item `b` of the mapping
+`a`. Undefined names are errors. Nothing is read from the network, the file system or the clock (a caller that wants
+`now()` puts it into the namespace).
 """
 
 from penstock.errors import ExpressionError

@@ -1,8 +1,9 @@
-"""The cost limits of an expression. Steps are counted, not seconds: the answer is the same on every machine.
+"""The cost limits of an expression. Steps are counted instead of seconds, so that the outcome is the same on every
+machine.
 
-A step is at most about a microsecond of work. Whatever walks through a value (comparing, sorting, turning it
-into text) pays for its size first; so does a loop, for its length times its body. A small value that refers
-to itself many times over (`[a, a]` of `[b, b]` of ...) therefore costs what its text would.
+A step is at most about a microsecond of work. An operation that walks through a value (compare, sort, convert to text)
+first pays for the value's size. A loop first pays for its length times its body. A small value that refers to itself
+many times over (`[a, a]` of `[b, b]` of ...) therefore costs what its text would.
 """
 
 from __future__ import annotations
@@ -15,23 +16,24 @@ from typing import Any
 from jinja2 import Undefined
 
 MAX_SOURCE = 16_384
-"""Characters of a template that has expressions in it."""
+"""The maximum length of a template with expressions, in characters."""
 MAX_DEPTH = 64
-"""How deep parentheses, operators and blocks may nest."""
+"""The maximum nesting of parentheses, operators and blocks."""
 MAX_STEPS = 500_000
-"""Steps of one rendering, over all the expressions of the structure."""
+"""The maximum number of steps of one rendering, over all expressions of the structure."""
 MAX_TEXT = 1_048_576
-"""Characters of any one text that an expression makes."""
+"""The maximum length of any text that an expression makes, in characters."""
 MAX_BITS = 4_096
-"""Bits of an integer that `*` or `**` makes."""
+"""The maximum size of an integer that `*` or `**` makes, in bits."""
 MAX_RANGE = 100_000
-"""Items of a `range`."""
+"""The maximum number of items of a `range`."""
 
 _PLAIN = frozenset({int, float, bool, type(None), datetime, date, timedelta})
 
 
 class Refused(Exception):
-    """An expression asked for what it may not have. Becomes an ExpressionError that names the expression."""
+    """The refusal of an operation that is not permitted or costs too much. It becomes an ExpressionError that names
+    the expression."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -46,7 +48,7 @@ _meter = _Meter()
 
 
 class budget:
-    """A fresh budget for what runs inside, also if it is inside another one."""
+    """A fresh budget for the code in its `with` block, also inside another budget."""
 
     __slots__ = ("_before",)
 
@@ -59,14 +61,14 @@ class budget:
 
 
 def spend(steps: int) -> None:
-    """Pay, or raise Refused."""
+    """Charge `steps` to the open budget. Raises Refused if it is used up."""
     _meter.left -= steps
     if _meter.left < 0:
         raise _too_many_steps()
 
 
 def spend_on(*values: Any) -> None:
-    """Pay for walking through all of each value. Raises Refused, and MissingName for an undefined part."""
+    """Charge the full size of each value to the budget. Raises Refused, and MissingName for an undefined part."""
     budget = _meter.left - len(values)
     stack = list(values)
     while stack and budget >= 0:
@@ -76,7 +78,7 @@ def spend_on(*values: Any) -> None:
             continue
         if kind is dict or isinstance(value, Mapping):
             budget -= 2 * len(value)
-            if budget >= 0:  # what is too much is not even put on the stack
+            if budget >= 0:  # stop before the stack grows beyond the budget
                 stack.extend(value.keys())
                 stack.extend(value.values())
         elif isinstance(value, (list, tuple, Set)):
@@ -86,7 +88,7 @@ def spend_on(*values: Any) -> None:
         elif isinstance(value, (str, bytes)):
             budget -= len(value) >> 6
         elif isinstance(value, Undefined):
-            bool(value)  # raises, with its own explanation
+            bool(value)  # raises, with an explanation
     _meter.left = budget
     if budget < 0:
         raise _too_many_steps()
@@ -100,7 +102,7 @@ def _too_many_steps() -> Refused:
 
 
 def fits(length: int) -> int:
-    """`length`, or Refused if a text of so many characters is too long."""
+    """Return `length`. Raises Refused if a text may not have as many characters."""
     if length > MAX_TEXT:
         raise Refused(f"it makes a text of more than {MAX_TEXT:,} characters")
     return length

@@ -1,4 +1,4 @@
-"""A context value against an expected one, as trigger rules that are written as data compare them."""
+"""The comparisons of a context value with an expected value, for trigger rules that are written as data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.language.expressions.budget import Refused, budget
 from penstock.language.expressions.operators import COMPARISONS, contains
 
 ABSENT: Final = object()
-"""What `look_up` gives for a path that leads nowhere."""
+"""The result of `look_up` for a path that leads nowhere."""
 
 OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     "==": COMPARISONS["eq"],
@@ -28,11 +28,12 @@ OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     "not exists": lambda actual, _: actual is ABSENT,
 }
 _IF_ABSENT = frozenset({"!=", "not in", "not contains", "not exists"})
-"""What holds of a value that is not there: the negations. Any other operator does not."""
+"""The operators that hold for an absent value: the negations. No other operator does."""
 
 
 def look_up(path: str, data: Any) -> Any:
-    """The value at `path` (`customer.orders.0.id`), or ABSENT. A key that itself has dots in it wins."""
+    """Return the value at `path` (`customer.orders.0.id`), or ABSENT. A key that itself contains dots wins over a
+    path."""
     if isinstance(data, Mapping) and path in data:
         return data[path]
     for name in path.split("."):
@@ -46,9 +47,9 @@ def look_up(path: str, data: Any) -> Any:
 
 
 def holds(operator: str, actual: Any, expected: Any = None) -> bool:
-    """Return true if `actual` (a value, or ABSENT) is in this relation to `expected`. Raises DefinitionError for an
-    operator that is not in OPERATORS. Raises ExpressionError for values that cannot be compared, such as a text with
-    a number by `>`."""
+    """Return whether `actual` (a value, or ABSENT) has the relation `operator` to `expected`. Raises DefinitionError
+    for an operator that is not in OPERATORS. Raises ExpressionError for values that cannot be compared, such as a text
+    with a number by `>`."""
     if operator not in OPERATORS:
         near = get_close_matches(operator, OPERATORS, n=1)
         meant = f"Did you mean `{near[0]}`? " if near else ""

@@ -1,5 +1,5 @@
-"""From one kind of value to another, on demand only. What cannot be converted is refused, never guessed; and
-the refusal does not show the value, which may be secret."""
+"""The conversions between kinds of values, which only run on demand. A value that cannot be converted is refused,
+never guessed. The refusal does not show the value, which may be secret."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def _number(kind: Callable[[Any], Any], name: str) -> Callable[..., Any]:
 
 
 to_int = _number(int, "int")
-"""`"12" | int`; `"x" | int(0)` is 0; `3.7 | int` is 3."""
+"""Convert to an integer: `"12" | int` is 12, `"x" | int(0)` is 0, `3.7 | int` is 3."""
 to_float = _number(float, "float")
-"""`"1.5" | float`. Never NaN or infinite."""
+"""Convert to a float: `"1.5" | float`. The result is never NaN or infinite."""
 
 
 def to_bool(value: Any) -> bool:
-    """`"false" | bool` is false: for true, yes, 1, false, no and 0, in any case."""
+    """Convert to a boolean: `"false" | bool` is false. Takes true, yes, 1, false, no and 0, in any case."""
     boolean = value if isinstance(value, bool) else _BOOLS.get(str(value).lower())
     if boolean is None:
         raise Refused(f"this {type(value).__name__} cannot be read as bool", "Compare it instead, with `==`.")
@@ -48,17 +48,17 @@ def to_bool(value: Any) -> bool:
 
 
 def rounded(value: Any, digits: int = 0, method: Any = "common") -> float:
-    """`value | round(2)`; `method` is common, ceil or floor."""
+    """Round a number: `value | round(2)`. `method` is common, ceil or floor."""
     if not isinstance(digits, int) or abs(digits) > 15:
         raise Refused("`round` takes between -15 and 15 digits")
     return do_round(value, digits, method)
 
 
 def to_json(value: Any) -> str:
-    """Compact JSON; instants in ISO 8601."""
+    """Return a value as compact JSON, with instants in ISO 8601."""
     try:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
-    except TypeError as error:  # its text names types only
+    except TypeError as error:  # the error's text has names of types only
         raise Refused(f"it cannot be written as JSON: {error}") from None
 
 
@@ -73,7 +73,7 @@ def from_json(value: Any) -> Any:
 
 
 def to_datetime(value: Any) -> datetime:
-    """An instant from ISO 8601 text, seconds since 1970, or a date. What says no zone is taken as UTC."""
+    """Return an instant from ISO 8601 text, seconds since 1970, or a date. Without a zone it is taken as UTC."""
     try:
         if isinstance(value, (int, float)):
             return datetime.fromtimestamp(value, UTC)
@@ -88,10 +88,10 @@ def to_datetime(value: Any) -> datetime:
 
 
 def to_date(value: Any) -> date:
-    """The day of an instant, in the zone that it says."""
+    """Return the day of an instant, in the instant's own zone."""
     return to_datetime(value).date()
 
 
 def duration(days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> timedelta:
-    """`now() + duration(hours=2)`"""
+    """Return a length of time, as in `now() + duration(hours=2)`."""
     return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)

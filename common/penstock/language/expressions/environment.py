@@ -1,4 +1,4 @@
-"""Jinja2's sandbox, narrowed: no loader, no globals but ours, values instead of text, every hook in use."""
+"""Jinja2's sandbox, narrowed: no loader, no globals but ours, values instead of text, and every hook replaced."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from penstock.language.expressions.missing import Missing, readable
 
 
 class Position(int):
-    """A line number, as Jinja carries it from token to node to error, that knows its column. Both from 1."""
+    """A line number that knows its column, both from 1. Jinja carries it from token to node to error."""
 
     column: int
 
@@ -35,16 +35,16 @@ class Position(int):
 
 
 class PositionedLexer(Lexer):
-    """Jinja's lexer, with tokens and errors that have their place to the character."""
+    """Jinja's lexer with the line and the column in its tokens and errors."""
 
     def tokeniter(
         self, source: str, name: str | None, filename: str | None = None, state: str | None = None
     ) -> Iterator[tuple[int, str, str]]:
-        source = re.sub(r"\r\n?", "\n", source)  # as Jinja will
+        source = re.sub(r"\r\n?", "\n", source)  # normalize newlines as Jinja will
         offset = 0
         try:
             for _, token, value in super().tokeniter(source, name, filename, state):
-                # Whitespace control may have dropped some space before this token, hence the search.
+                # Whitespace control may have dropped space before this token, so search for it.
                 start = max(offset, source.find(value, offset))
                 offset = start + len(value)
                 yield Position.at(source, start), token, value
@@ -56,7 +56,7 @@ class PositionedLexer(Lexer):
 
 
 class ValueCodeGenerator(NativeCodeGenerator):
-    """Compiles `{{ 1 }}` so that it gives 1: only what stands outside the braces is text from the start."""
+    """The code generator that compiles `{{ 1 }}` to the value 1. Only what stands outside the braces is text."""
 
     def _output_child_to_const(
         self, node: nodes.Expr, frame: Frame, finalize: CodeGenerator._FinalizeInfo
@@ -67,10 +67,10 @@ class ValueCodeGenerator(NativeCodeGenerator):
 
 
 class Scope(Context):
-    """The names that an expression sees: what it sets itself, the namespace, then our functions."""
+    """The names that an expression sees: first its own, then the namespace, then our functions."""
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
-        # Not super().__init__: what is the same for all is on the class, which halves the cost.
+        # Not super().__init__: attributes that all scopes share are on the class, which halves the cost.
         self.parent = namespace  # type: ignore[assignment]
         self.vars = {}
         self.exported_vars = set()
@@ -91,7 +91,7 @@ _GUARDS: frozenset[Any] = frozenset(
 class Sandbox(ImmutableSandboxedEnvironment):
     code_generator_class = ValueCodeGenerator
     intercepted_binops = frozenset(operators.BINARY)
-    # what the grammar makes expressions call instead of Python's own operators
+    # functions that the rewritten syntax tree calls in place of Python's own operators
     compare = staticmethod(operators.compare)
     part = staticmethod(lookup.part)
     each = staticmethod(operators.each)
@@ -99,7 +99,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
     text = staticmethod(operators.text)
 
     def __init__(self) -> None:
-        # Not optimized: the optimizer would run operators and filters while compiling, outside any budget.
+        # Not optimized: the optimizer would run operators and filters while compiling, outside of any budget.
         super().__init__(undefined=Missing, optimized=False, keep_trailing_newline=True, cache_size=0)
         self.filters = dict(FILTERS)
         self.tests = dict(TESTS)
@@ -121,7 +121,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
         if isinstance(__obj, FunctionType) and __obj in _GUARDS:
             _defined(args)
             return __obj(*args)
-        for name in ("_loop_vars", "_block_vars"):  # how Jinja tells a function the names set in a loop
+        # Jinja passes the names set in a loop to a function in this way
+        for name in ("_loop_vars", "_block_vars"):
             kwargs.pop(name, None)
         if isinstance(__obj, Undefined):
             _fail(__obj)

@@ -1,4 +1,4 @@
-"""The equalities that a condition requires, so that matching rows can be looked up instead of tried one by one."""
+"""The equalities that a condition requires. With their keys, matching rows are looked up instead of tried one by one."""
 
 from __future__ import annotations
 
@@ -17,24 +17,29 @@ from penstock.language.expressions.names import Path
 
 @dataclass(frozen=True, slots=True)
 class Equality:
-    """The condition holds only if what is at `path` below its root equals the value of `other`."""
+    """An equality that a condition requires: the value at `path` below its root equals the value of `other`."""
 
     path: Path
     other: Callable[[Mapping[str, Any]], Any]
 
     def key(self, namespace: Mapping[str, Any]) -> str | None:
-        """The key of the other side: equal values have the same one. None: it has none, or is in error."""
+        """Return the key of the other side's value. Equal values have equal keys. None if it has no key, or cannot be
+        evaluated."""
         try:
             with budget():
                 return key_of(self.other(namespace))
-        except Exception:  # evaluating the condition itself raises the error
+        except Exception:  # evaluating the condition itself will raise the error
             return None
 
 
 @lru_cache(maxsize=2048)
 def equality(source: str, root: str) -> Equality | None:
-    """The first equality that must hold between something of `root` and something that does not depend on it:
-    `event.payload.order == parameters.order and ...`. Raises ExpressionError if `source` is not well formed."""
+    """Return the first equality that `source` requires between a value below `root` and a value that does not depend
+    on `root`.
+
+    For example `event.payload.order == parameters.order and ...`. Returns None if there is none. Raises
+    ExpressionError if `source` is malformed.
+    """
     whole = _parse(source, _condition_of).body[0]
     assert isinstance(whole, nodes.Output)
     for part in _conjuncts(whole.nodes[0]):
@@ -59,7 +64,7 @@ def value_at(path: Sequence[str | int], value: Any) -> Any:
 
 
 def key_of(value: Any) -> str | None:
-    """Return a key that is the same for equal texts and for equal numbers; None for any other value."""
+    """Return a key that is equal for equal texts and for equal numbers. Return None for any other value."""
     if isinstance(value, str):
         return f"s{value}" if len(value) <= 100 else f"h{sha256(value.encode()).hexdigest()}"
     if isinstance(value, bool | int):
@@ -78,7 +83,7 @@ def _conjuncts(node: nodes.Node) -> Iterator[nodes.Node]:
 
 
 def _path(node: nodes.Node, root: str) -> Path:
-    """The path below `root` that a node is; empty if it is something else."""
+    """Return the path below `root` that a node reads, or an empty path for any other node."""
     steps: list[str | int] = []
     while isinstance(node, nodes.Getattr | nodes.Getitem):
         if isinstance(node, nodes.Getattr):

@@ -1,4 +1,4 @@
-"""One template or condition: parsed where it is defined, evaluated many times."""
+"""Templates and conditions, each parsed once when it is defined and evaluated many times."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from penstock.errors import ExpressionError, PenstockError
 from penstock.language.expressions.budget import MAX_SOURCE, Refused, budget, spend_on
 from penstock.language.expressions.environment import SANDBOX, Position, Scope
 from penstock.language.expressions.functions import GLOBALS
-from penstock.language.expressions.grammar import Guards, check
 from penstock.language.expressions.missing import MissingName, readable
 from penstock.language.expressions.names import NamesUsed, names_in
+from penstock.language.expressions.permitted_syntax import Guards, check
 from penstock.language.expressions.secret_text import check_secrets
 from penstock.language.expressions.text import concatenate
 
@@ -36,9 +36,10 @@ _HABITS = {
 
 
 class Expression:
-    """A text with `{{ }}`. Alone, `{{ x }}` gives the value of x, whatever its type; within text, text.
+    """A text with `{{ }}`. A lone `{{ x }}` evaluates to the value of x, of any type. Within other text it becomes
+    text.
 
-    `names` says what it reads. Raises ExpressionError, with line and column, if it is not well formed.
+    `names` are the names that it reads. Raises ExpressionError, with line and column, if it is malformed.
     """
 
     __slots__ = ("_run", "names", "source")
@@ -49,12 +50,12 @@ class Expression:
         self._run, self.names = _compile(source, tree)
 
     def __call__(self, namespace: Mapping[str, Any]) -> Any:
-        """Its value. Raises ExpressionError if it fails, uses what is not defined, or costs too much."""
+        """Return the value. Raises ExpressionError if the evaluation fails, uses an undefined name, or costs too much."""
         with budget():
             return self.value(namespace)
 
     def value(self, namespace: Mapping[str, Any]) -> Any:
-        """Evaluate the expression at the cost of the budget that is already open."""
+        """Return the value, at the cost of the budget that is already open."""
         try:
             return self._run(namespace)
         except Exception as error:
@@ -64,7 +65,7 @@ class Expression:
 class Condition:
     """An expression that is true or false, with or without `{{ }}` around it: `parameters.amount > 100`.
 
-    True and false as in Python: what is empty, zero or none is false, any other text is true.
+    Truth is as in Python: an empty value, zero and none are false, and any non-empty text is true.
     """
 
     __slots__ = ("_run", "names", "source")
@@ -85,7 +86,7 @@ class Condition:
 
 @lru_cache(maxsize=2048)
 def expression(source: str) -> Expression:
-    """The Expression of `source`, compiled once."""
+    """Return the Expression of `source`, compiled once."""
     return Expression(source)
 
 
@@ -95,7 +96,7 @@ def _condition(source: str) -> Condition:
 
 
 def condition(source: str | bool) -> Condition:
-    """The Condition of `source`, compiled once. True and False are conditions too, as YAML gives them."""
+    """Return the Condition of `source`, compiled once. True and False are accepted too, as YAML has them."""
     return _condition(str(source).lower() if isinstance(source, bool) else source)
 
 
@@ -103,7 +104,8 @@ def _template_of(source: str) -> nodes.Template:
     tree = Parser(SANDBOX, source).parse()
     match tree.body:
         case [nodes.Output(nodes=[first, nodes.TemplateData(data="\n")])]:
-            # A block of YAML text ends with a newline that its author did not mean: it does not turn a value into text.
+            # A YAML text block ends with a newline that its author did not mean. The newline must not turn the value
+            # into text.
             tree.body = [nodes.Output([first], lineno=1)]
     return tree
 
@@ -123,7 +125,7 @@ def _condition_of(source: str) -> nodes.Template:
 
 
 def _lone_value(tree: nodes.Template) -> nodes.Expr | None:
-    """The expression in `{{ }}` if there is nothing else."""
+    """Return the expression of a template that is one `{{ }}` and nothing else, or None."""
     if len(tree.body) == 1 and isinstance(tree.body[0], nodes.Output) and len(tree.body[0].nodes) == 1:
         only = tree.body[0].nodes[0]
         return None if isinstance(only, nodes.TemplateData) else only
@@ -166,7 +168,7 @@ def _compile(source: str, tree: nodes.Template) -> tuple[Callable[[Mapping[str, 
     except (SyntaxError, RecursionError, MemoryError):  # Python's compiler has limits of its own
         raise ExpressionError(f"{_shown(source)}: it nests too deeply.", hint="Split it up.") from None
     root: Any = Template.from_code(SANDBOX, code, {}).root_render_func
-    if picked:  # a look-up makes no new value, so it costs nothing however large the value is
+    if picked:  # a look-up makes no new value, so it costs nothing even for a large value
         return (lambda namespace: _value(next(root(Scope(namespace))))), names
     if lone:
         return (lambda namespace: _whole(next(root(Scope(namespace))))), names
@@ -174,11 +176,11 @@ def _compile(source: str, tree: nodes.Template) -> tuple[Callable[[Mapping[str, 
 
 
 def _value(result: Any) -> Any:
-    """`result`, if it is a value."""
+    """Return `result`. Raises if it is undefined, a function, or cannot be read."""
     if type(result) not in _PLAIN:
         if isinstance(result, Undefined):
-            bool(result)  # raises
-        if type(result) is dict:  # a task: nothing deeper is unreadable
+            bool(result)  # raises for an undefined value
+        if type(result) is dict:  # a task: only its own entries can be unreadable
             for entry in result.values():
                 readable(entry)
         if callable(result):
@@ -187,23 +189,23 @@ def _value(result: Any) -> Any:
 
 
 def _whole(result: Any) -> Any:
-    """`result`, if it is a value, with nothing undefined in it, and of a size that can be paid."""
+    """Return `result` after charging its size. Raises if a part of it is undefined, or if it is too large."""
     if type(result) not in _PLAIN:
         spend_on(_value(result))
     return result
 
 
 def _explain(error: Exception, source: str, namespace: Mapping[str, Any]) -> NoReturn:
-    """Raise the ExpressionError for what went wrong. It must not show values: some are secret."""
+    """Raise the ExpressionError that explains `error`. It must not show values, since some are secret."""
     hint = None
     if isinstance(error, MissingName):
         message, hint = error.explain(source, namespace, GLOBALS)
     elif isinstance(error, Refused):
         message, hint = str(error), error.hint
-    elif isinstance(error, PenstockError):  # from a function of the namespace
+    elif isinstance(error, PenstockError):  # raised by a function of the namespace
         message, hint = error.message, error.hint
     elif isinstance(error, (TypeError, ZeroDivisionError, OverflowError, SecurityError, TemplateError)):
-        message = str(error)  # these name types and filters, not values
+        message = str(error)  # this text has names of types and filters, not values
     elif isinstance(error, RecursionError):
         message = "a value in it nests too deeply"
     else:
@@ -212,7 +214,7 @@ def _explain(error: Exception, source: str, namespace: Mapping[str, Any]) -> NoR
 
 
 def _habit(source: str, line: int, column: int) -> str | None:
-    """Return a hint at the spelling of an operator that other languages write differently at this place."""
+    """Return a hint if the operator at this place is spelled as in another language, or None."""
     tail = "".join(source.split("\n")[line - 1 : line])[max(0, column - 2) :]
     for symbol, hint in _HABITS.items():
         if symbol in tail[: len(symbol) + 1]:

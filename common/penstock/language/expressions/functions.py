@@ -1,10 +1,10 @@
-"""The filters, tests and functions that expressions may use: these and no others.
+"""The filters, tests and functions that expressions may use. No others exist.
 
-Jinja's own where they are harmless, called only after paying for their arguments; and always a list where
-Jinja would give an iterator. Left out are those that format by a pattern (`format`, `%`), reach attributes
-(`attr`, `xmlattr`), or make HTML. Random ones are left out, as the same expression must give the same value again.
-Regular expressions are left out too: Python's engine can take exponential time, and `startswith`, `endswith`,
-`in`, `split` and `replace` do for what a parameter or a condition needs.
+Jinja's own are used where they are harmless. A call first pays for its arguments, and returns a list where Jinja would
+return an iterator. Left out are those that format by a pattern (`format`, `%`), reach attributes (`attr`, `xmlattr`),
+or make HTML. Random ones are left out, as the same expression must give the same value again. Regular expressions are
+left out too: Python's engine can take exponential time. `startswith`, `endswith`, `in`, `split` and `replace` are
+enough for parameters and conditions.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ JINJA_FILTERS: Mapping[str, Any] = jinjas_filters.FILTERS
 JINJA_TESTS: Mapping[str, Any] = jinjas_tests.TESTS
 
 FREE, ITEMS, DEEP, DEEP_ITEMS = "free", "items", "deep", "deep items"
-"""What a call costs: nothing; a step an item; the whole size of its arguments; or both."""
+"""The cost of a call: nothing, one step an item, the whole size of its arguments, or both of the latter."""
 
 
 def _paid(function: Callable[..., Any], cost: str) -> Callable[..., Any]:
-    """Return `function` wrapped: a call first pays its cost, and never returns an iterator or a value that is too long."""
+    """Return `function` wrapped. A call first pays its cost, and never returns an iterator or a value that is too
+    long."""
     first = 1 if hasattr(function, "jinja_pass_arg") else 0  # Jinja passes its context or environment first
 
     @wraps(function)
@@ -44,7 +45,7 @@ def _paid(function: Callable[..., Any], cost: str) -> Callable[..., Any]:
         if cost in (ITEMS, DEEP_ITEMS) and arguments and isinstance(arguments[0], Sized):
             paths = sum(
                 len(name) for name in arguments[1:] if isinstance(name, str)
-            )  # as `attribute="a.b.c"`
+            )  # as `attribute="a.b.c"` names it
             spend(1 + len(arguments[0]) * (1 + (paths >> 2)))
         result = function(*args, **kwargs)
         if isinstance(result, Iterator):
@@ -59,7 +60,7 @@ def _paid(function: Callable[..., Any], cost: str) -> Callable[..., Any]:
 def _defined(values: Iterable[Any]) -> None:
     for value in values:
         if isinstance(value, Undefined):
-            bool(value)  # raises, with its own explanation
+            bool(value)  # raises, with an explanation
 
 
 def _pluck(value: Any, attribute: str) -> Any:
@@ -69,7 +70,8 @@ def _pluck(value: Any, attribute: str) -> Any:
 
 
 def total(values: Any, attribute: str | None = None, start: Any = 0) -> Any:
-    """`values | sum`, of numbers or durations. (Adding up lists would take the square of their length.)"""
+    """Return the sum of numbers or durations: `values | sum`. Lists are refused, as adding them up takes the square of
+    their length."""
     numbers = values if attribute is None else [_pluck(value, attribute) for value in values]
     _defined(numbers)
     if any(isinstance(value, timedelta) for value in numbers):
@@ -86,7 +88,7 @@ def join(values: Any, separator: str = "", attribute: str | None = None) -> str:
 
 
 def limited_range(*bounds: int) -> list[int]:
-    """`range`, as a list of at most MAX_RANGE items."""
+    """Return the list of a `range`, with at most MAX_RANGE items."""
     try:
         length = len(range(*bounds))
     except OverflowError:
@@ -98,7 +100,7 @@ def limited_range(*bounds: int) -> list[int]:
 
 
 def flatten(values: Any) -> list[Any]:
-    """One level: `[[1, 2], 3] | flatten` is `[1, 2, 3]`."""
+    """Flatten one level: `[[1, 2], 3] | flatten` is `[1, 2, 3]`."""
     flat: list[Any] = []
     for value in values:
         if isinstance(value, (list, tuple)):
@@ -110,7 +112,7 @@ def flatten(values: Any) -> list[Any]:
 
 
 def combine(first: Any, *mappings: Any) -> dict[Any, Any]:
-    """`a | combine(b)`: the entries of both; those of the later one win."""
+    """Return the entries of all mappings: `a | combine(b)`. For equal keys the later one wins."""
     combined: dict[Any, Any] = {}
     for mapping in (first, *mappings):
         spend(1 + len(mapping))
@@ -123,13 +125,13 @@ def split(value: str, separator: str | None = None, maximum: int = -1) -> list[s
 
 
 def zipped(*values: Any) -> list[tuple[Any, ...]]:
-    """Pairs of the first items, the second, ... for as long as the shortest has one."""
+    """Return tuples of the first items, of the second items, and so on, up to the length of the shortest value."""
     return list(zip(*values, strict=False))
 
 
 @pass_environment
 def group_by(environment: Environment, values: Any, attribute: str | int) -> list[tuple[Any, list[Any]]]:
-    """`values | groupby("city")`: pairs of a city and the values that have it, in the order of the cities."""
+    """Return pairs of a key and the values that have it, ordered by key: `values | groupby("city")`."""
     return [(key, group) for key, group in JINJA_FILTERS["groupby"](environment, values, attribute)]
 
 
@@ -208,6 +210,6 @@ GLOBALS: dict[str, Callable[..., Any]] = {
     "sorted": _paid(_sorted, DEEP_ITEMS),
     "str": FILTERS["string"],
 }
-"""Functions, which a name of the namespace hides."""
+"""The functions of expressions. A name of the namespace hides a function of the same name."""
 _ALSO_FUNCTIONS = "abs bool float fromjson int json round sum to_date to_datetime tojson zip"
 GLOBALS |= {name: FILTERS[name] for name in _ALSO_FUNCTIONS.split()}

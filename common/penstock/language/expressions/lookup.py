@@ -1,7 +1,7 @@
-"""The reach of `a.b` and `a[b]`: keys and items of data first, then a short list of harmless methods.
+"""The look-ups `a.b` and `a[b]`: keys and items of data first, then a short list of harmless methods.
 
-Nothing else of a Python object can be reached: what is not listed here does not exist for an expression. So
-there is no way from a value to its class, and none of `str.format` or what changes a value in place.
+Nothing else of a Python object can be reached: an attribute that is not listed here does not exist for an expression.
+So no path leads from a value to its class, to `str.format`, or to a method that changes a value in place.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DATETIME = f"{_DATE} date hour microsecond minute second time timestamp"
 
 
 def _paid(method: Callable[..., Any]) -> Callable[..., Any]:
-    """`method`, after paying for its arguments."""
+    """Return `method` wrapped, so that a call first pays for its arguments."""
 
     def paid(*args: Any) -> Any:
         spend_on(*args)
@@ -58,12 +58,12 @@ ATTRIBUTES: tuple[tuple[type, frozenset[str]], ...] = (
     (timedelta, frozenset({"days", "seconds", "total_seconds"})),
     (LoopContext, frozenset(_LOOP.split())),
 )
-"""Attributes and methods without arguments, by the type that has them; the first type that fits is taken."""
+"""The attributes and methods without arguments, by the type that has them. The first matching type is used."""
 
 
 def member(value: Any, name: str) -> Any:
-    """`value.name`: an item of a mapping, else something listed above, else undefined."""
-    if type(value) is dict or isinstance(value, Mapping):  # the first is far quicker to tell
+    """Return `value.name`: an item of a mapping, else an attribute listed above, else undefined."""
+    if type(value) is dict or isinstance(value, Mapping):  # `type` is far quicker than `isinstance`
         if name in value:
             return readable(value[name])
         if name in MAPPING_METHODS:
@@ -81,7 +81,7 @@ def member(value: Any, name: str) -> Any:
 
 
 def item(value: Any, key: Any) -> Any:
-    """`value[key]`: an item, else undefined. Never an attribute, except of dates."""
+    """Return `value[key]`: an item, else undefined. Never an attribute, except of dates."""
     if isinstance(value, Undefined):
         return value
     key = as_key(key)
@@ -90,12 +90,12 @@ def item(value: Any, key: Any) -> Any:
     if isinstance(value, (str, list, tuple)) and isinstance(key, int):
         return value[key] if -len(value) <= key < len(value) else Missing(obj=value, name=key)
     if isinstance(value, date) and isinstance(key, str):
-        return member(value, key)  # so that `map(attribute="year")` works
+        return member(value, key)  # for `map(attribute="year")`
     return Missing(obj=value, name=key)
 
 
 def part(value: Any, start: Any, stop: Any, step: Any) -> Any:
-    """`value[start:stop:step]`"""
+    """Return `value[start:stop:step]`."""
     if not isinstance(value, (str, list, tuple)):
         raise Refused(f"a {type(value).__name__} cannot be sliced")
     spend(1 + (len(value) >> 6 if isinstance(value, str) else len(value)))
@@ -103,9 +103,9 @@ def part(value: Any, start: Any, stop: Any, step: Any) -> Any:
 
 
 def as_key(key: Any) -> Any:
-    """`key` itself if it is a plain value. A nested tuple is refused: hashing it may take for ever."""
+    """Return `key` if it is a plain value. A nested tuple is refused, since hashing it may take for ever."""
     if isinstance(key, Undefined):
-        bool(key)  # raises
+        bool(key)  # raises for an undefined value
     if key is None or isinstance(key, (str, int, float)):
         return key
     raise Refused(f"a {type(key).__name__} cannot be a key")

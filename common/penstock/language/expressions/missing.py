@@ -1,4 +1,4 @@
-"""Names that are not there: any use of one is an error, which can say what there is instead."""
+"""Undefined names. Any use of one is an error, which can name what exists instead."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OTHER_LANGUAGES = {"null": "none", "nil": "none", "undefined": "none", "NULL": 
 
 
 class MissingName(UndefinedError):
-    """Something undefined was used. `undefined` knows its name, and what it was looked for in."""
+    """The error of using something undefined. `undefined` has its name, and the value in which it was looked up."""
 
     def __init__(self, undefined: Missing, message: str) -> None:
         super().__init__(message)
@@ -28,7 +28,7 @@ class MissingName(UndefinedError):
     def explain(
         self, source: str, namespace: Mapping[str, Any], functions: Iterable[str]
     ) -> tuple[str, str | None]:
-        """Return the missing name, and a hint. The hint has only names and keys that are in the text, since values
+        """Return the missing name, and a hint. The hint has only names, and keys that occur in the text, since values
         may be secret."""
         name, inside = self.undefined._undefined_name, self.undefined._undefined_obj
         if name is None:
@@ -63,8 +63,8 @@ class Missing(StrictUndefined):
 
 
 class Unreadable(Missing):
-    """A value that exists and cannot be read: each look-up and each use of it fails for this reason. In contrast to one that
-    is missing, `default` does not stand in for it."""
+    """A value that exists and cannot be read. Each look-up in it and each use of it fails with its reason. Unlike for
+    a missing value, `default` does not replace it."""
 
     __slots__ = ()
 
@@ -75,7 +75,7 @@ class Unreadable(Missing):
 def readable(value: Any) -> Any:
     """Return `value`. Raises Refused if it cannot be read."""
     if type(value) is Unreadable:
-        bool(value)  # raises
+        bool(value)  # raises for an undefined value
     return value
 
 

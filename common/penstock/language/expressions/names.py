@@ -1,4 +1,4 @@
-"""The names that a template uses, so that its dependencies are known before it runs."""
+"""The names that a template uses, from which its dependencies are known before it runs."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from jinja2 import nodes
 
 Path = tuple[str | int, ...]
-"""`tasks.fetch.result[0].x` is `("tasks", "fetch", "result", 0, "x")`."""
+"""A path of names and indexes: `tasks.fetch.result[0].x` is `("tasks", "fetch", "result", 0, "x")`."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamesUsed:
     """The names that templates read from their namespace.
 
-    `paths` are as long as can be told from the text. `computed` are those after which comes a subscript that
-    only the run can tell: `tasks[vars.which].result` gives the paths `("tasks",)`, which is computed, and
-    `("vars", "which")`.
+    `paths` are as long as the text alone tells. `computed` are the paths that are followed by a computed subscript. So
+    `tasks[vars.which].result` has the computed path `("tasks",)`, and the path `("vars", "which")`.
     """
 
     paths: frozenset[Path] = frozenset()
@@ -25,16 +24,16 @@ class NamesUsed:
 
     @property
     def roots(self) -> frozenset[str]:
-        """The first names: `{"tasks", "vars"}`."""
+        """Return the first names of all paths: `{"tasks", "vars"}`."""
         return frozenset(str(path[0]) for path in self.paths)
 
     def under(self, *prefix: str | int) -> frozenset[str | int]:
-        """The names used right below `prefix`: `under("tasks")` are the tasks that are named."""
+        """Return the names used directly below `prefix`: `under("tasks")` are the named tasks."""
         n = len(prefix)
         return frozenset(path[n] for path in self.paths if len(path) > n and path[:n] == prefix)
 
     def whole(self, *prefix: str | int) -> bool:
-        """Return true if `prefix` itself is used, as in `tasks | length` or `tasks[x]`: any name below it may be
+        """Return whether `prefix` itself is used, as in `tasks | length` or `tasks[x]`. Then any name below it may be
         read."""
         return prefix in self.paths
 
@@ -43,7 +42,7 @@ class NamesUsed:
 
 
 def names_in(tree: nodes.Template, functions: Iterable[str]) -> NamesUsed:
-    """The names that `tree` reads and does not set itself, without calls of `functions`."""
+    """Return the names that `tree` reads and does not set itself, except calls of `functions`."""
     reader = _Reader(frozenset(functions))
     reader.block(tree.body, set())
     return NamesUsed(frozenset(reader.paths), frozenset(reader.computed))
@@ -56,7 +55,7 @@ class _Reader:
         self.computed: set[Path] = set()
 
     def block(self, body: Iterable[nodes.Node], bound: set[str]) -> None:
-        """Read statements in order; names that they set are added to `bound`."""
+        """Read statements in order, and add the names that they set to `bound`."""
         for node in body:
             if isinstance(node, nodes.For):
                 self.value(node.iter, bound)
@@ -73,7 +72,7 @@ class _Reader:
                 ends = [set(bound) for _ in branches]
                 for branch, end in zip(branches, ends, strict=True):
                     self.block(branch, end)
-                bound |= set.intersection(*ends)  # set for certain only if every branch sets it
+                bound |= set.intersection(*ends)  # a name is set for certain only if every branch sets it
             elif isinstance(node, nodes.Assign):
                 self.value(node.node, bound)
                 bound |= set(_targets(node.target))
@@ -93,14 +92,14 @@ class _Reader:
             self.paths.add(path)
 
     def _callee(self, node: nodes.Node, bound: set[str]) -> None:
-        """In `a.b.get(...)` it is `a.b` that is read; `min(...)` reads nothing."""
+        """Read the callee of a call: in `a.b.get(...)` the path `a.b` is read, and `min(...)` reads nothing."""
         if isinstance(node, nodes.Getattr):
             self.value(node.node, bound)
         elif not (isinstance(node, nodes.Name) and node.name in self.functions):
             self.value(node, bound)
 
     def _path(self, node: nodes.Node, bound: set[str]) -> Path | None:
-        """The path that `node` is, or None if it is something else. Reads computed subscripts on the way."""
+        """Return the path that `node` reads, or None for any other node. Computed subscripts on the way are read too."""
         steps: list[str | int] = []
         while isinstance(node, (nodes.Getattr, nodes.Getitem)):
             if isinstance(node, nodes.Getattr):

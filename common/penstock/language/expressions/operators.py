@@ -1,7 +1,7 @@
-"""The operators of expressions, where Python's own could take for ever or use up the memory.
+"""The guarded operators of expressions, where Python's own could run for ever or use up the memory.
 
-`+ * ** %` come here from the sandbox's hook; `~`, comparisons of unknown values, the start of a loop and
-computed keys of a `{...}` come here because `grammar` rewrites them.
+The sandbox's hook calls those of `+ * ** %`. The rewritten syntax tree (`permitted_syntax`) calls those of `~`,
+comparisons of unknown values, the start of a loop, and computed keys of a `{...}`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "**": power,
     "%": remainder,
 }
-"""The operators for which the sandbox asks here."""
+"""The binary operators that the sandbox's hook calls."""
 
 
 def contains(container: Any, value: Any) -> bool:
@@ -98,11 +98,11 @@ COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "in": lambda first, second: contains(second, first),
     "notin": lambda first, second: not contains(second, first),
 }
-"""By Jinja's name of the operator."""
+"""The comparison operators, by Jinja's name."""
 
 
 def compare(value: Any, *pairs: Any) -> bool:
-    """`compare(1, "lt", x, "lt", 9)` is `1 < x < 9`."""
+    """Return the result of a chain of comparisons: `compare(1, "lt", x, "lt", 9)` is `1 < x < 9`."""
     for name, operand in zip(pairs[::2], pairs[1::2], strict=True):
         if not COMPARISONS[name](value, operand):
             return False
@@ -111,12 +111,12 @@ def compare(value: Any, *pairs: Any) -> bool:
 
 
 def text(*parts: Any) -> str:
-    """`a ~ b ~ c`"""
+    """Return the parts as one text: `a ~ b ~ c`."""
     return concatenate(parts)
 
 
 def each(values: Any, weight: int) -> Sequence[Any]:
-    """Return the items of a `for` loop and charge them to the budget: `weight` steps a turn."""
+    """Return the items of a `for` loop and charge them to the budget, `weight` steps an iteration."""
     if isinstance(values, (Mapping, Set)):
         values = list(values)
     elif not isinstance(values, (list, tuple, str)):
@@ -127,7 +127,7 @@ def each(values: Any, weight: int) -> Sequence[Any]:
 
 
 def key(value: Any) -> Any:
-    """A computed key of a `{...}`."""
+    """Return a computed key of a `{...}`. Raises Refused if it cannot be a key."""
     return as_key(value)
 
 

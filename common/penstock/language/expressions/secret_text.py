@@ -1,7 +1,7 @@
-"""The value of `{{ secrets.x }}`: a text that names secrets and holds none. The worker alone puts in what they are.
+"""The value of `{{ secrets.x }}`: a text that names secrets and holds none. Only the worker fills in their values.
 
-It reads as it was written, `{{ secrets.x }}`; whatever is computed of it is that text, and no reference any more. What came
-from outside and only looks like a reference is none.
+It reads as it was written, `{{ secrets.x }}`. A text computed from it is plain text, and not a reference. A text from
+outside that merely looks like a reference is plain text too.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from penstock.language.expressions.budget import Refused
 from penstock.language.terms.outside_names import SECRET
 
 ROOT = "secrets"
-"""The name that expressions use."""
+"""The name under which expressions find secrets."""
 
 
 class SecretName(str):
-    """A part of a text: the secret of this name."""
+    """A part of a text that stands for the secret of this name."""
 
     __slots__ = ()
 
 
 class SecretText(str):
-    """`parts`: plain texts and names of secrets, in order."""
+    """A text with references to secrets. `parts` are plain texts and names of secrets, in order."""
 
     parts: tuple[str, ...]
 
@@ -40,12 +40,12 @@ class SecretText(str):
 
     @classmethod
     def joined(cls, texts: Iterable[str]) -> SecretText:
-        """These one after another; references among them stay references."""
+        """Return the texts one after another. References among them stay references."""
         return cls.of(p for text in texts for p in (text.parts if isinstance(text, SecretText) else (text,)))
 
 
 class SecretNames(Mapping[str, SecretText]):
-    """`secrets` as expressions see it: any name that a secret may have."""
+    """The value of `secrets` in expressions: a mapping with every name that a secret may have."""
 
     def __getitem__(self, name: str) -> SecretText:
         if not isinstance(name, str) or not SECRET.fullmatch(name):
@@ -66,7 +66,7 @@ SECRETS = SecretNames()
 
 
 def check_secrets(tree: nodes.Template) -> None:
-    """Raise TemplateSyntaxError where `secrets` is used otherwise than as `{{ secrets.name }}`."""
+    """Raise TemplateSyntaxError for any use of `secrets` other than `{{ secrets.name }}`."""
     alone = {
         id(shown.node)
         for output in tree.body

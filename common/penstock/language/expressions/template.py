@@ -1,4 +1,4 @@
-"""Structures with expressions in them, such as parameters: compiled once, rendered many times."""
+"""Structures that contain expressions, such as parameters. They are compiled once and rendered many times."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Render = Callable[[Mapping[str, Any]], Any]
 
 
 def compile_template(template: Any) -> Render:
-    """A function from a namespace to `template` with its expressions replaced by their values.
+    """Return a function that takes a namespace and returns `template`, with its expressions replaced by their values.
 
-    Texts, and the keys and items of dicts and lists, may have `{{ }}` and `{% %}` in them; any other value
-    stands for itself. Each call makes new dicts and lists; values taken from the namespace are not copied.
-    Raises ExpressionError, now if one is malformed, and from the function if one fails: with the place in the
-    structure (`at customer.id`). All expressions of one call share one budget.
+    Texts, and the keys and items of dicts and lists, may have `{{ }}` and `{% %}` in them. Any other value is kept.
+    Each call makes new dicts and lists, but values taken from the namespace are not copied. Raises ExpressionError for
+    a malformed expression, and the function raises it for one that fails, with its place in the structure (`at
+    customer.id`). All expressions of one call share one budget.
     """
     render = _compile(template, ())
     if render is None:
@@ -33,7 +33,7 @@ def compile_template(template: Any) -> Render:
 
 
 def render(template: Any, namespace: Mapping[str, Any]) -> Any:
-    """`template` with its expressions replaced. What is rendered often is better compiled once."""
+    """Return `template` with its expressions replaced. To render it often, compile it once with `compile_template`."""
     return compile_template(template)(namespace)
 
 
@@ -93,7 +93,7 @@ def _or_constant(template: Any, path: tuple[str, ...]) -> Render:
 
 
 def _copier(constant: Any) -> Render:
-    """Return `constant`, with new dicts and lists each time: the caller may change them."""
+    """Return a function that returns `constant` with new dicts and lists each time, as the caller may change them."""
     if isinstance(constant, Mapping):
         if any(isinstance(value, (Mapping, list, tuple)) for value in constant.values()):
             parts = [(key, _copier(value)) for key, value in constant.items()]

@@ -1,4 +1,4 @@
-"""Checking, when something is declared, that its templates and conditions parse."""
+"""The checks, at declaration, that templates and conditions parse."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Templates = Annotated[dict[str, Any], _parses(compile_template)]
 
 
 def is_template(value: Any) -> bool:
-    """Return true if a value is only known when it is rendered."""
+    """Return whether a value contains an expression, so that it is only known when rendered."""
     if isinstance(value, str):
         return "{{" in value or "{%" in value
     if isinstance(value, dict):

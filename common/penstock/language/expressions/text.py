@@ -1,4 +1,4 @@
-"""Making text, within the limits."""
+"""The making of text, within the limits of the budget."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.language.expressions.secret_text import SecretText
 
 
 def as_text(value: Any) -> str:
-    """Return the form of a value inside a text: that of Python's `str`, so `None` and `True`."""
+    """Return the text of a value inside another text, as Python's `str` makes it: `None`, `True`."""
     if isinstance(value, str):
         return value
     if isinstance(value, (Undefined, list, tuple, Mapping, Set)):
@@ -23,7 +23,8 @@ def as_text(value: Any) -> str:
 
 
 def concatenate(parts: Iterable[Any]) -> str:
-    """The parts as one text, in which secrets stay references. Stops as soon as it is too long, so `parts` may be endless."""
+    """Return the parts as one text, in which secrets stay references. Stops as soon as the text is too long, so
+    `parts` may be endless."""
     texts: list[str] = []
     length = 0
     for part in parts:
@@ -37,7 +38,7 @@ def concatenate(parts: Iterable[Any]) -> str:
 
 
 def join(values: Iterable[Any], separator: str = "") -> str:
-    """`values | join(", ")`"""
+    """Return the values as one text: `values | join(", ")`."""
     spend_on(values)
     texts = [as_text(value) for value in values]
     spend(fits(sum(map(len, texts)) + len(separator) * len(texts)) >> 6)
@@ -45,12 +46,12 @@ def join(values: Iterable[Any], separator: str = "") -> str:
 
 
 def join_with(separator: str, values: Iterable[Any]) -> str:
-    """`", ".join(values)`"""
+    """Return the values as one text: `", ".join(values)`."""
     return join(values, separator)
 
 
 def replace(value: Any, old: str, new: str, count: int = -1) -> str:
-    """`value | replace(old, new)`"""
+    """Return the text with `old` replaced by `new`: `value | replace(old, new)`."""
     whole = as_text(value)
     spend_on(whole, old, new)
     occurrences = whole.count(old) if count < 0 else min(count, whole.count(old))

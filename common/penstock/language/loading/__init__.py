@@ -1,4 +1,5 @@
-"""Definitions found in modules, files and packs, collected in one set, and checked against each other."""
+"""The loading of definitions from modules, files and packs into one set, and the check of their references to each
+other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A set of definitions: found by ref, free of duplicates, and checked against each other."""
+"""A set of definitions, by ref, without duplicates, with the check of their references to each other."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ from penstock.language.loading.reference_checks import KnownRefs, check_referenc
 from penstock.language.terms.sources import Source
 
 _RUNNABLE = ("action", "workflow")
-"""Kinds that share their refs: a rule that names one must mean one."""
+"""The kinds that share one set of refs: the ref in a rule must name only one of them."""
 
 
 class Definitions:
     """The declarations of modules and packs. Immutable; two sets are joined with `+`."""
 
     def __init__(self, items: Iterable[Any] = (), packs: Iterable[Pack] = ()) -> None:
-        """`items` are actions, triggers, rules, routes, limits, schedules and workflows; the same object may come
-        twice. Raises DefinitionError if two of a kind have the same ref, and names both places."""
+        """Create a set of actions, triggers, rules, routes, limits, schedules and workflows. The same object may come
+        twice.
+
+        Raises DefinitionError, with both places, if two of a kind have the same ref.
+        """
         self._items: dict[tuple[str, str], Any] = {}
         self.packs = {pack.name: pack for pack in packs}
         for item in items:
@@ -36,7 +39,7 @@ class Definitions:
     def _add(self, item: Any) -> None:
         key = (kind_of(item), item.ref)
         existing = self._items.get(key)
-        # An action or workflow makes the limits that it is written with each time it is asked for its parts.
+        # An action or workflow makes new Limit objects for its own limits each time its parts are asked for.
         if existing is item or (isinstance(item, Limit) and item == existing):
             return
         if (
@@ -89,7 +92,8 @@ class Definitions:
 
     @property
     def routes(self) -> list[Route]:
-        """In order. Those without a position of their own come as they were written, after position 1000."""
+        """Return the routes in order. Those without a position of their own come in the order of writing, after
+        position 1000."""
         placed = [route.placed(1000 + n) for n, route in enumerate(self.of("route").values())]
         return sorted(placed, key=lambda route: (route.position, route.pattern))
 
@@ -100,13 +104,15 @@ class Definitions:
         return [item.document() for item in items]
 
     def refers_to(self) -> set[str]:
-        """The refs of the actions, workflows and triggers that these name."""
+        """Return the refs of all actions, workflows and triggers that these definitions name."""
         return referred(self)
 
     def check(self, known_refs: KnownRefs | None = None) -> None:
-        """Raise DefinitionError that names every wrong reference. A definition may refer to triggers and actions that
-        are here or among `known_refs`, with parameters that they take. Its expressions may use names that will
-        exist."""
+        """Raise one DefinitionError for all wrong references.
+
+        A definition may refer to triggers and actions of this set or of `known_refs`, with parameters that they take.
+        Its expressions may use only names that will exist.
+        """
         check_references(list(self), known_refs or {})
 
     def __add__(self, other: Definitions) -> Definitions:

@@ -1,5 +1,5 @@
-"""Fields that a rule reads and its trigger does not name, though it names one that is nearly the same. A trigger takes more than
-what it names, so they may be there: this is no fault, and worth a warning before the first event."""
+"""Warnings for fields that a rule reads and that the schema of its trigger does not name, but nearly does. An open
+schema accepts other fields too, so such a field may exist: it is a warning, not an error."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from penstock.language.terms.options import dotted
 from penstock.language.terms.sources import Location, shown
 
 NEAR = 0.8
-"""How alike two names are, from 0 to 1, for one to be taken for the other: `customre` and `customer` are 0.88."""
+"""The similarity of two names, from 0 to 1, above which one may be a typo: `customre` and `customer` have 0.88."""
 
 
 def likely_typos(definitions: Definitions) -> Iterator[Fault]:
-    """A warning for each, at the rule's condition or parameters."""
+    """Yield a warning for each likely typo, at the rule's condition or parameters."""
     for rule in definitions.rules.values():
         trigger = definitions.triggers.get(rule.trigger)
         if trigger is not None:
@@ -45,7 +45,7 @@ def _of_rule(rule: Rule, schema: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def _near(used: NamesUsed, schema: Mapping[str, Any], prefix: Location) -> Iterator[tuple[Location, str]]:
-    """The names below `prefix` that an open schema lacks, and the one that each is probably meant to be."""
+    """Yield the names below `prefix` that an open schema lacks, each with the similar name that is probably meant."""
     properties: Mapping[str, Any] = schema.get("properties") or {}
     closed = names_of(schema) is not None
     for name in sorted(map(str, used.under(*prefix))):

@@ -1,5 +1,5 @@
-"""All that is wrong with a file, at once. Importing a Python module ends at its first fault; here it is read statement by
-statement, and what a faulty one would have defined is left out of the others."""
+"""The lint of a file, which finds all faults at once. Importing a Python module ends at its first fault. Here it is
+run statement by statement, and statements that depend on a faulty one are skipped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PLACED = re.compile(r"(?P<file>[^\s:][^:]*):(?P<line>\d+)(?::(?P<column>\d+))?: 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong, or may be: a warning. `file` and `line` are None where it has no place."""
+    """A fault, or a warning of a possible fault. `file` and `line` are None if it has no place."""
 
     message: str
     file: str | None = None
@@ -52,8 +52,8 @@ def lint(source: str) -> tuple[Definitions, list[Fault]]:
 
 
 def check(definitions: Definitions, executors: Collection[str]) -> list[Fault]:
-    """Return the references that lead neither to these definitions nor to the task executors, and the expressions
-    with names that will not exist. `executors`: those that the settings name."""
+    """Return the faults of references and expressions: references to neither these definitions nor the task executors,
+    and expressions with names that will not exist. `executors` are those that the settings name."""
     faults = []
     for look in (
         definitions.check,
@@ -67,7 +67,7 @@ def check(definitions: Definitions, executors: Collection[str]) -> list[Fault]:
 
 
 def joined(parts: list[Definitions]) -> tuple[Definitions, list[Fault]]:
-    """All of them as one, and what is declared twice."""
+    """Return all definitions as one set, and the faults of refs that are declared twice."""
     whole, faults = Definitions(), []
     for part in parts:
         try:
@@ -117,8 +117,8 @@ def _importable(module: ModuleType, path: Path) -> Iterator[None]:
 
 
 def _run(tree: ast.Module, module: ModuleType, path: Path, faults: list[Fault]) -> None:
-    """Run the statements one by one. One that uses what a faulty one would have defined is left out: its fault would be the
-    same one again."""
+    """Run the statements one by one, and collect their faults. A statement that uses names of a faulty one is skipped,
+    since it would fail for the same reason."""
     futures = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
     unusable: set[str] = set()
     for node in tree.body:
@@ -137,7 +137,7 @@ def _run(tree: ast.Module, module: ModuleType, path: Path, faults: list[Fault]) 
 
 
 def _defined(node: ast.stmt) -> set[str]:
-    """The names that a statement binds."""
+    """Return the names that a statement binds."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {node.name}
     if isinstance(node, ast.Import | ast.ImportFrom):
@@ -148,7 +148,7 @@ def _defined(node: ast.stmt) -> set[str]:
 
 
 def _faults(error: PenstockError) -> list[Fault]:
-    """A fault for each line of an error."""
+    """Return a fault for each line of an error."""
     lines = error.message.splitlines()
     faults = []
     for text in lines:

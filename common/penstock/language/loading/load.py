@@ -1,4 +1,4 @@
-"""Finding definitions: in Python modules and files, in packages, in YAML packs, and in folders of all of them."""
+"""The search for definitions in Python modules and files, packages, YAML packs, and folders of all of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.language.terms.sources import Source, shown
 KINDS = ("action", "trigger", "rule", "route", "limit", "schedule", "workflow")
 SKIPPED = (
     *("__pycache__", "node_modules", "venv"),
-    *("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"),  # YAML for another reader
+    *("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"),  # YAML of other programs
 )
 YAML = (".yaml", ".yml")
 PACK_FILES = ("pack.yaml", "pack.yml")
@@ -45,7 +45,7 @@ def load(source: str | Path | ModuleType) -> Definitions:
 
 
 def load_all(sources: str) -> Definitions:
-    """The definitions of several sources, separated by commas; of none for an empty text. Raises DefinitionError."""
+    """Return the definitions of several sources, separated by commas. An empty text has none. Raises DefinitionError."""
     definitions = Definitions()
     for source in filter(None, map(str.strip, sources.split(","))):
         definitions += load(source)
@@ -89,7 +89,7 @@ def _of_path(path: Path) -> Found:
 
 
 def may_define(inside: Path) -> bool:
-    """Return true if this path in a folder is searched for definitions."""
+    """Return whether this path in a folder is searched for definitions."""
     is_left_out = inside.name.startswith(".") or inside.name in SKIPPED
     return not is_left_out and (inside.is_dir() or inside.suffix in (".py", *YAML))
 
@@ -109,7 +109,7 @@ def _of_module(module: ModuleType) -> Found:
             elif id(thing) not in ids:
                 ids.add(id(thing))
                 items.append(thing)
-    # In the order of the places where they were written, which is what the order of routes goes by.
+    # Sorted by the place where each was written: the order of routes follows it.
     return sorted(items, key=_order(modules)), list(packs.values())
 
 
@@ -128,8 +128,8 @@ def _order(modules: list[ModuleType]) -> Any:
 
 
 def _declared(names: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield the declarations at the top level of a module: bound to a variable, in a list, a tuple or a dict, or not
-    bound at all."""
+    """Yield the declarations at the top level of a module: bound to a variable, in a list, tuple or dict, or not bound
+    at all."""
     for name, value in list(names.items()):
         if name == UNBOUND or not name.startswith("__"):
             several = value.values() if isinstance(value, dict) else value
@@ -143,5 +143,5 @@ def _is_definition(value: Any) -> bool:
         return False
     try:
         return value.kind in KINDS and isinstance(value.ref, str) and callable(value.document)
-    except Exception:  # whatever a stranger's object may do when it is asked
+    except Exception:  # a foreign object may raise anything when it is inspected
         return False

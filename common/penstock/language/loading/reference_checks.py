@@ -1,4 +1,4 @@
-"""The checks that references lead to existing definitions, and pass what these take."""
+"""The checks that references lead to existing definitions and pass the parameters that these take."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from penstock.language.terms.options import Problem, did_you_mean
 from penstock.language.terms.sources import Location
 
 KnownRefs = Mapping[str, Mapping[str, Mapping[str, Any] | None]]
-"""What exists elsewhere: by kind (action, workflow, trigger) and ref the schema of its parameters or payload, or None."""
+"""The definitions that exist elsewhere: by kind (action, workflow, trigger) and ref, the schema of the parameters or
+payload, or None."""
 NAMED = 4
-"""Further places that a line names."""
+"""The number of further places that a line of the error names."""
 
 
 class _ReferenceTargets:
-    """The possible targets of references, by ref."""
+    """The definitions that references may lead to, by ref."""
 
     def __init__(self, definitions: Sequence[Any], known_refs: KnownRefs) -> None:
-        from penstock.language.workflows.known_definition import KnownDefinition  # it imports definitions
+        # its package imports definitions: a cycle
+        from penstock.language.workflows.known_definition import KnownDefinition
 
         def known_of(kind: str, schemas: Iterable[tuple[str, Any]]) -> dict[str, KnownDefinition]:
             elsewhere = {
@@ -50,7 +52,7 @@ class _ReferenceTargets:
 
 
 def referred(definitions: Iterable[Any]) -> set[str]:
-    """The refs of the actions, workflows and triggers that these refer to."""
+    """Return the refs of the actions, workflows and triggers that `definitions` refer to."""
     from penstock.language.workflows.check import steps
 
     refs: set[str] = set()
@@ -67,7 +69,7 @@ def referred(definitions: Iterable[Any]) -> set[str]:
 
 
 def check_references(definitions: Sequence[Any], known_refs: KnownRefs) -> None:
-    """Raises one DefinitionError for everything that is found; what is wrong at several places is one line."""
+    """Raise one DefinitionError for all wrong references. The same fault at several places is one line."""
     targets = _ReferenceTargets(definitions, known_refs)
     places: dict[str, list[str]] = {}
     first: dict[str, tuple[str, str | None]] = {}
@@ -87,7 +89,7 @@ def check_references(definitions: Sequence[Any], known_refs: KnownRefs) -> None:
 
 
 def _and_more(places: Sequence[str]) -> str:
-    """The other places where the same is wrong."""
+    """Return the text that names further places of the same fault."""
     if not places:
         return ""
     named = ", ".join(places[:NAMED]) + (", ..." if len(places) > NAMED else "")
@@ -133,7 +135,8 @@ def _of_schedule(schedule: Schedule, targets: _ReferenceTargets) -> Iterator[Pro
 
 
 def _of_limit(limit: Limit, targets: _ReferenceTargets) -> Iterator[Problem]:
-    """A parameter that is never there would have everything counted as one."""
+    """Yield a problem for each `by` parameter that an action never has: then all executions would be counted as one
+    group."""
     covered = targets.runnable.get(str(limit.scope))
     available = names_of(covered.schema) if covered else None
     for field in ("by", "fair"):

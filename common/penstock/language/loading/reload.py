@@ -1,4 +1,4 @@
-"""Loading definitions once more, after their files have changed."""
+"""The reload of definitions from changed files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.language.loading.load import load_all
 
 
 def folders_of(sources: Sequence[str]) -> list[Path]:
-    """Return the folders of these sources, once they have been loaded: those of modules, of files and of packs."""
+    """Return the folders of the modules, files and packs of these sources, which must be loaded already."""
     folders = []
     for source in sources:
         path = Path(source)
@@ -25,8 +25,8 @@ def folders_of(sources: Sequence[str]) -> list[Path]:
 
 
 def reload_all(sources: Sequence[str], folders: Sequence[Path]) -> Definitions:
-    """The definitions of these sources as their files are now. Everything that was imported from these folders is imported
-    anew; what runs goes on with what it has. Raises DefinitionError; then the modules of before are in place again."""
+    """Return the definitions of these sources, read again from their files. All modules from these folders are
+    imported again; running code keeps the old ones. Raises DefinitionError, and then restores the old modules."""
     old_modules = _imported_from(folders)
     for name in old_modules:
         del sys.modules[name]
@@ -49,11 +49,11 @@ def _imported_from(folders: Sequence[Path]) -> dict[str, ModuleType]:
 
 
 def _is_inside(file: str | None, folders: Sequence[Path]) -> bool:
-    """Return true if a module is the user's own. Libraries below the folder (.venv) are not."""
+    """Return whether a module is the user's own. Libraries below the folders (such as .venv) are not."""
     if file is None:
         return False
     path = Path(file)
-    ours = Path(__file__).parents[2]  # of contributors to Penstock itself
+    ours = Path(__file__).parents[2]  # Penstock's own modules, when a contributor works on it
     return (
         "site-packages" not in path.parts
         and not path.is_relative_to(ours)

@@ -1,7 +1,7 @@
-"""Statuses and the legal moves between them: declared here once, and nowhere else, a module for each subject.
+"""The statuses and the legal moves between them, declared only here, in a module for each subject.
 
-The database holds the same table (`legal_move`) and refuses anything else; `docs/lifecycle.md` is drawn from it;
-a test holds the three together. The names of this package are those of executions.
+The database holds the same table (`legal_move`) and refuses anything else; `docs/lifecycle.md` is drawn from it; a
+test compares the three. The names of this package are those of executions.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ SUBJECTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "process": processes.MOVES,
     "workflow": workflows.MOVES,
 }
-"""By the names that `legal_move` has for what moves: from each status to which others."""
+"""The legal moves of each subject, from each status to a set of statuses. Subjects are named as in `legal_move`."""
 
 
 def statuses(subject: str) -> tuple[str, ...]:
-    """All of a subject, those that nothing follows last."""
+    """Return all statuses of a subject, with the final ones last."""
     moves = SUBJECTS[subject]
     return (*moves, *sorted(frozenset[str]().union(*moves.values()).difference(moves)))

@@ -1,13 +1,15 @@
-"""The statuses of an enforcement, and its legal moves. It is deleted if its rule, tried again, no longer matches."""
+"""The statuses of an enforcement, and its legal moves. An enforcement is deleted if its rule is evaluated again and no
+longer matches."""
 
 from __future__ import annotations
 
 CREATED = "created"
-"""Its execution is to be made anew, in the same transaction: it failed, or no trace of its execution was found."""
+"""The execution is about to be created again, in the same transaction: the enforcement had failed, or its execution
+was lost."""
 EXECUTED = "executed"
-"""It has an execution. `penstock repair` makes one of which there is no trace once more."""
+"""The enforcement has an execution. `penstock repair` creates a lost one again."""
 FAILED = "failed"
-"""Its condition or its parameters raised an error, which it keeps; `penstock rules rerun` takes it up again."""
+"""The condition or the parameters raised an error, which is stored. `penstock rules rerun` evaluates the rule again."""
 
 MOVES: dict[str, frozenset[str]] = {
     CREATED: frozenset({EXECUTED}),

@@ -3,39 +3,40 @@
 from __future__ import annotations
 
 REQUESTED = "requested"
-"""Wants to run. With `not_before` in the future it waits for that instant (a retry, a delay)."""
+"""The execution is to run. With `not_before` in the future it waits for that instant (a retry, a delay)."""
 QUEUED = "queued"
-"""Waits for a slot of a limit, in the `waiter` table, off the scheduling path."""
+"""The execution waits for a slot of a limit, in the `waiter` table, off the scheduling path."""
 SCHEDULED = "scheduled"
-"""Admitted, and its envelope is on a route."""
+"""The execution is admitted, and its envelope is on a route."""
 RUNNING = "running"
-"""A worker owns an attempt of it; or, for a workflow, its tasks are under way."""
+"""A worker has claimed an attempt of the execution. A workflow is running while its tasks are under way."""
 WAITING = "waiting"
-"""Waits for the answer to an inquiry, or, as a task of a workflow, for an event. No worker holds it."""
+"""The execution waits for the answer to an inquiry, or, as a task of a workflow, for an event. No worker has claimed
+it."""
 CANCELING = "canceling"
-"""It was asked to end (somebody cancelled it, its time is over) while a worker has it. It still holds its slot."""
+"""The execution is to end (it was cancelled or timed out) while a worker runs it. It still holds its slot."""
 COMPLETED = "completed"
-"""Its result is stored."""
+"""The execution has succeeded, and its result is stored."""
 FAILED = "failed"
-"""Its last attempt raised an error, or it could not be started."""
+"""The last attempt raised an error, or the execution could not be started."""
 TIMEOUT = "timeout"
-"""An attempt, or all of it, took longer than it may; or it did not start in time."""
+"""An attempt, or the whole execution, exceeded its timeout, or it did not start in time."""
 CANCELLED = "cancelled"
-"""Somebody asked, or a limit refused it."""
+"""The execution was cancelled on request, or refused by a limit."""
 ABANDONED = "abandoned"
-"""Lost by its workers more often than `max_recoveries` allows."""
+"""The execution lost its worker more often than `max_recoveries` allows."""
 SKIPPED = "skipped"
-"""A task of a workflow that had no reason to run, or that an operator skipped."""
+"""The task of a workflow did not run because of its trigger rule, or an operator skipped it."""
 
 FINAL = frozenset({COMPLETED, FAILED, TIMEOUT, CANCELLED, ABANDONED, SKIPPED})
-"""No attempt will follow, and no final status ever changes (I9)."""
+"""The final statuses: no attempt follows, and the status never changes (invariant I9)."""
 BAD = frozenset({FAILED, TIMEOUT, ABANDONED})
-"""Of the final ones, what somebody may want to look at. Whatever ended so has an error."""
+"""The final statuses that need attention. Each execution that ends so has an error."""
 
 MOVES: dict[str, frozenset[str]] = {
     REQUESTED: frozenset(
         {QUEUED, SCHEDULED, RUNNING, WAITING, CANCELLED, FAILED, TIMEOUT, SKIPPED}
-    ),  # RUNNING: only a workflow, WAITING: only a task that waits; no worker claims these
+    ),  # RUNNING: only a workflow. WAITING: only a task that waits. No worker claims these.
     QUEUED: frozenset({REQUESTED, SCHEDULED, RUNNING, CANCELLED, FAILED, TIMEOUT, SKIPPED}),
     SCHEDULED: frozenset({REQUESTED, RUNNING, CANCELLED, FAILED, TIMEOUT, SKIPPED}),
     RUNNING: frozenset(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 CREATED = "created"
-"""Its execution waits for the answer."""
+"""The execution waits for the answer."""
 RESPONDED = "responded"
-"""It was answered, by somebody or by its default. An attempt that goes on with the answer may ask again, in the same row."""
+"""The inquiry was answered, by a person or by its default. The attempt that continues may ask again, in the same row.
+"""
 TIMEOUT = "timeout"
-"""Nobody answered in time, and it has no default; or its execution took too long in all."""
+"""No answer came in time and the inquiry has no default, or its execution timed out."""
 CANCELLED = "cancelled"
-"""Its execution ended otherwise before somebody answered."""
+"""The execution ended before an answer came."""
 
 MOVES: dict[str, frozenset[str]] = {
     CREATED: frozenset({RESPONDED, TIMEOUT, CANCELLED}),

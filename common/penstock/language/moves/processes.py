@@ -1,15 +1,17 @@
-"""The states of a process, a worker or an executor, and its legal moves. One that leaves with nothing in hand is deleted."""
+"""The states of a process (a worker or an executor), and its legal moves. A process that stops without open work is
+deleted."""
 
 from __future__ import annotations
 
 ACTIVE = "active"
-"""It lives, and takes work."""
+"""The process is alive, and takes work."""
 CORDONED = "cordoned"
-"""An operator told it to take no more work (`penstock workers cordon`); what it has goes on."""
+"""An operator cordoned the process (`penstock workers cordon`). It takes no more work, and finishes what it has."""
 DRAINING = "draining"
-"""It is about to stop: it takes no more work, and what it has may still end."""
+"""The process is about to stop. It takes no more work, and may finish what it has."""
 DEAD = "dead"
-"""It was not heard for too long, or its session ended: what it had was taken back. One that was only cut off registers again."""
+"""The process sent no heartbeat for too long, or its session ended, and its work was taken back. If it was only cut
+off, it registers again."""
 
 MOVES: dict[str, frozenset[str]] = {
     ACTIVE: frozenset({CORDONED, DRAINING, DEAD}),

@@ -1,16 +1,16 @@
-"""The phases of a workflow's run, and its legal moves. They are of its own state (`head`); its execution is `running` all the
-while, and moves as executions do. One that has not begun has no phase."""
+"""The phases of a workflow's run, and its legal moves. The phase is part of the workflow's own state (`head`). The
+status of its execution is `running` in all phases but the last. A workflow that has not begun has no phase."""
 
 from __future__ import annotations
 
 RUNNING = "running"
-"""Its tasks start and end."""
+"""The tasks of the workflow start and end."""
 STOPPING = "stopping"
-"""It was cancelled or timed out: nothing starts, and what is open is on its way out."""
+"""The workflow was cancelled or timed out. No task starts, and open executions are being cancelled."""
 EXITING = "exiting"
-"""All its tasks have ended, and its exit task runs."""
+"""All tasks have ended, and the exit task runs."""
 ENDED = "ended"
-"""It is over, and its execution final."""
+"""The workflow has ended, and its execution is final."""
 
 MOVES: dict[str, frozenset[str]] = {
     RUNNING: frozenset({STOPPING, EXITING, ENDED}),

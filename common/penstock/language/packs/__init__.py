@@ -1,8 +1,8 @@
-"""YAML packs: definitions without Python. A folder with a `pack.yaml`, or one file with several sections.
+"""YAML packs: definitions without Python. A pack is a folder with a `pack.yaml`, or one file with several sections.
 
-shop/pack.yaml              name, version, description; sections too, if you like
+shop/pack.yaml              name, version, description, and optionally sections
 shop/actions/charge.yaml    one definition a file, named after it
-shop/rules.yaml             or all of a kind in one file, by name
+shop/rules.yaml             or all definitions of a kind in one file, by name
 """
 
 from __future__ import annotations

@@ -15,14 +15,14 @@ from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.sources import Source
 
 PYTHON = "python"
-"""The executor of functions: `async` or `thread`, as the function is."""
+"""The executor of functions, which becomes `async` or `thread`, depending on the function."""
 _EXECUTORS = {**{entry: executor for executor, entry in ENTRY.items()}, "function": PYTHON}
 
 
 def action_of(
     ref: str, options: dict[str, Any], pack: Pack, folder: Path, source: Source
 ) -> Action[..., Any]:
-    """Raises DefinitionError."""
+    """Return the action that an entry of a pack defines. Raises DefinitionError."""
     names = [*ActionOptions.names(), *_EXECUTORS, "description", "parameters", "result"]
     for name in options:
         if name not in names:
@@ -75,7 +75,7 @@ def _of_function(
 
 
 def _check_names(action: Action[..., Any], declared: Mapping[str, Any], source: Source) -> None:
-    """Parameters that YAML declares must be those of the function, or else every run would fail."""
+    """Raise DefinitionError if declared parameters differ from the function's, since then every run would fail."""
     function_takes, closed = action.parameters_schema, "additionalProperties" in action.parameters_schema
     extra = set(declared.get("properties", {})) - set(function_takes.get("properties", {}))
     lacking = set(function_takes.get("required", ())) - set(declared.get("required", ()))

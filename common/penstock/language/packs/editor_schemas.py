@@ -1,8 +1,8 @@
-"""JSON Schemas of the YAML that people write, packs and workflows, made from the models that check it: so that editors complete
-names, show what they mean, and mark what is wrong.
+"""The JSON Schemas of packs and workflows in YAML, for editors: they complete names, show descriptions, and mark
+faults. They are made from the models that check the same YAML.
 
-They ask no more than the models do. What a validator of ours takes apart (durations, rates, conditions) is any text or number
-to them: `penstock lint` knows better.
+They are no stricter than the models. A value that our own validators parse (a duration, rate or condition) is any text
+or number to them. `penstock lint` checks it fully.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SHORT_FORMS: Mapping[str, JsonSchemaValue] = {
     "max_recoveries": {"type": "integer", "minimum": 0},
     "burst": {"type": ["integer", "null"], "minimum": 1},
 }
-"""Options that are no fields: `fold` writes them out."""
+"""The options that are not fields of the model, since `fold` replaces them by other options."""
 _BY_VALIDATOR: Mapping[str, JsonSchemaValue] = {
     "seconds": DURATION,
     "positive_seconds": DURATION,
@@ -51,11 +51,11 @@ _BY_VALIDATOR: Mapping[str, JsonSchemaValue] = {
 
 
 class _Written(GenerateJsonSchema):
-    """The schema of the form that an author may write, which is wider than the form that is stored."""
+    """The generator of schemas for the form that an author writes, which permits more than the stored form."""
 
     def function_before_schema(self, schema: core_schema.BeforeValidatorFunctionSchema) -> JsonSchemaValue:
         inner, name = schema["schema"], schema["function"]["function"].__name__
-        if name == "_several":  # one, or a list of them
+        if name == "_several":  # one value, or a list of them
             several = self.generate_inner(inner)
             return {"anyOf": [several, several.get("items", ANY)]}
         if _is_of_model(inner):
@@ -80,7 +80,7 @@ class _Written(GenerateJsonSchema):
 
 
 def _is_of_model(schema: Any) -> bool:
-    """Return whether a validator belongs to a model, and not to one of its fields."""
+    """Return whether a validator belongs to a model instead of one of its fields."""
     while schema["type"].startswith("function-"):
         schema = schema["schema"]
     return bool(schema["type"] == "model-fields")
@@ -103,7 +103,7 @@ def _docstrings(kind: type[BaseModel]) -> dict[str, str]:
 
 @functools.cache
 def _classes(module: str) -> dict[str, ast.ClassDef]:
-    """Each module is parsed once: what inspect does for a class parses all of its module."""
+    """Return the parsed classes of a module. Each module is parsed once, as `inspect` would parse it for each class."""
     tree = ast.parse(inspect.getsource(sys.modules[module]))
     return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
 
@@ -122,7 +122,7 @@ def _entry(
 
 
 def _retry_as_written(defs: dict[str, Any]) -> dict[str, Any]:
-    """Wherever a policy of retries stands, a number may stand."""
+    """Permit a number wherever a retry policy is permitted."""
     name = RetryPolicy.__name__
     if name in defs and "anyOf" not in defs[name]:
         defs[name] = {"anyOf": [{"type": "integer", "minimum": 1}, defs[name]]}
@@ -130,7 +130,7 @@ def _retry_as_written(defs: dict[str, Any]) -> dict[str, Any]:
 
 
 def workflow_schema() -> dict[str, Any]:
-    """Return the schema of a file with a workflow: the mapping that has `workflow`."""
+    """Return the schema of a file with one workflow, which is a mapping with the key `workflow`."""
     written, defs = _workflow()
     written["required"] = ["workflow", "tasks"]
     return {"$schema": DIALECT, "title": "A workflow of Penstock", **written, "$defs": defs}
@@ -151,7 +151,7 @@ def _workflow() -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def pack_schema() -> dict[str, Any]:
-    """Return the schema of a `pack.yaml`, with all sections in it."""
+    """Return the schema of a `pack.yaml` that contains all sections."""
     workflow, defs = _workflow()
     action = _entry(
         ActionOptions,
@@ -204,4 +204,4 @@ def _named(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 SCHEMAS = {"pack": pack_schema, "workflow": workflow_schema}
-"""By what they describe."""
+"""The functions that make the schemas, by the kind of file."""

@@ -1,4 +1,4 @@
-"""The code of a pack: a function or a program, always from inside its own folder."""
+"""The functions and programs of a pack, which must lie in the pack's own folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HINT = "Write module:name, as in code.orders:charge for the function charge in 
 
 
 def function_of(entry: Any, folder: Path, source: Source) -> Callable[..., Any]:
-    """The function `module:name` of a pack. Imports the module. Raises DefinitionError."""
+    """Return the function `module:name` of a pack. Imports the module. Raises DefinitionError."""
     if not isinstance(entry, str) or entry.count(":") != 1:
         raise source.wrong("function is not module:name", _HINT)
     module, name = entry.split(":")
@@ -42,7 +42,7 @@ def _functions(file: Path, folder: Path) -> str:
 
 
 def program_of(program: str, folder: Path, source: Source) -> None:
-    """Raises DefinitionError for a program that is neither found by its name alone nor lies in the pack."""
+    """Raise DefinitionError for a program that is neither a bare name on the PATH nor a file in the pack."""
     if "/" not in program and "\\" not in program:
         return
     if Path(program).is_absolute():

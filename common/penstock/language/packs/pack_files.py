@@ -1,4 +1,4 @@
-"""Reading the files of a pack: only from inside its folder, only so much, and with the lines kept."""
+"""The reading of a pack's files, only from inside its folder, with bounds on size and number, and with line numbers."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from pathlib import Path
 from typing import Any
 
 from penstock.language.terms.sources import Source, shown
-from penstock.language.workflows import yaml_text
+from penstock.language.workflows import safe_yaml
 
 FILES_CAP = 2_000
-"""YAML files of a pack."""
+"""The maximum number of YAML files in a pack."""
 
 
 def read_text(path: Path, folder: Path) -> str:
-    """The text of a file of the pack in `folder`. Raises DefinitionError."""
+    """Return the text of a file of the pack in `folder`. Raises DefinitionError."""
     inside(path, folder, Source(str(path), 1))
     try:
         with path.open("rb") as file:
-            data = file.read(yaml_text.MAX_BYTES + 1)
+            data = file.read(safe_yaml.MAX_BYTES + 1)
     except OSError as error:
         raise Source(str(path), 1).wrong(f"it cannot be read: {error.strerror}") from None
-    if len(data) > yaml_text.MAX_BYTES:
-        raise yaml_text.too_large(shown(path))
+    if len(data) > safe_yaml.MAX_BYTES:
+        raise safe_yaml.too_large(shown(path))
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -31,12 +31,13 @@ def read_text(path: Path, folder: Path) -> str:
 
 def read_yaml(path: Path, folder: Path) -> tuple[Any, Source]:
     """Return the content of a YAML file, and its source with the lines. Raises DefinitionError."""
-    value, marks = yaml_text.read(read_text(path, folder), shown(path))
+    value, marks = safe_yaml.read(read_text(path, folder), shown(path))
     return value, Source(str(path), 1, {place: line for place, (line, _) in marks.items()})
 
 
 def inside(path: Path, folder: Path, source: Source) -> Path:
-    """`path` with symbolic links followed. Raises DefinitionError if it is not a file in the folder of the pack."""
+    """Return `path` with symbolic links followed. Raises DefinitionError if it is not a file in the folder of the
+    pack."""
     real = path.resolve()
     if not real.is_relative_to(folder.resolve()):
         raise source.wrong(
@@ -49,7 +50,7 @@ def inside(path: Path, folder: Path, source: Source) -> Path:
 
 
 def mapping(value: Any, label: str, source: Source) -> dict[str, Any]:
-    """`value`, if it is a mapping; nothing at all counts as an empty one. Raises DefinitionError."""
+    """Return `value` if it is a mapping. None counts as an empty one. Raises DefinitionError."""
     if value is None:
         return {}
     if not isinstance(value, dict):

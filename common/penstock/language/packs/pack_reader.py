@@ -22,7 +22,7 @@ Found = tuple[list[Any], list[Pack]]
 
 
 def read_file(path: Path) -> Found:
-    """The definitions of a single YAML file: a pack with its sections, or a workflow. Raises DefinitionError."""
+    """Return the definitions of a single YAML file: a pack with its sections, or a workflow. Raises DefinitionError."""
     value, source = read_yaml(path, path.parent)
     if isinstance(value, dict) and "workflow" in value:
         return [from_value(value, source)], []
@@ -31,7 +31,7 @@ def read_file(path: Path) -> Found:
 
 
 def read_folder(folder: Path) -> Found:
-    """The definitions of a folder with a `pack.yaml`. Raises DefinitionError."""
+    """Return the definitions of a folder with a `pack.yaml`. Raises DefinitionError."""
     heads = [path for suffix in YAML if (path := folder / f"pack{suffix}").exists()]
     if len(heads) > 1:
         raise Source(str(heads[1]), 1).wrong("the pack has a pack.yaml too", "Keep one of them.")
@@ -54,7 +54,7 @@ def read_folder(folder: Path) -> Found:
 
 
 def _yaml_files(folder: Path) -> Iterator[Path]:
-    """`rules.yaml` and the like, and what is in the folders that are called like a section."""
+    """Yield the YAML files of sections: `rules.yaml` and the like, and the files in folders named after a section."""
     for path in sorted(folder.iterdir()):
         if path.name.startswith("."):
             continue
@@ -75,7 +75,8 @@ def _yaml_files(folder: Path) -> Iterator[Path]:
 
 
 def _refuse_near_miss(path: Path) -> None:
-    """A folder `action/` would otherwise be passed over in silence. Others are the pack's own business."""
+    """Raise DefinitionError for a folder such as `action/`, which would otherwise be ignored. Other folders are
+    permitted."""
     near = get_close_matches(path.name, SECTIONS, n=1, cutoff=0.8)
     if near and any(inside.suffix in YAML for inside in path.iterdir()):
         raise Source(str(path), 1).wrong(f"a pack has no folder {path.name}/", f"Did you mean {near[0]}/?")
@@ -104,7 +105,7 @@ def _pack_file(value: Any, source: Source) -> tuple[Pack, list[Entry]]:
 
 
 def _section(section: str, value: Any, source: Source) -> list[Entry]:
-    """The entries of a section: by name, or for routes a list, as their order matters."""
+    """Return the entries of a section. They are a mapping by name, and for routes a list, since their order matters."""
     if isinstance(value, list) and section == "routes":
         return [Entry(section, "", item, source.at((n,))) for n, item in enumerate(value)]
     named = mapping(value, f"the section {section}", source)

@@ -1,4 +1,4 @@
-"""Entries of the sections of a pack, made into the same definitions that Python declares."""
+"""The conversion of a pack's entries to the same definitions that Python declares."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from penstock.language.workflows.serialization import from_value
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One definition as it was written. `name` is its key, or the name of its file; empty in a list."""
+    """A definition as it was written. `name` is its key, or the name of its file, and is empty in a list."""
 
     section: str
     name: str
@@ -36,7 +36,7 @@ Make = Callable[[Entry, Pack, Path], Any]
 
 
 def build(pack: Pack, folder: Path, entries: Sequence[Entry]) -> list[Any]:
-    """Raises DefinitionError that names every line that is wrong."""
+    """Return the definitions of the entries. Raises one DefinitionError for all lines that are wrong."""
     definitions: list[Any] = []
     with all_at_once() as problem:
         for entry in entries:
@@ -46,7 +46,7 @@ def build(pack: Pack, folder: Path, entries: Sequence[Entry]) -> list[Any]:
 
 
 def _given(entry: Entry, pack: Pack, kind: type[Declaration]) -> dict[str, Any]:
-    """Return the entry as written, with the name in it and the pack in front of every name that lacks one."""
+    """Return the entry as written, with its name as `ref`, and with the pack in front of each name that lacks one."""
     values = dict(mapping(entry.value, entry.name, entry.source))
     values.setdefault("ref", entry.name)
     for name in kind.shorten:
@@ -86,7 +86,8 @@ def _rule(entry: Entry, pack: Pack, folder: Path) -> Any:
 def _limit(entry: Entry, pack: Pack, folder: Path) -> Any:
     values = _given(entry, pack, Limit)
     scope = values.get("scope", pack.name)
-    # `scope: charge` could be a pack or an action: the pack's own name means the pack, any other its action.
+    # `scope: charge` could be a pack or an action. The pack's own name means the pack, and any other name one of its
+    # actions.
     own = isinstance(scope, str) and scope not in (pack.name, "*", "global")
     values["scope"] = qualified(scope, pack.name) if own else scope
     return declare(Limit, values, entry.source)
@@ -94,10 +95,10 @@ def _limit(entry: Entry, pack: Pack, folder: Path) -> Any:
 
 def _route(entry: Entry, pack: Pack, folder: Path) -> Any:
     value = entry.value
-    if isinstance(value, str):  # pattern: route
+    if isinstance(value, str):  # the short form, pattern: route
         value = {"route": value}
     options = dict(mapping(value, "a route", entry.source))
-    if entry.name:  # in a mapping its key is the pattern
+    if entry.name:  # in a mapping the key is the pattern
         options = {"pattern": entry.name, **options}
     return declare(Route, options, entry.source)
 
@@ -122,4 +123,4 @@ SECTIONS: dict[str, Make] = {
     "schedules": _schedule,
     "workflows": _workflow,
 }
-"""What a pack consists of."""
+"""The function that builds a definition, for each section of a pack."""

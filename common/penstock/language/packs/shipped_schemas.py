@@ -1,5 +1,5 @@
-"""The JSON Schemas of `editor_schemas` as files of the package, so that no reader waits for a model: an editor that is
-given the file, the API, a new project. `docs/written` writes them, and a test sees that they say what the models say."""
+"""The JSON Schemas of `editor_schemas` as files of the package. An editor, the API or a new project gets them without
+loading the models. `docs/written` writes the files, and a test compares them with the models."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ KINDS = ("pack", "workflow")
 
 
 def file_name(kind: str) -> str:
-    """Return the file name of a schema, in the package, over HTTP and in a new project."""
+    """Return the file name of a schema in the package, over HTTP and in a new project."""
     return f"{kind}.schema.json"
 
 
 def shipped(kind: str) -> str:
-    """The JSON Schema of one of KINDS, as text."""
+    """Return the JSON Schema of one of KINDS, as text."""
     return (files("penstock.language") / "yaml_schemas" / file_name(kind)).read_text()

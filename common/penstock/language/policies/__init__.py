@@ -1,4 +1,4 @@
-"""Retries, recovery and timeouts, and what follows an attempt under them.
+"""Policies for retries, recovery and timeouts, and what follows an attempt under them.
 
 Not here: clocks.
 """

@@ -1,7 +1,9 @@
-"""The outcome of an execution after an attempt of it: the one place that decides between a retry and the end. The worker
-that ran the attempt asks it, and so does an executor that ends an attempt in the worker's place. Where the worker is gone,
-the outcome of the attempt is unknown. Then the database's function `after_loss` decides what follows, as
-`ending_of_unfinished` does where the worker lives."""
+"""The outcome of an execution after one attempt, where it is decided between a retry and the end. The worker that ran
+the attempt asks for it, as does an executor that ends an attempt in the worker's place.
+
+If the worker is gone, the outcome of the attempt is unknown. Then the database function `after_loss` decides, by the
+same rules as `ending_of_unfinished`.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,14 @@ from penstock.run.outcomes import Outcome, TaskError
 
 @dataclass(slots=True)  # a frozen one takes four times as long to make
 class Ending:
-    """The end of an attempt as it is written down: the execution's next status, and what goes with it."""
+    """The end of an attempt as it is stored: the execution's next status, with its result, error, delay and reason."""
 
     status: str
     result: str | None = None
     error: str | None = None
     delay: float | None = 0.0
-    """Seconds until the next attempt, on the database's clock. None: this one came to nothing, so the next takes its place in
-    line."""
+    """Seconds until the next attempt, on the database's clock. None: this attempt did nothing, so the next one takes
+    its place in the lane."""
     until: datetime | None = None
     reason: str | None = None
 
@@ -35,18 +37,21 @@ class Ending:
 DONE_WITH_NOTHING = Ending(COMPLETED, "null")
 UNFINISHED = "its worker stopped before it had ended"
 NOT_BEGUN = Ending(REQUESTED, delay=None, reason="handed back before it had begun")
-"""Of an attempt of which nothing was done: whatever its action says of lost workers, it may run elsewhere."""
+"""The ending of an attempt that did not begin. It may run elsewhere, whatever the action's recovery policy is."""
 
 
 def ending_after(outcome: Outcome, recovery: Recovery, policy: RetryPolicy, failures: int) -> Ending:
-    """The ending of an attempt that a worker has run or had run elsewhere, where it may be lost."""
+    """Return the ending of an attempt that a worker ran, or had run on a remote machine, where it may be lost."""
     if outcome.kind == "lost" and outcome.error is not None:
         return _ending_of_lost(outcome.error, recovery, policy, failures)
     return ending_of(outcome, policy, failures)
 
 
 def ending_of(outcome: Outcome, policy: RetryPolicy, failures: int) -> Ending:
-    """The ending of an attempt. `failures` counts the attempts of this execution that failed before it."""
+    """Return the ending of an attempt. `failures` counts the failed attempts of this execution before it.
+
+    A failed attempt is retried if the policy allows it. The error's own `retry_after` overrides the policy's delay.
+    """
     if outcome.kind == "completed":
         json = outcome.result_json or b"null"
         return DONE_WITH_NOTHING if json == b"null" else Ending(COMPLETED, json.decode())
@@ -77,14 +82,16 @@ def ending_of(outcome: Outcome, policy: RetryPolicy, failures: int) -> Ending:
 
 
 def ending_of_overdue(seconds: float, policy: RetryPolicy, failures: int) -> Ending:
-    """The ending of an attempt that ran past its time of so many seconds, and that its worker has not ended."""
+    """Return the ending of an attempt that exceeded its timeout of `seconds` and was not ended by its worker."""
     return ending_of(Outcome.timed_out(seconds), policy, failures)
 
 
 def ending_of_unfinished(recovery: Recovery, why: str | None = None) -> Ending:
-    """The ending of an attempt that its worker has to give up in the midst of it, since it stops, or `why` else. It may have had
-    effects, so it runs again only where an attempt that is lost with its worker does. It counts neither as a failure nor as a
-    loss."""
+    """Return the ending of a running attempt that its worker gives up, because it stops or for the reason `why`.
+
+    The attempt may have had effects. So it runs again only if a lost attempt would (`recovery`). It counts neither as
+    a failure nor as a loss.
+    """
     why = why or UNFINISHED
     if recovery.on_worker_loss == "fail":
         error = orjson.dumps({"type": "WorkerLost", "message": why}).decode()
@@ -93,9 +100,11 @@ def ending_of_unfinished(recovery: Recovery, why: str | None = None) -> Ending:
 
 
 def _ending_of_lost(error: TaskError, recovery: Recovery, policy: RetryPolicy, failures: int) -> Ending:
-    """The ending of an attempt on a remote machine that is gone, while the worker that sent it there lives. Work that kills each
-    machine that it comes to must end some time, so this one counts: as one of the `failures` before the next attempt, which is
-    what a worker knows of."""
+    """Return the ending of an attempt on a remote machine that is gone, while the worker that sent it there lives.
+
+    Work that kills each machine must end some time. So the attempt counts as one of the `failures` before the next
+    attempt, the only count that a worker knows.
+    """
     stored, reason = _stored(error), f"{error.type}: {error.message}"[:200]
     if recovery.on_worker_loss == "fail":
         return Ending(FAILED, error=stored, reason=reason)

@@ -1,4 +1,4 @@
-"""The policies for an attempt that fails, takes too long, or is lost with its worker."""
+"""The policies for attempts that fail, take too long, or are lost with their worker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TYPE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
 def _names(value: object) -> object:
-    """Exception classes and names, one or several, as sorted names: their order means nothing."""
+    """Return exception classes and names, one or several, as sorted names. Their order has no meaning."""
     several = value if isinstance(value, list | tuple | set | frozenset) else [value]
     names = {_name(item) for item in several}
     return tuple(sorted(names))
@@ -39,30 +39,33 @@ class RetryPolicy(Options):
     """The policy that decides whether and when a failed attempt is followed by another. The names follow Cloacina's
     RetryPolicy.
 
-    Attempts that were lost with their worker are bounded by `Recovery`, not by this."""
+    `Recovery` bounds the attempts that are lost with their worker. An error's own `retry_after` overrides the delays
+    of this policy.
+    """
 
     max_attempts: Count = 1
-    """Tries in all, the first one included; 1 means no retry. Only failures count against it."""
+    """The number of attempts, including the first. 1 means no retry. Only failed attempts count."""
     initial_delay: Duration = 1
-    """Seconds before the second try."""
+    """The delay before the second attempt, in seconds."""
     max_delay: Duration = 60
-    """Seconds: no delay is longer, jitter included."""
+    """The upper bound of each delay in seconds, jitter included."""
     backoff: Literal["fixed", "linear", "exponential"] = "exponential"
-    """fixed: always `initial_delay`; linear: 1, 2, 3 ... times it; exponential: times `factor` for each try."""
+    """The growth of delays. fixed: always `initial_delay`. linear: 1, 2, 3 ... times it. exponential: times `factor`
+    for each attempt."""
     factor: Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)] = 2.0
-    """Of exponential backoff."""
+    """The factor of exponential backoff."""
     jitter: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.25
-    """The part of a delay that is left to chance: 0.25 draws between 75 and 100 % of it. It shortens and never
-    lengthens, so that retries spread out at the cap too."""
+    """The random part of a delay: 0.25 draws between 75 and 100 % of it. It shortens and never lengthens, so that
+    retries spread out at `max_delay` too."""
     retry_on: ErrorTypes = ()
-    """Types of errors that are retried, base classes included; empty: all. See `allows`."""
+    """The types of errors that are retried, including as base classes. Empty means all. See `allows`."""
     never_on: ErrorTypes = ()
-    """Types that are not retried, whatever `retry_on` says."""
+    """The types of errors that are not retried, even if `retry_on` names them."""
 
     @model_validator(mode="before")
     @classmethod
     def _from_a_number(cls, value: Any) -> Any:
-        """`retry=3` is short for `retry={"max_attempts": 3}`."""
+        """Expand the short form: `retry=3` means `retry={"max_attempts": 3}`."""
         if isinstance(value, int) and not isinstance(value, bool):
             return {"max_attempts": value}
         if not isinstance(value, Mapping | RetryPolicy):
@@ -79,7 +82,8 @@ class RetryPolicy(Options):
         return self
 
     def delay_before(self, attempt: int, random: float) -> float:
-        """Seconds to wait before try number `attempt` (2 is the first retry). `random` is drawn from 0 to 1."""
+        """Return the seconds to wait before attempt number `attempt` (2 is the first retry). `random` is drawn from 0
+        to 1."""
         retry = attempt - 1
         if retry < 1:
             return 0.0
@@ -95,10 +99,11 @@ class RetryPolicy(Options):
         return longest * (1 - self.jitter * random)
 
     def allows(self, error_type_names: Sequence[str]) -> bool:
-        """Return whether an error may be retried. Give the names of its class and of its base classes.
+        """Return whether an error may be retried. `error_type_names` are the names of its class and its base classes.
 
-        `ConnectError` and `httpx.ConnectError` both stand for `httpx.ConnectError`: an entry fits a name that it equals, or
-        that ends with it after a dot."""
+        An entry matches a name that equals it, or that ends with it after a dot. So `ConnectError` and
+        `httpx.ConnectError` both match `httpx.ConnectError`.
+        """
         if _any_fits(self.never_on, error_type_names):
             return False
         return not self.retry_on or _any_fits(self.retry_on, error_type_names)
@@ -109,41 +114,42 @@ def _any_fits(entries: Sequence[str], names: Sequence[str]) -> bool:
 
 
 DEFAULT_ATTEMPT_TIMEOUT = 300.0
-"""Seconds an attempt may take where nothing says otherwise: the field's usual five minutes."""
+"""The default timeout of an attempt in seconds: the field's usual five minutes."""
 
 
 class Timeouts(Options):
-    """Seconds. None: no bound. Where two of them apply, the one that runs out first ends the work, as `timeout`; only an attempt
-    that took too long may be retried. docs/timeouts.md has them in one table."""
+    """Timeouts in seconds. None: no bound. If two apply, the one that expires first ends the work with status
+    `timeout`. Only an exceeded `attempt` may be retried. docs/timeouts.md has all of them in one table."""
 
     attempt: PositiveDuration | None = DEFAULT_ATTEMPT_TIMEOUT
-    """Of one attempt, from its claim on."""
+    """The time for one attempt, from its claim."""
     schedule_to_start: PositiveDuration | None = None
-    """Of each wait for a worker: from being ready, or let in by its limits, to being claimed."""
+    """The time for each wait for a worker, from being ready or admitted by its limits, to being claimed."""
     queued: PositiveDuration | None = None
-    """Of each wait before a limit: from standing in line to being let in."""
+    """The time for each wait for a slot, from entering a lane to being admitted."""
     total: PositiveDuration | None = None
-    """Of the whole execution, retries and waits included, from when it was to start."""
+    """The time for the whole execution, retries and waits included, from its planned start."""
     waiting: PositiveDuration | None = None
-    """For the answer to an inquiry."""
+    """The time for the answer to an inquiry."""
 
     @model_serializer
     def _those_named(self) -> dict[str, float | None]:
-        """Return the timeouts that were named, defaults included. Those of a task replace those of its action."""
+        """Return the timeouts that were set, even if to their defaults. A task's timeouts replace those of its action."""
         return {name: getattr(self, name) for name in Timeouts.model_fields if name in self.model_fields_set}
 
 
 class Recovery(Options):
-    """The recovery of an attempt that has lost its worker."""
+    """The policy for attempts that lose their worker."""
 
     on_worker_loss: Literal["rerun", "fail"] = "rerun"
-    """fail: for work that must run at most once, whatever its effects were when the worker died."""
+    """The reaction to a lost worker. fail: for work that must run at most once, whatever its effects were when the
+    worker died."""
     max_recoveries: Annotated[int, Field(ge=0, le=INTEGER)] = 3
-    """Losses after which the execution is abandoned."""
+    """The number of lost attempts that are replaced. After one more, the execution is abandoned."""
 
 
 class Policies(Options):
-    """The three together, as they are kept with an action."""
+    """The policies for retries, timeouts and recovery, as they are stored with an action."""
 
     retry: RetryPolicy = RetryPolicy()
     timeouts: Timeouts = Timeouts()
@@ -151,5 +157,5 @@ class Policies(Options):
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> Policies:
-        """The policies in the stored body of an action, a task or a schedule."""
+        """Return the policies in the stored body of an action, a task or a schedule."""
         return Policies.model_validate({name: body[name] for name in Policies.model_fields if body.get(name)})

@@ -1,4 +1,4 @@
-"""The conditions of rules and parameters, and how they are evaluated.
+"""The conditions and parameters of rules, and their evaluation.
 
 Not here: workflow conditions.
 """

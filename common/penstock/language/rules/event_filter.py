@@ -1,4 +1,4 @@
-"""The filter of a task that waits for an event: what is stored of it when the wait begins, and whether an event fits."""
+"""The filter of a task that waits for an event: its stored form, and the match with an event."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from penstock.language.expressions import condition, equality
 
 
 def bind_filter(filter: str | None, names: Mapping[str, Any]) -> dict[str, Any]:
-    """The filter with the values that its names have now (`bound`): it is evaluated when an event comes. If it
-    asks that a value of the event (at `path`) equals a text or a number, the `key` of that value is compared
-    first. Raises ExpressionError."""
+    """Return the stored form of a filter. `bound` has the current values of its names, since it is evaluated later,
+    for each event.
+
+    If the filter requires that the event's value at `path` equals a text or a number, `key` is that value's key.
+    Events are then looked up by the key first. Raises ExpressionError.
+    """
     bound: dict[str, Any] = {}
     if filter is None:
         return {"filter": filter, "bound": bound}
@@ -31,5 +34,5 @@ def bind_filter(filter: str | None, names: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def matches(filter: str | None, bound: Mapping[str, Any], event: Mapping[str, Any]) -> bool:
-    """Return true if a task with this filter waits for this event. Raises ExpressionError."""
+    """Return whether a task with this filter waits for this event. Raises ExpressionError."""
     return filter is None or condition(filter)({**bound, "event": event})

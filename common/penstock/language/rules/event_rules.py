@@ -1,5 +1,5 @@
-"""Rules: whether one matches an event, and with which parameters it starts its action. Pure; the same for the executor
-and for `penstock rules test`."""
+"""The evaluation of rules: whether a rule matches an event, and the parameters for its action. These pure functions
+serve the executor and `penstock rules test`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.language.expressions import SECRETS, compile_template, condition
 
 
 class Event(Protocol):
-    """The fields of an event that rules see besides its payload."""
+    """The fields of an event that rules see, except its payload."""
 
     @property
     def id(self) -> UUID: ...
@@ -30,7 +30,7 @@ class Event(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CompiledRule:
-    """A version of a rule, ready to be evaluated."""
+    """A compiled version of a rule."""
 
     tenant: str | None
     when: Callable[[Mapping[str, Any]], bool]
@@ -41,7 +41,8 @@ class CompiledRule:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The outcome of matching a rule with an event: the parameters for its action, or the reason for having none."""
+    """The outcome of matching a rule with an event: the parameters for its action, or the reason for having no
+    parameters."""
 
     matched: bool
     params: Any = None
@@ -61,11 +62,11 @@ def compile_rule(body: Mapping[str, Any]) -> CompiledRule:
 
 
 EVENT = ("id", "trigger", "tenant", "payload", "created_at")
-"""The names of an event as expressions see it."""
+"""The names of an event's fields in expressions."""
 
 
 def event_namespace(event: Event, payload: Any) -> dict[str, Any]:
-    """An event as expressions see it: `EVENT` names what there is."""
+    """Return an event as expressions see it, with the fields that `EVENT` names."""
     return {
         "id": str(event.id),
         "trigger": event.trigger,
@@ -76,7 +77,8 @@ def event_namespace(event: Event, payload: Any) -> dict[str, Any]:
 
 
 def evaluate(rule: CompiledRule, event: Event, payload: Any) -> Match:
-    """The rule against the event. A condition or template that fails is a match with an error, so that an operator sees it."""
+    """Evaluate the rule for the event. If a condition or template fails, return a match with the error, so that an
+    operator sees it."""
     if rule.tenant is not None and rule.tenant != event.tenant:
         return Match(False)
     namespace = {"event": event_namespace(event, payload), "payload": payload}

@@ -1,4 +1,4 @@
-"""The checks that parameters with templates fit their action, as far as that is known before a run."""
+"""The checks that parameters with templates fit their action, as far as it can be known before a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.language.terms.options import Problem, did_you_mean, dotted
 from penstock.language.terms.sources import Location
 
 Names = Mapping[str, Any]
-"""The names that there are, each with the names below it; or with None where nobody can tell those."""
+"""The available names, each with the names below it, or with None if these are not known."""
 
 ONLY_GIVEN = (
     "Only the worker knows secrets: write {{ secrets.NAME }} in the parameters of a rule or a schedule, or in the input "
@@ -23,7 +23,7 @@ ONLY_GIVEN = (
 
 def misfits(params: Mapping[str, Any], ref: str, schema: Mapping[str, Any] | None) -> Iterator[Problem]:
     """Yield the faults of parameters for the action or workflow `ref`: unknown names, missing names, and literal
-    values that do not fit."""
+    values that its schema refuses."""
     if not schema or any(map(is_template, params)):
         return
     names = names_of(schema)
@@ -43,7 +43,7 @@ def misfits(params: Mapping[str, Any], ref: str, schema: Mapping[str, Any] | Non
 
 
 def names_of(schema: Mapping[str, Any] | None) -> Names | None:
-    """The names that a value of this schema may have; None if it may have others, too."""
+    """Return the names that a value of this schema may have. None if it may have others too."""
     if not schema or schema.get("additionalProperties") is not False or schema.get("patternProperties"):
         return None
     properties: Mapping[str, Any] = schema.get("properties") or {}
@@ -51,7 +51,8 @@ def names_of(schema: Mapping[str, Any] | None) -> Names | None:
 
 
 def unknown_names(used: NamesUsed, available: Names, prefix: Location = ()) -> Iterator[Problem]:
-    """Names that expressions use and that are not there; each problem is `at` the name, not at a place of a definition."""
+    """Yield a problem for each name that expressions use and that is not available. Each is `at` the name instead of a
+    place in a definition."""
     for name in sorted(map(str, used.under(*prefix))):
         if name not in available:
             where = f"in `{dotted(prefix)}`" if prefix else "here"

@@ -1,6 +1,9 @@
-"""Parameters that refer to secrets: how they are kept, and how they are read again. What is kept holds no secret: at the place
-of each stands what was written, and below `$secrets`, which callers may not send, which places are references, part by part.
-Only what a definition (or a caller of `start`, expressly) wrote is ever one: a payload that says `{{ secrets.x }}` is text."""
+"""The stored form of parameters that refer to secrets. It holds no secret: each reference is stored as the text that
+was written, and `$secrets` lists the places of the references, part by part. Callers may not send `$secrets`.
+
+Only a definition, or an explicit argument of `start`, can make a reference. A payload with the text `{{ secrets.x }}`
+is text.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ Place = tuple[str | int, ...]
 
 
 def checked_parameters(schema: Schema, params: Any, cap: int = PAYLOAD_CAP) -> bytes:
-    """Parameters as they are kept, once they are found to fit. Raises InvalidInput."""
+    """Return the stored form of parameters, after a check against the schema. Raises InvalidInput."""
     encoded = schema.check(params, cap=cap)
     if KEY.encode() in encoded and isinstance(params, Mapping) and KEY in params:
         raise InvalidInput(f"no parameter may be called {KEY}", hint="Choose another name.")
@@ -33,7 +36,8 @@ def checked_parameters(schema: Schema, params: Any, cap: int = PAYLOAD_CAP) -> b
 
 
 def referring(params: Mapping[str, Any], names: Mapping[str, str] | None) -> Mapping[str, Any]:
-    """Parameters, of which some (by name) are secrets (by name). Raises InvalidInput."""
+    """Return the parameters with a reference to a secret for each entry of `names`, which maps parameters to names of
+    secrets. Raises InvalidInput."""
     if not names:
         return params
     for parameter, name in names.items():
@@ -47,24 +51,24 @@ def referring(params: Mapping[str, Any], names: Mapping[str, str] | None) -> Map
 
 
 def without_references(params: Any) -> Any:
-    """Return the part of stored parameters that may be shown."""
+    """Return stored parameters without the list of references, for display."""
     if isinstance(params, Mapping) and KEY in params:
         return {name: value for name, value in params.items() if name != KEY}
     return params
 
 
 def with_references(params: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Kept parameters as expressions see them: what is passed on stays a reference."""
+    """Return stored parameters as expressions see them, in which references stay references."""
     return replaced(params, SecretText.of) if KEY in params else params
 
 
 def names_in(params: Mapping[str, Any]) -> set[str]:
-    """The secrets that kept parameters refer to."""
+    """Return the names of the secrets that stored parameters refer to."""
     return {part["secret"] for _, parts in params.get(KEY, ()) for part in parts if isinstance(part, dict)}
 
 
 def replaced(params: Mapping[str, Any], value: Callable[[list[str]], str]) -> dict[str, Any]:
-    """Kept parameters with the `value` of its parts in place of each reference."""
+    """Return stored parameters with each reference replaced by `value` of its parts."""
     result: dict[str, Any] = copy.deepcopy(without_references(params))
     for place, parts in params.get(KEY, ()):
         *path, last = place
@@ -76,8 +80,11 @@ def replaced(params: Mapping[str, Any], value: Callable[[list[str]], str]) -> di
 
 
 def put_back(value: Any, names: Mapping[str, str]) -> Any:
-    """With a reference in place of each text that came of the store: `names` has the names of secrets by their texts, longest
-    first. What code passes on is kept as it was given to it."""
+    """Return `value` with a reference in place of each text that is a secret's value. So a value that code passes on
+    is stored as the reference that it was.
+
+    `names` maps the secrets' values to their names, longest value first.
+    """
     if isinstance(value, str):
         parts: list[str] = [value]
         for text, name in names.items():

@@ -1,4 +1,4 @@
-"""Rules and expressions, tried on a payload before there is any event."""
+"""The trial of rules and expressions on a payload without an event."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from penstock.language.rules.event_rules import Match, compile_rule
 from penstock.language.rules.event_rules import evaluate as evaluate_rule
 
 MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
-"""Where the clock of a simulation stands at first."""
+"""The start of a simulation's clock."""
 
 NIL = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedEvent:
-    """An event, as rules see it."""
+    """A simulated event, with the fields that rules see."""
 
     trigger: str
     tenant: str = "public"
@@ -29,12 +29,12 @@ class SimulatedEvent:
 
 
 def try_rule(rule: Rule, payload: Any = None, *, tenant: str = "public") -> Match:
-    """Match a rule with an event that has this payload: return a match with the parameters for its action, or the
-    error of its condition or templates."""
+    """Match a rule with an event that has this payload. Return the match, with the parameters for its action, or with
+    the error of its condition or templates."""
     return evaluate_rule(compile_rule(rule.body()), SimulatedEvent(rule.trigger, tenant), payload)
 
 
 def evaluate(text: str, /, **names: Any) -> Any:
-    """The value of an expression (`payload.amount > 100`), or of a text with templates (`"order {{ payload.id }}"`), where
-    these names are there. Raises ExpressionError."""
+    """Return the value of an expression (`payload.amount > 100`), or of a text with templates (`"order {{ payload.id
+    }}"`). `names` are the names that it may use. Raises ExpressionError."""
     return expression(text if "{{" in text else f"{{{{ {text} }}}}")(names)

@@ -1,4 +1,4 @@
-"""Schedules that are no calendar: one instant, or every so often."""
+"""Schedules without a calendar: one instant, or an interval."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_at(text: str, zone: ZoneInfo) -> Callable[[datetime], Iterator[Due]]:
-    """`at 2030-01-31T09:00`, in the zone unless it says an offset. Raises DefinitionError."""
+    """Return the function that yields the due instant of `at 2030-01-31T09:00`. Without an offset it is read in
+    `zone`. Raises DefinitionError."""
     instant_text = text.split(maxsplit=1)[1].strip()
     try:
         at = datetime.fromisoformat(instant_text)
@@ -30,7 +31,8 @@ def parse_at(text: str, zone: ZoneInfo) -> Callable[[datetime], Iterator[Due]]:
 
 
 def parse_every(text: str, anchor: datetime) -> Callable[[datetime], Iterator[Due]]:
-    """`@every 90s`: at `anchor`, and then each time so much has passed. Raises DefinitionError."""
+    """Return the function that yields the due instants of `@every 90s`: at `anchor`, and then at each interval. Raises
+    DefinitionError."""
     try:
         period = timedelta(seconds=seconds(text.split(maxsplit=1)[1]))
     except Wrong as wrong:

@@ -1,4 +1,5 @@
-"""A version of a schedule, ready to be planned and rendered. Pure, and made once for each version."""
+"""A compiled version of a schedule, made once for each version. It plans fires and renders their parameters, without
+I/O."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ TICK = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class CompiledSchedule:
-    """`params` renders the parameters of a fire from its context; `constant` says that they are always the same."""
+    """A compiled schedule. `params` renders the parameters of a fire from its context. `constant`: they are the same
+    for each fire."""
 
     ref: str
     action: str
@@ -36,7 +38,7 @@ class CompiledSchedule:
     retry: Mapping[str, Any] | None
 
     def first_after(self, instant: datetime) -> datetime | None:
-        """The first fire after `instant` that the start and end dates allow."""
+        """Return the first fire after `instant` that the start and end dates allow, or None."""
         return _first_after(self.spec, self.policy.starts_at, self.policy.ends_at, instant)
 
     def plan(self, since: datetime, now: datetime) -> FirePlan:
@@ -52,12 +54,12 @@ class CompiledSchedule:
         return plan(self.spec, policy, schedule_id=self.ref, since=since, now=now)
 
     def local(self, instant: datetime) -> str:
-        """ISO 8601, with the offset of the schedule's zone."""
+        """Return an instant in ISO 8601, with the offset of the schedule's zone."""
         return _local(instant, self.zone)
 
 
 def compile_schedule(body: Mapping[str, Any]) -> CompiledSchedule:
-    """Compile a stored body. Raises DefinitionError."""
+    """Return the compiled schedule of a stored body. Raises DefinitionError."""
     missed = dict(body.get("missed") or {})
     starts_at, ends_at = (_instant(body.get(name)) for name in ("starts_at", "ends_at"))
     params = body.get("params") or {}
@@ -85,14 +87,14 @@ def compile_schedule(body: Mapping[str, Any]) -> CompiledSchedule:
 
 
 def expression_of(body: Mapping[str, Any]) -> str:
-    """Return the times of a stored schedule, in the form that `Spec.parse` reads."""
+    """Return the times of a stored schedule, in the notation that `Spec.parse` reads."""
     if body.get("every") is not None:
         return f"@every {as_text(body['every'])}"
     return str(body.get("cron") or body.get("rrule") or f"at {body['at']}")
 
 
 def same_times(schedule: CompiledSchedule, other: CompiledSchedule) -> bool:
-    """Return true if both are due at the same instants."""
+    """Return whether both schedules are due at the same instants."""
     return (schedule.spec, schedule.policy.starts_at, schedule.policy.ends_at) == (
         other.spec,
         other.policy.starts_at,

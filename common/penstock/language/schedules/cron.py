@@ -1,4 +1,5 @@
-"""Cron expressions: cronsim says which times fit; where the clocks change, `zones` says which instants they are."""
+"""Cron expressions. cronsim finds the local times that match, and `zones` converts them to instants where the clocks
+change."""
 
 from __future__ import annotations
 
@@ -33,20 +34,21 @@ def parse_cron(text: str, zone: ZoneInfo) -> Callable[[datetime], Iterator[Due]]
     expression = " ".join(values_written_out(fields))
     if next(_times(expression, _LONG_AGO), None) is None:
         raise DefinitionError(f"Schedule {text!r} never fires: no date fits it.")
-    interval = any(field.startswith("*") for field in fields[:-3])  # seconds if given, minutes, hours
+    interval = any(field.startswith("*") for field in fields[:-3])  # seconds if present, minutes, hours
     walk = _interval if interval else _fixed
     return lambda since: walk(expression, zone, since)
 
 
 def _times(expression: str, since: datetime) -> Iterator[datetime]:
-    """Return the times after `since` that fit, on a clock that never changes. Ends if there is none in 50 years."""
+    """Yield the times after `since` that match, on a clock that never changes. Ends if there is none in 50 years."""
     return CronSim(expression, since)
 
 
 def _fixed(expression: str, zone: ZoneInfo, since: datetime) -> Iterator[Due]:
-    """Each time once: at the end of the gap if it falls into one, the first time if it comes twice.
+    """Yield each matching time once. A time in a gap is due when the gap ends, and a time that comes twice is due the
+    first time.
 
-    Several times in one gap are one fire, as a schedule has one fire an instant.
+    Several times in one gap are one fire, as a schedule has at most one fire an instant.
     """
     for time in _times(expression, wall(since, zone)):
         instant = first_instant(time, zone)
@@ -56,10 +58,10 @@ def _fixed(expression: str, zone: ZoneInfo, since: datetime) -> Iterator[Due]:
 
 
 def _interval(expression: str, zone: ZoneInfo, since: datetime) -> Iterator[Due]:
-    """Each instant at which the wall clock shows a time that fits.
+    """Yield each instant at which the wall clock shows a matching time.
 
-    Between two changes of the clocks, the wall runs along with UTC. So: go through the times that fit until the
-    clocks change, then start again from what the wall shows then.
+    Between two changes of the clocks, local time runs in step with UTC. So yield the matching times until the next
+    change, then start again from the local time after it.
     """
     wall_time, searched = wall(since, zone), since
     while True:
@@ -76,4 +78,4 @@ def _interval(expression: str, zone: ZoneInfo, since: datetime) -> Iterator[Due]
         wall_time, searched = (
             wall(change, zone) - _SECOND,
             change,
-        )  # so that the instant of the change counts too
+        )  # include the instant of the change itself

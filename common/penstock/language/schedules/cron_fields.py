@@ -1,4 +1,4 @@
-"""The fields of a cron expression, checked one by one, so that an error says where it is and why."""
+"""The fields of a cron expression, checked one by one, so that an error names the position and the reason."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """`names` stand for the values from `lowest` on."""
+    """A field of a cron expression. `names` stand for the values from `lowest` upward."""
 
     name: str
     lowest: int
@@ -34,7 +34,7 @@ SIX = (SECOND, MINUTE, HOUR, DAY, MONTH, WEEKDAY)
 
 
 class _Wrong(Exception):
-    """`offset` counts from the start of the field."""
+    """A fault in a field. `offset` counts characters from the start of the field."""
 
     def __init__(self, reason: str, offset: int, hint: str | None = None) -> None:
         super().__init__(reason)
@@ -42,7 +42,7 @@ class _Wrong(Exception):
 
 
 def parse_fields(text: str) -> list[str]:
-    """The five or six fields, in capitals. Raises DefinitionError that names field, position and reason."""
+    """Return the five or six fields, in capitals. Raises DefinitionError that names field, position and reason."""
     parts = [(match.group().upper(), match.start()) for match in re.finditer(r"\S+", text)]
     if len(parts) not in (5, 6):
         raise DefinitionError(
@@ -62,8 +62,8 @@ def parse_fields(text: str) -> list[str]:
 
 
 def values_written_out(parts: Sequence[str]) -> list[str]:
-    """Return the fields, as `parse_fields` returns them, with the values of ranges and steps one by one: `9,11,13`
-    for `9-13/2`. What counts from `*`, or depends on the month, stays as it is."""
+    """Return the fields, as `parse_fields` returns them, with ranges and steps expanded to values: `9,11,13` for
+    `9-13/2`. A field that counts from `*`, or depends on the month, stays unchanged."""
 
     def written_out(field: Field, term: str) -> str:
         if term.startswith("*") or _is_special(field, term, 0):
@@ -80,7 +80,7 @@ def _refused(text: str, field: Field, position: int, reason: str, hint: str | No
 
 
 def _values(field: Field, text: str) -> set[int]:
-    """The numbers that a field allows; nothing for the likes of `L`, which depend on the month."""
+    """Return the numbers that a field allows, or an empty set for fields such as `L`, which depend on the month."""
     values: set[int] = set()
     offset = 0
     for term in text.split(","):
@@ -105,14 +105,14 @@ def _term(field: Field, term: str, offset: int) -> set[int]:
 
 
 def _in_two(field: Field, low: int, start: str, end: str) -> str:
-    last = 6 if field is WEEKDAY else field.highest  # its 7 is Sunday again, as its 0 is
+    last = 6 if field is WEEKDAY else field.highest  # both 0 and 7 are Sunday
     if low > last:
         return f"Write {field.lowest}-{end}."
     return f"Write two: {start}-{last},{field.lowest}-{end}."
 
 
 def _is_special(field: Field, base: str, offset: int) -> bool:
-    """Return true if the field is `L`, `LW` (last day, last weekday of the month), `5L` or `FRI#2` (last, second
+    """Return whether the field is `L` or `LW` (last day, last weekday of the month), or `5L` or `FRI#2` (last, second
     Friday)."""
     if field is DAY and base in ("L", "LW"):
         return True
@@ -158,7 +158,7 @@ def _step(field: Field, text: str, offset: int) -> int:
         raise _Wrong(f"the step {text!r} is not a number from 1 on", offset)
     size = field.highest - field.lowest + 1
     if int(text[:9]) > size:
-        # It would fire at the first value only, which is not what `*/90` for minutes is meant to do.
+        # Such a field would match the first value only, which is not the meaning of `*/90` for minutes.
         unit = {"second": "s", "minute": "m", "hour": "h"}.get(field.name)
         hint = f"By elapsed time it is `@every {text}{unit}`." if unit else None
         raise _Wrong(f"a step of {text} is more than the {size} values that there are", offset, hint)
@@ -166,8 +166,8 @@ def _step(field: Field, text: str, offset: int) -> int:
 
 
 def _impossible(values: dict[str, set[int]], day: str, weekday: str) -> str | None:
-    """Return the reason for which no date can fit, or None. If neither day field starts with a star, either may fit
-    (as cron has it)."""
+    """Return the reason why no date can match, or None. If neither day field starts with a star, a date that matches
+    either one matches (as cron has it)."""
     if not (day.startswith("*") or weekday.startswith("*")) or "L" in day:
         return None
     months = sorted(values[MONTH.name])

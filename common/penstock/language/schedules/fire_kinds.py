@@ -1,4 +1,4 @@
-"""The kinds of fires: the reasons for which they exist."""
+"""The kinds of fires, by the reason for which each was created."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ DUE = "due"
 MISSED = "missed"
 """A fire that came later than its schedule's grace."""
 BACKFILL = "backfill"
-"""Asked for, of a past instant."""
+"""A fire that was requested for a past instant."""
 MANUAL = "manual"
-"""Asked for, at that instant."""
+"""A fire that was requested for the instant of the request."""

@@ -1,7 +1,7 @@
-"""The plan for due fires, in time or missed: which to create, when each runs, and which is next.
+"""The plan for due fires, in time or missed: which fires to create, when each runs, and when to plan again.
 
-Pure: the caller passes the instant of the last fire and of now (the database's clock). It writes the plan in the
-transaction that creates the executions.
+Pure: the caller passes the instant of the last fire and the current instant (of the database's clock). It writes the
+plan in the transaction that creates the executions.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from penstock.errors import DefinitionError
 from penstock.language.schedules.spec import Spec
 
 MAX_FIRES = 1_000
-"""Fires of one plan, so that its transaction stays small. What is left over comes with the next plan."""
+"""The maximum number of fires of one plan, so that its transaction stays small. The next plan has the rest."""
 MAX_SKIPPED = 1_000
-"""Skipped fires that a plan names; of more it says that there are more."""
+"""The maximum number of skipped fires that a plan names. If there are more, it only says so."""
 _TICK = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class FirePolicy:
-    """The policy for late fires. Lengths of time are in seconds.
+    """The policy for late fires. All durations are in seconds.
 
-    A fire that is at most `grace` late is in time. Of those that were **missed**:
-    `execute` runs them at once, `delay` runs them `delay` later, `skip` drops them. With `catch_up` `one` the
-    latest stands for all of them, with `all` the latest `at_most`. They start evenly over `spread`. The first
-    starts at a point that is always the same for the same schedule, so that many schedules do not start together.
-    `jitter` starts each fire up to so much later, always as much for the same schedule and fire.
-    Nothing fires before `starts_at` or after `ends_at`. The defaults are those of the field: five minutes' grace.
+    A fire that is at most `grace` late is in time. Of the **missed** fires: `execute` runs them at once, `delay` runs
+    them `delay` later, `skip` drops them. With `catch_up` `one` the latest stands for all of them, with `all` the
+    latest `at_most`. They start evenly over `spread`. The start of the first is fixed by the schedule's id, so that
+    many schedules do not start together. Each fire starts up to `jitter` later, by an amount that the ids of schedule
+    and fire fix. Nothing fires before `starts_at` or after `ends_at`. The defaults are those of the field: five
+    minutes' grace.
     """
 
     missed: Literal["execute", "skip", "delay"] = "execute"
@@ -58,7 +58,8 @@ class FirePolicy:
 
 @dataclass(frozen=True, slots=True)
 class PlannedFire:
-    """A fire to create an execution for: it was due at `due` and starts at `run_at` (or at once, if that is past)."""
+    """A planned fire, for which an execution is created. It was due at `due` and starts at `run_at`, or at once if
+    that is past."""
 
     due: datetime
     run_at: datetime
@@ -67,9 +68,12 @@ class PlannedFire:
 
 @dataclass(frozen=True, slots=True)
 class FirePlan:
-    """`fires` in the order of `due`. `skipped` are due instants that get no execution, the latest MAX_SKIPPED of
-    them; `more_skipped` if there were others. `next_due` is when to plan again (it may be past, if there were
-    more than MAX_FIRES), None if the schedule is over."""
+    """A plan of fires, in the order of `due`. `skipped` are due instants without an execution, at most the latest
+    MAX_SKIPPED. `more_skipped` says whether there were others.
+
+    `next_due` is the instant to plan again, or None if the schedule is over. It may be past, if there were more than
+    MAX_FIRES.
+    """
 
     fires: tuple[PlannedFire, ...]
     skipped: tuple[datetime, ...]
@@ -78,8 +82,8 @@ class FirePlan:
 
 
 def plan(spec: Spec, policy: FirePolicy, *, schedule_id: object, since: datetime, now: datetime) -> FirePlan:
-    """Plan the fires that are due after `since`, the last processed instant (or the creation of the schedule), until
-    `now`."""
+    """Plan the fires that are due after `since` and until `now`. `since` is the last processed instant, or the
+    schedule's creation."""
     begin = max(since, policy.starts_at - _TICK) if policy.starts_at else since
     end = min(now, policy.ends_at) if policy.ends_at else now
     too_late = min(end, now - timedelta(seconds=policy.grace) - _TICK)
@@ -107,7 +111,7 @@ def plan(spec: Spec, policy: FirePolicy, *, schedule_id: object, since: datetime
 def _backlog(
     policy: FirePolicy, schedule_id: object, made_up: Sequence[datetime], now: datetime
 ) -> list[tuple[datetime, datetime, bool]]:
-    """Return the start of each missed fire: from now, or from `delay` after it, evenly over `spread`."""
+    """Return the start of each missed fire, evenly over `spread` from now, or from `delay` later."""
     first = now.astimezone(UTC) + timedelta(seconds=policy.delay if policy.missed == "delay" else 0)
     apart = timedelta(seconds=policy.spread) / max(1, len(made_up))
     own = _share(schedule_id) if policy.spread else 0.0
@@ -115,12 +119,12 @@ def _backlog(
 
 
 def jitter_of(policy: FirePolicy, schedule_id: object, due: datetime) -> timedelta:
-    """Return the jitter of a fire, which is the same on every replica and in every plan of this fire."""
+    """Return the random delay of a fire. It is the same on every replica and in every plan of this fire."""
     if not policy.jitter:
         return timedelta()
     return timedelta(seconds=policy.jitter * _share(f"{schedule_id} {due.astimezone(UTC).isoformat()}"))
 
 
 def _share(of: object) -> float:
-    """Return a pseudo-random share from 0 to 1, which is always the same for the same input."""
+    """Return a pseudo-random number from 0 to 1 that depends only on `of`."""
     return int.from_bytes(blake2b(str(of).encode(), digest_size=8).digest()) / 2**64

@@ -1,4 +1,4 @@
-"""The keys that every run of a schedule has in its context."""
+"""The keys that the context of every scheduled run has."""
 
 from __future__ import annotations
 
@@ -11,4 +11,4 @@ RESERVED = {
     "is_missed": "whether the fire came later than the schedule's grace",
     "is_backfill": "whether somebody asked for this past fire",
 }
-"""Keys that a schedule's own context cannot have, and what they hold."""
+"""The keys that a schedule's own context may not have, and what each holds."""

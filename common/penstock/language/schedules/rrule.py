@@ -1,9 +1,9 @@
-"""Recurrence rules (RFC 5545, 3.3.10), daily or less often, by python-dateutil.
+"""Recurrence rules (RFC 5545, 3.3.10), daily or less often, evaluated by python-dateutil.
 
     DTSTART:20300107T090000 RRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,WE
 
-Times are local to the schedule's zone, and follow the rule for fixed times where the clocks change. The RFC
-would leave out a time that falls into a gap, but a daily job must run each day.
+Times are local to the schedule's zone. Where the clocks change, they follow the rule for fixed times. The RFC would
+leave out a time that falls into a gap, but a daily job must run each day.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DAYS = ("BYDAY", "BYMONTHDAY", "BYYEARDAY", "BYWEEKNO")
 _WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 _FREQUENCIES = ("DAILY", "WEEKLY", "MONTHLY", "YEARLY")
 _YEARS = 100
-"""After so many a rule without an end is taken to end."""
+"""The number of years after which a rule without an end is taken to end."""
 _MOST_A_DAY = 96
 
 
@@ -54,7 +54,7 @@ def parse_rrule(text: str, zone: ZoneInfo) -> Callable[[datetime], Iterator[Due]
         end = min(end, _local(text, "UNTIL", parts.pop("UNTIL"), zone))
     try:
         rule = _rule(parts, start).replace(until=end)
-        # A rule of which nothing fits is searched up to the year 9999, so year by year first, which is quick.
+        # A rule that never matches would be searched up to the year 9999. So first test the quick yearly rule.
         if (
             next(iter(_rule(_year_by_year(parts, start), start)), None) is None
             or next(iter(rule), None) is None
@@ -81,8 +81,11 @@ def _rule(parts: Mapping[str, str], start: datetime) -> Any:
 
 
 def _year_by_year(parts: Mapping[str, str], start: datetime) -> dict[str, str]:
-    """A yearly rule that fits on all the days on which this one does, and on more where INTERVAL or BYSETPOS leave some
-    out. What a rule does not say of the day comes from DTSTART, but according to its own frequency."""
+    """Return a yearly rule that matches all days of the rule in `parts`, and more days if INTERVAL or BYSETPOS leave
+    some out.
+
+    Days that the rule does not name come from DTSTART, by the rule's own frequency.
+    """
     frequency = parts["FREQ"]
     fields = dict(parts)
     if frequency != "YEARLY" and not any(name in parts for name in _DAYS):
@@ -91,7 +94,9 @@ def _year_by_year(parts: Mapping[str, str], start: datetime) -> dict[str, str]:
             "WEEKLY": {"BYDAY": _WEEKDAYS[start.weekday()]},
             "MONTHLY": {"BYMONTHDAY": str(start.day)},
         }[frequency]
-    if frequency == "MONTHLY":  # its second Friday is that of each month
+    # BYDAY=2FR counts within the month here, but within the year in a YEARLY rule without BYMONTH. So name all twelve
+    # months.
+    if frequency == "MONTHLY":
         fields.setdefault("BYMONTH", ",".join(map(str, range(1, 13))))
     return {**fields, "FREQ": "YEARLY", "INTERVAL": "1", "BYSETPOS": ""}
 

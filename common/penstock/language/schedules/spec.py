@@ -1,4 +1,4 @@
-"""The times of a schedule, in any of its notations."""
+"""The times of a schedule, parsed from any of its notations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _WORDS_HINT = f"There is {', '.join(WORDS)}, and `@every 90s`."
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """One fire to come. `local` is `instant` in the schedule's zone; `note` says what the clocks do to it."""
+    """A coming fire. `local` is `instant` in the schedule's zone. `note` says where a clock change (DST) shifts, skips
+    or repeats it."""
 
     instant: datetime
     local: datetime
@@ -28,9 +29,9 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """The instants at which a schedule fires, in UTC, on whole seconds unless it is written finer.
+    """The instants at which a schedule fires, in UTC. They are whole seconds, unless the notation is finer.
 
-    Make one with `Spec.parse`. Two of the same text, zone and anchor are equal.
+    Create one with `Spec.parse`. Two specs with the same text, zone and anchor are equal.
     """
 
     text: str
@@ -40,11 +41,11 @@ class Spec:
 
     @classmethod
     def parse(cls, text: str, zone: str = "UTC", *, anchor: datetime = EPOCH) -> Spec:
-        """A cron expression of five or six fields, `@daily` and the like, `@every 90s`, `at <ISO time>`, or
-        `DTSTART:... RRULE:...`, read in the IANA zone `zone`.
+        """Parse a cron expression of five or six fields, `@daily` and the like, `@every 90s`, `at <ISO time>`, or
+        `DTSTART:... RRULE:...`. It is read in the IANA zone `zone`.
 
-        `anchor` is an aware instant at which an `@every` fires; it does so from then on. Raises DefinitionError
-        that says what is wrong where, also for what never fires (`30 2 30 2 *`).
+        `anchor` is an aware instant at which an `@every` fires for the first time. Raises DefinitionError that names
+        the fault and its position, also for a schedule that never fires (`30 2 30 2 *`).
         """
         text = text.strip()
         zone_info = find_zone(zone)
@@ -67,17 +68,17 @@ class Spec:
         return cls(text, zone, anchor, walk)
 
     def after(self, instant: datetime) -> datetime | None:
-        """The first fire after `instant` (an aware datetime); None if there will be none."""
+        """Return the first fire after `instant` (an aware datetime), or None if there is none."""
         return next(self._instants(instant), None)
 
     def between(self, since: datetime, until: datetime, cap: int | None) -> list[datetime]:
-        """Return the fires after `since`, up to and including `until`; the first `cap` of them."""
+        """Return the first `cap` fires after `since`, up to and including `until`, in order."""
         return list(islice(takewhile(lambda instant: instant <= until, self._instants(since)), cap))
 
     def latest(self, since: datetime, until: datetime, count: int) -> list[datetime]:
         """Return the last `count` fires after `since`, up to and including `until`, in order.
 
-        Costs what some times `count` fires cost, however long the stretch: it looks at ever longer ends of it.
+        The cost is proportional to `count`, however long the period is: the search starts at the end and widens.
         """
         length = timedelta(minutes=10)
         while count > 0 and until > since:
@@ -89,7 +90,7 @@ class Spec:
         return []
 
     def preview(self, count: int, now: datetime) -> list[Preview]:
-        """The next `count` fires after `now`, with what the clocks of the zone do to them."""
+        """Return the next `count` fires after `now`, with notes on the zone's clock changes."""
         zone = find_zone(self.zone)
         return [
             Preview(due.instant, due.instant.astimezone(zone), note_on(due.instant, zone, due.meant))

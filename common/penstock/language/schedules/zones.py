@@ -1,4 +1,4 @@
-"""Time zones: finding one, and getting from the clock on its wall to an instant and back."""
+"""Time zones: their look-up by name, and the conversion between local time and instants."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ _SECOND = timedelta(seconds=1)
 
 @lru_cache(maxsize=1024)
 def find_zone(name: str) -> ZoneInfo:
-    """The IANA zone of that name. Raises DefinitionError, with the name that was probably meant."""
-    # Asked of the list, not by opening it: there are files in the database that are no zones, such as leap seconds.
+    """Return the IANA zone of that name. Raises DefinitionError, which suggests the name that was probably meant."""
+    # Look the name up in the list instead of opening it: the database has files that are not zones, such as leap
+    # seconds.
     names = available_timezones() - _NO_ZONES
     if name in names:
         return ZoneInfo(name)
@@ -52,9 +53,10 @@ def offset_at(instant: datetime, zone: ZoneInfo) -> timedelta:
 
 
 def next_change(start: datetime, until: datetime, zone: ZoneInfo) -> datetime | None:
-    """The first instant in (after, until], to the second, at which the zone's offset is not what it was before.
+    """Return the first instant in (start, until], to the second, at which the zone's offset differs from the one
+    before, or None.
 
-    It is looked for a day at a time: no zone changes its offset to and fro within a day.
+    The search goes a day at a time: no zone changes its offset to and fro within a day.
     """
     old_offset = offset_at(start, zone)
     while start < until:
@@ -66,7 +68,7 @@ def next_change(start: datetime, until: datetime, zone: ZoneInfo) -> datetime | 
 
 
 def _change_within(low: datetime, high: datetime, zone: ZoneInfo) -> datetime:
-    """The instant in (low, high] from which on the offset is that of `high`."""
+    """Return the instant in (low, high] from which the offset is that of `high`."""
     old_offset = offset_at(low, zone)
     while high - low > _SECOND:
         middle = low + timedelta(seconds=(high - low) // _SECOND // 2)
@@ -78,11 +80,12 @@ def _change_within(low: datetime, high: datetime, zone: ZoneInfo) -> datetime:
 
 
 def first_instant(local_time: datetime, zone: ZoneInfo) -> datetime:
-    """Return the first instant at which clocks show `local_time`; where clocks skip it, the instant at which the gap ends."""
+    """Return the first instant at which clocks show `local_time`. If clocks skip it, return the end of the gap."""
     instant = local_time.replace(tzinfo=zone, fold=0).astimezone(UTC)
     if wall(instant, zone) == local_time:
         return instant
-    # In a gap, fold=0 reads the time by the clock before the change, so lands after it, and fold=1 before it.
+    # In a gap, fold=0 reads the time with the offset before the change, which is an instant after the gap. fold=1
+    # gives one before.
     return _change_within(local_time.replace(tzinfo=zone, fold=1).astimezone(UTC), instant, zone)
 
 
@@ -94,7 +97,7 @@ def note_on(instant: datetime, zone: ZoneInfo, meant: datetime | None) -> str | 
         return f"{meant:%H:%M} is skipped as the clocks go forward; fires when the gap ends"
     first, second = (
         local_time.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1)
-    )  # the same, unless the time comes twice
+    )  # differs only if the time comes twice
     if first >= second:
         return None
     if meant is not None:

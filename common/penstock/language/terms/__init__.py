@@ -1,4 +1,4 @@
-"""The terms of every room above: ids, labels, names, durations, routes.
+"""The terms that every room above uses: ids, labels, names, durations, routes.
 
 Not here: what users define.
 """

@@ -1,4 +1,4 @@
-"""An action as its callers see it: its ref, and the types of its parameters and its result."""
+"""A reference to an action for its callers: its ref, and the types of its parameters and its result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Starter(Protocol):
-    """A client, as much of it as is needed here. `outer` was connected around it."""
+    """The part of a client that this module needs. `outer` is the client that was connected before it and encloses it."""
 
     outer: Starter | None
     closed: bool
@@ -27,23 +27,23 @@ class Starter(Protocol):
 
 
 STARTER: ContextVar[Starter | None] = ContextVar("penstock.starter", default=None)
-"""The client that was connected last around the code that runs."""
+"""The innermost connected client of the running code."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActionCall(Generic[R_co]):
-    """An action with parameters, to be started by a client: `await client.run(charge.call(order=7), key="order-7")`."""
+    """An action with parameters, to pass to a client: `await client.run(charge.call(order=7), key="order-7")`."""
 
     ref: str
     parameters: Mapping[str, Any]
 
 
 class ActionRef(Generic[P, R]):
-    """An action that is defined elsewhere. `like` is a function with its parameters and its result, for type checkers and for
-    parameters that are given by position; it is not called.
+    """A reference to an action that is defined elsewhere. `like` is a function with the same parameters and result,
+    for type checkers and positional parameters. It is never called.
 
-    charge = ActionRef("shop.charge", like=charge_in_words)
-    await charge.start(order=7)
+        charge = ActionRef("shop.charge", like=charge_in_words)
+        await charge.start(order=7)
     """
 
     @overload
@@ -57,24 +57,25 @@ class ActionRef(Generic[P, R]):
         self.function = like
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> ActionCall[R]:
-        """The action with these parameters, for a client. Nothing is started. Raises TypeError for parameters that the function
-        does not take."""
+        """Return the action with these parameters, to pass to a client. It starts nothing. Raises TypeError for
+        parameters that the function does not take."""
         return ActionCall(self.ref, named(self.function, args, kwargs))
 
     async def start(self, *args: P.args, **kwargs: P.kwargs) -> UUID:
-        """Start it through the client that is connected (`async with Client.connect():`); the id of its execution. Raises what
-        `Client.start` raises, OutsideRun where no client is connected."""
+        """Start the action through the connected client (`async with Client.connect():`). Return the execution's id.
+        Raises OutsideRun if no client is connected, and the errors of `Client.start`."""
         started: UUID = await connected().start(self.ref, named(self.function, args, kwargs))
         return started
 
     async def run(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Start the action and wait for its result. Raises what `Client.run` raises too."""
+        """Start the action and wait for its result. Raises OutsideRun if no client is connected, and the errors of
+        `Client.run`."""
         result: R = await connected().run(self.ref, named(self.function, args, kwargs))
         return result
 
 
 def connected() -> Starter:
-    """Raises OutsideRun."""
+    """Return the innermost connected client. Raises OutsideRun if no client is connected."""
     client = open_starter()
     if client is None:
         raise OutsideRun(
@@ -85,7 +86,7 @@ def connected() -> Starter:
 
 
 def open_starter() -> Starter | None:
-    """The client that was connected last around the code that runs and is still open: they may be closed in any order, and by
+    """Return the innermost connected client that is still open, or None. Clients may be closed in any order, and by
     other tasks than those that connected them."""
     client = STARTER.get()
     while client is not None and client.closed:
@@ -96,7 +97,7 @@ def open_starter() -> Starter | None:
 def named(
     function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Parameters by name. Raises TypeError."""
+    """Return the parameters by name. Raises TypeError if the function does not take them."""
     if function is None:
         if args:
             raise TypeError("give the parameters by name: there is no function that says their order")

@@ -1,10 +1,11 @@
-"""Ranges of PostgreSQL's whole numbers: an option that is kept in a column takes what the column can hold."""
+"""The ranges of PostgreSQL's integers. An option that is stored in a column accepts only the column's range."""
 
 from __future__ import annotations
 
 SMALLINT = 2**15 - 1
-"""The largest `smallint`; the smallest is one beyond its negative."""
+"""The largest `smallint`. The smallest is one below its negative."""
 INTEGER = 2**31 - 1
 """The largest `integer`."""
 HIGHEST_PRIORITY = SMALLINT
-"""Priorities go from minus this to this: a line is sorted by the negative, which has to fit its column as well."""
+"""The highest priority. Its negative is the lowest, as lanes are sorted by the negative, which must fit the column
+too."""

@@ -1,4 +1,5 @@
-"""Durations as people write them: `10`, `timedelta(seconds=10)`, `"10s"`, `"5m"`, `"1h30m"`. Kept in seconds."""
+"""Durations as people write them: `10`, `timedelta(seconds=10)`, `"10s"`, `"5m"`, `"1h30m"`. They are stored in
+seconds."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from pydantic import PlainSerializer, PlainValidator
 from penstock.language.terms.options import Wrong
 
 LONGEST = 100 * 366 * 86_400
-"""Seconds. A hundred years: beyond it a due time could leave the calendar."""
+"""The longest duration, in seconds: a hundred years. A longer one could make a due time leave the calendar."""
 
 _UNITS = {"w": 604_800.0, "d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _PART = r"(\d+(?:\.\d+)?)"
@@ -21,9 +22,10 @@ _HINT = 'Write seconds (90), a timedelta, or text such as "10s", "5m", "1h30m", 
 
 
 def seconds(value: object) -> float:
-    """`value` in seconds; a whole number of them is an int, so that equal durations look alike in JSON.
+    """Return `value` in seconds. Whole seconds are an int, so that equal durations are equal in JSON.
 
-    Raises Wrong (a ValueError) for anything that is no duration, is negative, or is longer than LONGEST."""
+    Raises Wrong (a ValueError) for a value that is not a duration, is negative, or is longer than LONGEST.
+    """
     if isinstance(value, timedelta):
         number = value.total_seconds()
     elif isinstance(value, str):
@@ -42,12 +44,12 @@ def _read(text: str) -> float:
     if match is None or not any(match.groups()):
         raise Wrong(f"is not a duration: {text!r}", _HINT)
     parts = zip(match.groups(), _UNITS.values(), strict=True)
-    # Rounded, as 0.1 + 0.2 is not 0.3. Nothing finer than a microsecond is meant.
+    # Rounded, since 0.1 + 0.2 is not 0.3. Durations are no finer than a microsecond.
     return round(sum(float(part) * unit for part, unit in parts if part), 6)
 
 
 def as_text(number: float) -> str:
-    """So many seconds as people write them, to the millisecond: `90s` is `1m30s`. `seconds` reads it."""
+    """Return seconds as people write them, to the millisecond: 90 is `1m30s`. `seconds` parses the text."""
     remaining, parts = round(number * 1000), []
     for unit, worth in _UNITS.items():
         count, remaining = divmod(remaining, round(worth * 1000))
@@ -63,11 +65,11 @@ def positive_seconds(value: object) -> float:
     return number
 
 
-def _as_it_is(number: float) -> Any:  # were it to say float, pydantic would write 5 as 5.0
+def _as_it_is(number: float) -> Any:  # typed float, pydantic would write 5 as 5.0
     return number
 
 
 Duration = Annotated[float, PlainValidator(seconds), PlainSerializer(_as_it_is)]
-"""A pydantic type: a duration, in seconds."""
+"""A pydantic type for a duration in seconds."""
 PositiveDuration = Annotated[float, PlainValidator(positive_seconds), PlainSerializer(_as_it_is)]
-"""A duration that is not zero, in seconds."""
+"""A pydantic type for a duration in seconds that is not zero."""

@@ -1,4 +1,4 @@
-"""The names of the task executors that every worker can have, and the check of actions that ask for an unknown one."""
+"""The names of the built-in task executors, and the check for actions that ask for an unknown one."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ BUILT_IN = ("async", "thread", "process", "command", "http", "kubernetes", "dask
 
 
 def refuse_unknown_executors(actions: Iterable[Any], configured: Collection[str]) -> None:
-    """Raise DefinitionError for actions with an unknown task executor, and name all of them. An executor is known if it is built
-    in, registered by a loaded module, or in PENSTOCK_EXECUTORS (`configured`). There a worker names its own and omits others."""
+    """Raise one DefinitionError for all actions with an unknown task executor.
+
+    A task executor is known if it is built in, registered by a loaded module, or named in PENSTOCK_EXECUTORS
+    (`configured`). In that setting null names an executor that this worker does not have.
+    """
     names = {*BUILT_IN, *REGISTERED, *configured}
     wrong = [action for action in actions if action.executor is not None and action.executor not in names]
     if wrong:

@@ -1,4 +1,4 @@
-"""Ids are UUIDv7 (RFC 9562): made by the client, ordered by time, kind to B-trees."""
+"""Ids: UUIDv7 (RFC 9562), made by the client and ordered by time, which suits B-trees."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ahead = 0  # milliseconds
 
 
 def new_id() -> UUID:
-    """A fresh UUIDv7, larger than any that this process made before (RFC 9562, 6.2, method 2)."""
+    """Return a new UUIDv7 that is larger than all that this process made before (RFC 9562, 6.2, method 2)."""
     global _state
     ms = time.time_ns() // 1_000_000 - _ahead
     last, tail = _state
@@ -26,18 +26,20 @@ def new_id() -> UUID:
 
 
 def go_by(now: datetime) -> None:
-    """It is `now` by the clock that counts: ids made from here on are in its order, however wrong this machine's clock is."""
+    """Set the clock for new ids to `now`, the database's time, so that their order is right even if this machine's
+    clock is wrong."""
     global _ahead, _state
     _ahead = time.time_ns() // 1_000_000 - int(now.timestamp() * 1000)
     _state = (0, 0)
 
 
 def made_at(id: UUID) -> datetime:
-    """The instant (to a millisecond, on its maker's clock) at which a UUIDv7 was made."""
+    """Return the instant at which a UUIDv7 was made, to a millisecond, on its maker's clock."""
     return datetime.fromtimestamp((id.int >> 80) / 1000, UTC)
 
 
 def first_id(at: datetime, later: int = 0) -> UUID:
-    """The smallest UUIDv7 that may be made at an instant so many seconds `later`: all that were made before are smaller."""
+    """Return the smallest UUIDv7 that can be made `later` seconds after `at`. All ids made before that instant are
+    smaller."""
     ms = max(0, int((at.timestamp() + later) * 1000))
     return UUID(int=(ms << 80) | (7 << 76) | (2 << 62))

@@ -1,6 +1,9 @@
-"""Labels: the properties of a worker, such as a GPU or a place, that an action may ask for. A worker offers an action only
-if it carries all of its labels. So to every other process it is a worker that lacks the action: it hands such work on, and
-never fails it."""
+"""Labels: properties of a worker, such as a GPU or a zone, that an action may require. A worker offers an action only
+if it carries all labels that the action requires.
+
+All other processes treat a worker without the labels like one without the action. Such a worker hands the work on, and
+never fails it.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ def parse_labels(text: str) -> dict[str, str]:
 
 
 def check_label(name: str, value: str) -> None:
-    """Raise ValueError if this is no label."""
+    """Raise ValueError if the name or value of a label is invalid."""
     for word in (name, value):
         if not _WORD.fullmatch(word):
             raise ValueError(
@@ -32,10 +35,10 @@ def check_label(name: str, value: str) -> None:
 
 
 def format_labels(labels: Mapping[str, str]) -> str:
-    """The text that `parse_labels` reads."""
+    """Return labels as the text that `parse_labels` parses."""
     return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
 
 
 def carries_all(required: Mapping[str, str], carries: Mapping[str, str]) -> bool:
-    """Return true if a worker that `carries` these labels has all labels in `required`."""
+    """Return whether a worker that `carries` these labels has all labels in `required`."""
     return required.items() <= carries.items()

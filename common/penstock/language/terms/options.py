@@ -1,4 +1,4 @@
-"""Options that refuse what they do not know, and say what was probably meant."""
+"""Models of options that refuse unknown names, and suggest the name that was probably meant."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ else:
 
 T = TypeVar("T")
 Items = Annotated[tuple[T, ...], Strict(False)]
-"""Values in their order, from a list or a tuple."""
+"""A pydantic type for values in order, from a list or a tuple."""
 Count = Annotated[int, Field(ge=1, le=INTEGER)]
-"""A whole number from 1 on, which PostgreSQL's integer can hold; not `true`, not `"3"`."""
+"""A pydantic type for an integer from 1 up to PostgreSQL's maximum. Not `true`, not `"3"`."""
 
 
 def printable(text: str) -> str:
-    """Return `text` with lone surrogates, which no encoding takes, written as escapes."""
+    """Return `text` with lone surrogates, which no encoding accepts, as escapes."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 class Wrong(ValueError):
-    """Raised by validators of options: what is wrong with the value, and what to write instead."""
+    """The error that validators of options raise. It has the fault of the value, and what to write instead."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(printable(message))
@@ -42,22 +42,24 @@ class Wrong(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A fault at one place of the options."""
+    """A fault at one place in the options."""
 
     at: Location
     message: str
     hint: str | None = None
     general: bool = False
-    """The hint is one for all options of this type: another problem at the same place says more."""
+    """The hint is the same for all options of this type. A more specific problem at the same place replaces it."""
 
     def __str__(self) -> str:
         return f"{dotted(self.at)}: {self.message}" if self.at else self.message
 
 
 class _Explains(ModelMetaclass):
-    """Makes `RetryPolicy(max_atempts=3)` raise a DefinitionError that says where and what was meant.
+    """The metaclass that makes `RetryPolicy(max_atempts=3)` raise a DefinitionError with the place and the name that
+    was meant.
 
-    Only calls come through here. Models nested in others are validated within those, which keeps their place."""
+    It handles only direct calls. Nested models are validated within the outer model, which keeps their place.
+    """
 
     def __call__(cls, *positional: Any, **options: Any) -> Any:
         options |= zip(cls.positional, positional, strict=False)  # type: ignore[attr-defined]
@@ -78,12 +80,12 @@ class Options(BaseModel, metaclass=_Explains):
     model_config = ConfigDict(
         extra="forbid", frozen=True, strict=True, populate_by_name=True, protected_namespaces=()
     )
-    # strict: pydantic would otherwise take "no" for false, "3" for 3 and true for 1.
+    # Strict, since pydantic would otherwise accept "no" for false, "3" for 3 and true for 1.
 
     nouns: ClassVar[str] = "option"
-    """What one of its fields is called in an error."""
+    """The noun for a field of the model in an error."""
     positional: ClassVar[tuple[str, ...]] = ()
-    """The options that may be given by position."""
+    """The options that may be passed by position."""
 
     @classmethod
     def fold(cls, values: dict[str, Any]) -> dict[str, Any]:
@@ -110,15 +112,15 @@ class Options(BaseModel, metaclass=_Explains):
 
     @classmethod
     def names(cls) -> list[str]:
-        """Return the names of the options where they are written."""
+        """Return the names of the options, as users write them."""
         return [field.alias or name for name, field in cls.model_fields.items()]
 
     def written_in(self, frame: FrameType) -> None:
-        """Called with the frame that made this by a call of the class; for those that remember their place."""
+        """Note the frame of the call that created this object. Only declarations, which remember their place, use it."""
 
     def written(self) -> dict[str, Any]:
-        """Return the chosen options as JSON, without those that have their default. The result is short, and the same for
-        the same choice."""
+        """Return the options as JSON, without those that have their default. The result is short, and equal for equal
+        options."""
         return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 
@@ -126,7 +128,8 @@ Chosen = TypeVar("Chosen", bound=Options)
 
 
 def read_options(kind: type[Chosen], values: Mapping[str, Any], source: Source, label: str) -> Chosen:
-    """Options from what was read elsewhere, such as a YAML file. Raises DefinitionError that names its lines."""
+    """Return a model of options that were read from elsewhere, such as a YAML file. Raises DefinitionError that names
+    its lines."""
     try:
         return kind.model_validate(dict(values))
     except ValidationError as error:
@@ -145,13 +148,13 @@ def _unknown(noun: str, name: str, names: Iterable[str]) -> PydanticCustomError:
 
 
 LONGEST_WORD = 100
-"""Characters of a word that a hint compares and shows: comparing takes the square of them."""
+"""The maximum length of a word that a hint compares and shows, in characters. The comparison takes the square of it."""
 MOST_COMPARED = 1000
-"""Words that a hint compares one with."""
+"""The maximum number of words with which a hint compares a word."""
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """Return a hint for a word that is none of `choices`: the nearest one, else the first of them."""
+    """Return a hint for a word that is not one of `choices`: the most similar choice, or else the first ones."""
     words = sorted(choices)
     near = get_close_matches(
         word[:LONGEST_WORD],
@@ -167,7 +170,7 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
 
 
 def problems(error: ValidationError) -> list[Problem]:
-    """Return the errors of pydantic in our words. Values are not shown: they may be secret."""
+    """Return pydantic's errors in our words. Values are not shown, since they may be secret."""
     return [
         _problem(e)
         for e in error.errors(include_url=False, include_input=False)
@@ -193,7 +196,7 @@ def _problem(error: ErrorDetails) -> Problem:
 
 
 def _example(error: ErrorDetails) -> str | None:
-    """Return a correction of a value of the wrong kind."""
+    """Return a corrected form of a value of the wrong type, or None."""
     name = str(error["loc"][-1]) if error["loc"] else "it"
     match error["type"]:
         case "missing":
@@ -226,15 +229,16 @@ _EXAMPLES: Mapping[str, str] = {
         "Write a number within these bounds.",
     ),
 }
-"""What to write instead, by the type of the error."""
+"""The example of a valid value, by the type of pydantic's error."""
 
 
 def _plain(location: Location) -> Location:
-    """Without what pydantic adds to name the branch of a union, such as `function-plain[seconds()]`."""
+    """Return the location without the parts that pydantic adds for the branch of a union, such as
+    `function-plain[seconds()]`."""
     return tuple(part for part in location if isinstance(part, int) or part.replace("_", "").isalnum())
 
 
 def dotted(location: Location) -> str:
-    """`retry.max_attempts`, `limits[0].by`."""
+    """Return a location as text: `retry.max_attempts`, `limits[0].by`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
     return text.removeprefix(".")

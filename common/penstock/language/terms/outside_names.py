@@ -1,6 +1,5 @@
-"""The names that an outside caller may give at a public door. They are a tenant, the key of an event or of a start (a
-message's id), and the sender (a message's app id). One check serves every door, so that a name that one door refuses is not
-taken by another."""
+"""The names that an outside caller may pass at a public entry point: a tenant, the key of an event or of a start (a
+message's id), and the sender (a message's app id). All entry points use this check, so they accept the same names."""
 
 from __future__ import annotations
 
@@ -9,18 +8,20 @@ import re
 from penstock.errors import InvalidInput
 
 TENANT = r"^[a-z0-9][a-z0-9_-]{0,62}$"
-"""A segment of namespaces, and of the patterns that match them: so neither `::` nor `*`, nor anything of that kind."""
+"""The pattern of a tenant. It is a segment of namespaces, and of the patterns over these, so it has neither `::` nor
+`*`."""
 LONGEST = 1000
-"""Bytes of UTF-8 of a key or a source. AMQP has room for 255; an index of PostgreSQL holds two of these and their trigger."""
+"""The maximum size of a key or a source in bytes of UTF-8. AMQP has room for 255. A PostgreSQL index holds two of
+these and their trigger."""
 
 SECRET = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
-"""The name of a secret, as expressions write it."""
+"""The pattern of a secret's name, as expressions write it."""
 
 _TENANT = re.compile(TENANT)
 
 
 def check_tenant(tenant: object) -> str:
-    """The tenant. Raises InvalidInput if no namespace could begin with it."""
+    """Return the tenant. Raises InvalidInput if a namespace cannot begin with it."""
     if not isinstance(tenant, str) or not _TENANT.fullmatch(tenant):
         raise InvalidInput(
             f"{_short(tenant)} is no name of a tenant",
@@ -30,8 +31,8 @@ def check_tenant(tenant: object) -> str:
 
 
 def check_name(name: object, label: str) -> str:
-    """A key, an id or a source, which is kept as it is. `label` says which of these it is, for the error. Raises
-    InvalidInput if it is empty, too long, or nothing that PostgreSQL keeps."""
+    """Return a key, an id or a source unchanged. `label` is its name in the error. Raises InvalidInput if it is empty,
+    too long, or text that PostgreSQL cannot store."""
     if not isinstance(name, str):
         raise InvalidInput(f"{label} is not text: {_short(name)}", hint="Send it as text.")
     if not name:
@@ -61,7 +62,8 @@ def _short(value: object) -> str:
 
 
 def schema_name(name: str) -> str:
-    """Return the name of a schema that PostgreSQL takes as it is. Raises ValueError for one that it refuses or cuts off."""
+    """Return the name of a schema that PostgreSQL stores unchanged. Raises ValueError for one that it refuses or
+    truncates."""
     if name.lower().startswith("pg_"):
         raise ValueError("PostgreSQL keeps names that begin with pg_ for itself")
     if len(name.encode()) > 63:

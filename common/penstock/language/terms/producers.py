@@ -1,4 +1,4 @@
-"""Users of the broker that may publish events, and for which tenants and triggers: the setting `PENSTOCK_PRODUCERS`."""
+"""The users of the broker that may publish events, with their tenants and triggers: the setting `PENSTOCK_PRODUCERS`."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Producer(BaseModel):
 def check_producer(
     producers: Mapping[str, Producer], user_id: str | None, trigger: str, headers: Mapping[str, object]
 ) -> tuple[str, str | None]:
-    """Return the tenant of a message, and the producer that its source names.
+    """Return the tenant of a message, and the producer for its source.
 
-    Without `producers` the header `tenant` is believed. Otherwise the broker's `user_id` decides. Raises InvalidInput,
+    Without `producers` the header `tenant` is trusted. Otherwise the broker's `user_id` decides. Raises InvalidInput,
     NotAllowed.
     """
     if not producers:

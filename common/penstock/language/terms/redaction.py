@@ -1,4 +1,4 @@
-"""Taking known secrets out of a text that is to be shown: a password out of an error, secret parameters out of a log."""
+"""The removal of known secrets from a text before it is shown: a password from an error, secret parameters from a log."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import quote, quote_plus
 
 MASK = "***"
-"""Shown in place of what is secret."""
+"""The text that replaces a secret."""
 SHORTEST = 4
-"""Characters. Shorter ones tell nothing, and to hide every `1` would hide everything."""
+"""The length of the shortest secret that is masked, in characters. Masking a secret such as `1` would mask everything.
+"""
 SHORTEST_BASE64 = 6
-"""Characters of a piece of base64 that is taken for one of a secret's."""
+"""The length of the shortest piece of base64 that is masked as a part of a secret, in characters."""
 
 
 def worth_hiding(values: Iterable[str]) -> tuple[str, ...]:
-    """Return these texts without the short ones, longest first, so that no piece of one is left."""
+    """Return the values that are long enough to mask, longest first, so that no part of a longer one is left."""
     return tuple(sorted({v for v in values if len(v) >= SHORTEST}, key=len, reverse=True))
 
 
 def hidden_forms(values: Iterable[str]) -> tuple[str, ...]:
-    """Return all that has to be taken out of a text so that it shows none of these secrets, longest first."""
+    """Return all forms in which these secrets may occur in a text, longest first."""
     return worth_hiding(form for value in set(values) if len(value) >= SHORTEST for form in _forms(value))
 
 
 def concealed(text: str, secrets: Sequence[str]) -> str:
-    """Return the text with MASK in place of each of these, which are as `hidden_forms` gives them."""
+    """Return the text with MASK in place of each of `secrets`, which come from `hidden_forms`."""
     for value in secrets:
         if value in text:
             text = text.replace(value, MASK)
@@ -37,7 +38,7 @@ def concealed(text: str, secrets: Sequence[str]) -> str:
 
 
 def _forms(value: str) -> Iterator[str]:
-    """Give a secret, and each of its lines, as it is written in logs, tracebacks, JSON, addresses and headers."""
+    """Yield a secret, and each of its lines, in the forms of logs, tracebacks, JSON, URLs and headers."""
     lines = [line.strip() for line in value.splitlines()] if "\n" in value or "\r" in value else []
     for text in (value, *(line for line in lines if len(line) >= SHORTEST)):
         yield text
@@ -50,7 +51,7 @@ def _forms(value: str) -> Iterator[str]:
 
 
 def _escaped(text: str) -> Iterator[str]:
-    """Yield a text as Python and JSON quote it, also within a text that is quoted once more, or that has quotes of its own."""
+    """Yield the forms of a text in Python's and JSON's quotes, also if it is quoted twice or contains quotes."""
     for quoted in (
         text,
         json.dumps(text)[1:-1],
@@ -67,7 +68,8 @@ def _escaped(text: str) -> Iterator[str]:
 
 
 def _base64(text: str) -> Iterator[str]:
-    """The characters that stand for it wherever it begins in what is encoded, whatever stands beside it there."""
+    """Yield the base64 characters that a text always has inside a longer encoded text, for each of the three possible
+    offsets."""
     raw = text.encode("utf-8", "surrogatepass")
     for offset, skipped in enumerate((0, 2, 3)):
         encoded = base64.b64encode(bytes(offset) + raw).decode()
@@ -78,8 +80,8 @@ def _base64(text: str) -> Iterator[str]:
 
 
 class LiveSecrets:
-    """The secrets that a process has to do with, for what it writes outside of runs: its own log, and what threads print that no
-    run is known of. Only the latest are masked: a program with more of them at once has to mask its own log."""
+    """The secrets that a process has seen, which are masked in output outside of runs: its own log, and output of
+    threads of an unknown run. Only the latest MOST are masked. A program with more secrets has to mask its own log."""
 
     MOST = 1000
 
@@ -89,7 +91,7 @@ class LiveSecrets:
         self._lock = threading.Lock()
 
     def hide(self, values: Iterable[str]) -> None:
-        """Let none of these be shown from now on."""
+        """Mask these values from now on."""
         with self._lock:
             for value in values:
                 if value in self._known:
@@ -101,7 +103,7 @@ class LiveSecrets:
                 self._known.popitem(last=False)
 
     def mask(self, text: str) -> str:
-        """Return the text without them."""
+        """Return the text with all known secrets masked."""
         forms = self._all
         if forms is None:
             with self._lock:
@@ -112,4 +114,4 @@ class LiveSecrets:
 
 
 LIVE = LiveSecrets()
-"""Those of this process."""
+"""The secrets of this process."""

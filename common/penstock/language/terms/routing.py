@@ -2,13 +2,13 @@
 
 A namespace is `tenant::pack::workflow::task`, or `tenant::pack::action`. In a pattern
 
-- `*` stands for any run of characters, also none, inside one segment: `heavy_*`, `*_gpu`, `a*b*c`;
-- `**`, a segment of its own, stands for any number of segments, also none: `**::batch::*`;
+- `*` stands for any number of characters, or none, inside one segment: `heavy_*`, `*_gpu`, `a*b*c`;
+- `**`, a segment of its own, stands for any number of segments, or none: `**::batch::*`;
 - everything else stands for itself.
 
-A pattern is anchored at both ends. A pattern without `**` may have fewer segments than the namespace.
-Then it is matched against the last segments, so that `ml::*` and `heavy_*` work for every tenant.
-The first rule that matches wins; if none does, the default route is taken.
+A pattern is anchored at both ends. A pattern without `**` may have fewer segments than the namespace. Then it is
+matched against the last segments, so that `ml::*` and `heavy_*` work for every tenant. The first rule that matches
+wins; if none does, the default route is taken.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from penstock.errors import DefinitionError
 SEPARATOR = "::"
 DEFAULT_ROUTE = "default"
 MAX_PATTERN = 512
-"""Characters in a pattern."""
+"""The maximum length of a pattern, in characters."""
 
 _ROUTE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _FOREIGN = re.compile(r"[\s?\[\]{}!\x00-\x1f]")
@@ -35,7 +35,8 @@ Segment = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class RoutingRule:
-    """A rule that sends executions to `route` if their namespace matches `pattern`. If either is malformed: DefinitionError."""
+    """A rule that sends executions to `route` if their namespace matches `pattern`. Raises DefinitionError if either
+    is malformed."""
 
     pattern: str
     route: str
@@ -47,7 +48,7 @@ class RoutingRule:
 
 @dataclass(frozen=True, slots=True)
 class PassedOver:
-    """A rule that came earlier and did not match, and why."""
+    """An earlier rule that did not match, and the reason."""
 
     rule: RoutingRule
     reason: str
@@ -55,7 +56,8 @@ class PassedOver:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The route of a namespace. `rule` is the rule that matched, or None if it was the default route."""
+    """The route of a namespace. `rule` is the rule that matched, or None for the default route. `passed_over` are the
+    rules before it."""
 
     namespace: str
     route: str
@@ -70,7 +72,7 @@ class Explanation:
 
 
 class Router:
-    """Ordered rules and a default. Immutable, and it remembers its latest answers."""
+    """Ordered routing rules and a default route. It is immutable, and caches its latest answers."""
 
     def __init__(self, rules: Sequence[RoutingRule], default: str) -> None:
         _validate_route(default)
@@ -80,7 +82,7 @@ class Router:
         self._remembered = lru_cache(maxsize=4096)(self._first_match)
 
     def route(self, namespace: str) -> str:
-        """The route of the first rule that matches `namespace`, else the default."""
+        """Return the route of the first rule that matches `namespace`, else the default route."""
         return self._remembered(namespace)
 
     def _first_match(self, namespace: str) -> str:
@@ -91,7 +93,7 @@ class Router:
         return self.default
 
     def explain(self, namespace: str) -> Explanation:
-        """Return the answer of `route`, with the rule that matched and the reasons for which earlier rules did not."""
+        """Return the answer of `route`, with the rule that matched, and the reasons why earlier rules did not."""
         segments = namespace.split(SEPARATOR)
         passed_over: list[PassedOver] = []
         for rule, blocks in self._patterns:
@@ -103,7 +105,8 @@ class Router:
 
 
 def refuse_unknown(named: Iterable[tuple[str, str]], route_names: Collection[str]) -> None:
-    """Raise DefinitionError if one of the routes that are `named` (route, by what) is not among `route_names`."""
+    """Raise DefinitionError if a route in `named` is not among `route_names`. `named` has pairs of a route and what
+    names it."""
     unknown = [(route, by) for route, by in named if route not in route_names]
     if not unknown:
         return
@@ -116,10 +119,10 @@ def refuse_unknown(named: Iterable[tuple[str, str]], route_names: Collection[str
 
 
 def _mismatch(blocks: tuple[tuple[Segment, ...], ...], segments: list[str]) -> str | None:
-    """Return the reason for which the pattern does not match, or None if it does.
+    """Return the reason why the pattern does not match, or None if it does.
 
-    `blocks` are the runs of segments between the `**`. Each is placed at the leftmost place that fits, which
-    can never spoil a later one: so each pair of pattern and text segment is compared at most once.
+    `blocks` are the runs of segments between the `**`. Each block is placed at the leftmost position that matches.
+    This never prevents a match of a later block, so each pair of pattern and text segment is compared at most once.
     """
     if len(blocks) == 1:
         (only,) = blocks
@@ -144,7 +147,7 @@ def _mismatch(blocks: tuple[tuple[Segment, ...], ...], segments: list[str]) -> s
 
 
 def _differs(block: tuple[Segment, ...], segments: list[str], at: int) -> str | None:
-    """Return the reason for which `block` does not fit the segments from index `at` on, or None if it does."""
+    """Return the reason why `block` does not match the segments from index `at` on, or None if it does."""
     for n, segment in enumerate(block, at):
         if not _fits(segment, segments[n]):
             return f"{_written((segment,))!r} does not match segment {n + 1}, {segments[n]!r}"
@@ -152,7 +155,8 @@ def _differs(block: tuple[Segment, ...], segments: list[str], at: int) -> str | 
 
 
 def _fits(pieces: Segment, text: str) -> bool:
-    """Return true if the pieces are in `text` in order, without overlap, the first at its start, the last at its end."""
+    """Return whether the pieces are in `text` in order, without overlap, the first at its start and the last at its
+    end."""
     if len(pieces) == 1:
         return text == pieces[0]
     first, *middle, last = pieces
@@ -168,7 +172,7 @@ def _fits(pieces: Segment, text: str) -> bool:
 
 
 def _blocks(pattern: str) -> tuple[tuple[Segment, ...], ...]:
-    """The pattern as runs of segments between its `**`: one run if it has none, else one more than it has."""
+    """Return the pattern as runs of segments between its `**`: one more run than it has `**`."""
     blocks: list[list[Segment]] = [[]]
     for segment in pattern.split(SEPARATOR):
         if segment == "**":

@@ -1,4 +1,4 @@
-"""Kinds of values that settings have: identifiers, lengths of time, addresses and networks."""
+"""The types of values that settings have: identifiers, durations, addresses and networks."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ Identifier = Annotated[str, Field(min_length=1, max_length=63), AfterValidator(_
 Seconds = Annotated[float, Field(gt=0)]
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-"""Addresses that only this machine reaches."""
+"""The addresses that only this machine can reach."""
 
 
 def host_name(netloc: str) -> str | None:
-    """Return the name in a Host header or an origin, without its port. None: there is none; empty: it is malformed."""
+    """Return the host name in a Host header or an origin, without its port. Return None if there is none, and "" if it
+    is malformed."""
     try:
         return urlsplit(f"//{netloc}").hostname
     except ValueError:
@@ -36,14 +37,15 @@ def host_name(netloc: str) -> str | None:
 
 
 def is_tls_or_local(address: str) -> bool:
-    """Return whether nothing between can read or change what is sent there: over TLS, or on this machine."""
+    """Return whether traffic to this address is safe from readers and changes on the way: over TLS, or on this
+    machine."""
     parts = urlsplit(address)
     local = parts.scheme == "http" and parts.hostname in LOOPBACK
     return local or (parts.scheme == "https" and bool(parts.hostname))
 
 
 def networks(text: str) -> list[IPv4Network | IPv6Network]:
-    """Return the networks of `10.0.0.0/8, ::1`. An address is a network of one. Raises ValueError."""
+    """Return the networks of a list such as `10.0.0.0/8, ::1`. An address is a network of one. Raises ValueError."""
     return [ip_network(word.strip()) for word in text.split(",") if word.strip()]
 
 
@@ -70,4 +72,4 @@ def _public_address(value: str) -> str:
 Networks = Annotated[str, AfterValidator(_networks_of)]
 TraceAddress = Annotated[str, AfterValidator(_trace_address)]
 PublicAddress = Annotated[str, AfterValidator(_public_address)]
-"""The address that browsers use, without a slash at its end. It may have a path."""
+"""A pydantic type for the address that browsers use, without a slash at its end. It may have a path."""

@@ -1,4 +1,4 @@
-"""The place where a definition was written: the file and line that errors point to."""
+"""The place of a definition in its source: the file and line to which errors point."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from types import CodeType, FrameType
 from penstock.errors import DefinitionError
 
 Location = tuple[str | int, ...]
-"""Where in a nested value: `("retry", "max_attempts")`, `("limits", 0, "by")`."""
+"""A path into a nested value: `("retry", "max_attempts")`, `("limits", 0, "by")`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A place in a file. `lines` knows the lines of what is nested there, where the file format tells them."""
+    """A place in a file. `lines` has the lines of nested values, if the file format has them."""
 
     file: str
     line: int
     lines: Mapping[Location, int] = field(default_factory=dict, compare=False, repr=False)
     within: Location = ()
-    """Where in `lines` this is."""
+    """The path of this place in `lines`."""
 
     def at(self, location: Location) -> Source:
-        """The place of a nested part, or of the nearest part around it that has a line."""
+        """Return the place of a nested value, or of the nearest value around it that has a line."""
         whole = (*self.within, *location)
         for length in range(len(whole), len(self.within), -1):
             if line := self.lines.get(whole[:length]):
@@ -34,7 +34,7 @@ class Source:
         return Source(self.file, self.line, self.lines, whole)
 
     def wrong(self, message: str, hint: str | None = None) -> DefinitionError:
-        """The error to raise for what is written here."""
+        """Return the error for a fault at this place."""
         return DefinitionError(f"{self}: {message}", hint=hint)
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class Source:
 
 
 def shown(path: str | Path) -> str:
-    """A path as people read it: relative to the folder they are in, if it is inside that."""
+    """Return a path for display: relative to the current folder if it is inside that."""
     inside = os.path.relpath(path) if os.path.isabs(path) else str(path)
     return str(path) if inside.startswith("..") else inside
 
@@ -57,7 +57,7 @@ def of_code(code: CodeType) -> Source:
 
 
 def caller() -> FrameType:
-    """The innermost frame that is neither Penstock's nor pydantic's: that of the code that declares something."""
+    """Return the innermost frame outside Penstock and pydantic, which is that of the code that declares something."""
     frame: FrameType | None = sys._getframe(1)
     outermost = sys._getframe(1)
     while frame is not None:

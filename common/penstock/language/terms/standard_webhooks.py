@@ -11,11 +11,12 @@ PREFIX = "whsec_"
 
 
 def new_secret() -> str:
-    """192 random bits, as the standard writes them."""
+    """Return a new secret of 192 random bits, in the standard's notation."""
     return PREFIX + base64.b64encode(os.urandom(24)).decode()
 
 
 def signature(secret: str, id: str, at: str, body: bytes) -> str:
-    """Without its version. `secret`: base64, perhaps after whsec_; `at`: seconds since 1970, as text."""
+    """Return the signature without its version prefix. `secret` is base64, optionally after whsec_. `at` is text: the
+    seconds since 1970."""
     key = base64.b64decode(secret.removeprefix(PREFIX))
     return base64.b64encode(hmac.new(key, f"{id}.{at}.".encode() + body, hashlib.sha256).digest()).decode()

@@ -1,7 +1,8 @@
-"""References to stored results. In the place of a result that is too large for the database stands
-`{"$stored": name, "bytes": size}`, which is small, may be passed on like any other value, and is read again where it is used. Its
-name has a digest of what it stands for: a reader needs the digest, and a result that was changed meanwhile is not taken
-for it."""
+"""References to results in the result store. A result that is too large for the database is replaced by the small
+value `{"$stored": name, "bytes": size}`. It can be passed on like any other value, and is resolved where it is used.
+
+The name contains the result's digest. So a reader cannot be given a changed result, and needs the digest to read one.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ NAME = re.compile(r"\d{4}-\d\d-\d\d/[0-9a-f-]{36}-([0-9a-f]{64})\.json")
 
 
 def is_reference(value: object) -> bool:
-    """Return true if this value stands for a stored result."""
+    """Return whether this value is a reference to a stored result."""
     return (
         isinstance(value, Mapping)
         and value.keys() == {KEY, SIZE}
@@ -27,8 +28,8 @@ def is_reference(value: object) -> bool:
 
 
 def is_within(value: Any, place: Sequence[str | int]) -> bool:
-    """Return true if the value at this place is a reference, or a part of one. Only its reader can tell whether it
-    fits."""
+    """Return whether the value at this place is a reference, or a part of one. Only its reader can tell whether the
+    place exists."""
     if is_reference(value):
         return True
     for step in place:
@@ -39,7 +40,7 @@ def is_within(value: Any, place: Sequence[str | int]) -> bool:
 
 
 def references_in(value: Any) -> list[Mapping[str, Any]]:
-    """All that are in it, however deep."""
+    """Return all references in a value, at any depth."""
     references, pending = [], [value]
     while pending:
         node = pending.pop()
@@ -53,7 +54,7 @@ def references_in(value: Any) -> list[Mapping[str, Any]]:
 
 
 def replaced(value: Any, results: Mapping[str, Any]) -> Any:
-    """Return the value with `results`, by name, in the place of the references to them."""
+    """Return the value with each reference replaced by the result of its name in `results`."""
     if is_reference(value):
         return results[value[KEY]]
     if isinstance(value, Mapping):

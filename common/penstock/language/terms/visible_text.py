@@ -1,4 +1,4 @@
-"""Text on its way to a terminal or a page: what would steer it is shown as an escape of Python, such as `\\x1b`.
+"""Text for a terminal or a page, in which control characters are shown as Python escapes, such as `\\x1b`.
 
 A terminal obeys control characters (ESC and the C1 controls begin sequences that move the cursor, set the title or the
 clipboard). Bidirectional controls show text in another order than it has ("Trojan Source", CVE-2021-42574).
@@ -11,23 +11,24 @@ import re
 BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _BIDI = re.compile(f"[{BIDI}]")
 _STEERING = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029{BIDI}\ud800-\udfff]")
-"""All control characters but newline and tab, separators of lines, bidirectional controls, and halves of a character."""
+"""The characters to escape: control characters except newline and tab, line separators, bidirectional controls, lone
+surrogates."""
 _UNESCAPED = re.compile(f"[\x7f-\x9f\u2028\u2029{BIDI}]")
-"""Characters that JSON may hold unescaped within a string, and that a terminal obeys."""
+"""The characters that JSON may hold unescaped within a string, and that a terminal obeys."""
 
 
 def visible(text: str) -> str:
-    """Return a text for a terminal, where all that would steer it is an escape. Newlines and tabs stay."""
+    """Return a text for a terminal, with all control characters escaped except newlines and tabs."""
     return _STEERING.sub(_escape, text)
 
 
 def visible_order(text: str) -> str:
-    """Return a text for a page, where the controls that change its order are escapes."""
+    """Return a text for a page, with the bidirectional controls escaped."""
     return _BIDI.sub(_escape, text)
 
 
 def visible_json(document: str) -> str:
-    """Return the same JSON document without a character that steers a terminal."""
+    """Return the same JSON document without any character that controls a terminal."""
     return _UNESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", document)
 
 

@@ -1,12 +1,13 @@
-"""The waits of workflow tasks, without a worker and without a slot: for events, and for the answers to inquiries.
+"""The kinds of workflow tasks that only wait, without a worker and without a slot: for an event, or for the answer to
+an inquiry.
 
-The execution of such a task is `waiting`. Its namespace has no queue; its payload is what it waits for.
+The execution of such a task is `waiting`. Its namespace has no queue. Its payload describes the wait.
 """
 
 from __future__ import annotations
 
 WAIT_FOR_EVENT = "wait_for_event"
-"""Payload: trigger, filter, bound (what the filter uses besides the event), timeout in seconds."""
+"""A wait for an event. Payload: trigger, filter, bound (the values of the filter's other names), timeout in seconds."""
 INQUIRY = "inquiry"
-"""Payload: prompt, schema, assignee, timeout in seconds, default."""
+"""A wait for an answer. Payload: prompt, schema, assignee, timeout in seconds, default."""
 WAITS = frozenset({WAIT_FOR_EVENT, INQUIRY})

@@ -1,4 +1,4 @@
-"""The check of a whole workflow: each problem with its place and its remedy, all at once."""
+"""The check of a whole workflow, which finds all problems at once, each with its place and its remedy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from penstock.language.workflows.task import Step
 
 
 def check(workflow: Workflow) -> list[Problem]:
-    """Return the problems of a workflow by itself; an empty list if it can run. `unknown_refs` checks its references."""
+    """Return the problems of a workflow by itself, or an empty list if it can run. `unknown_refs` checks its
+    references."""
     names = [task.name for task in workflow.tasks]
     problems = [*_names(names)] or [*_edges(workflow, names)] or [*_circle(workflow)]
     if not problems:
@@ -28,7 +29,7 @@ def check(workflow: Workflow) -> list[Problem]:
 
 
 def require(workflow: Workflow, source: Source) -> Workflow:
-    """The workflow, which remembers its source. Raises DefinitionError with all that is wrong with it."""
+    """Return the workflow, which remembers its source. Raises one DefinitionError for all its faults."""
     if problems := check(workflow):
         raise refusal(workflow.ref, problems, source, [task.name for task in workflow.tasks])
     return workflow.written_at(source)
@@ -37,8 +38,8 @@ def require(workflow: Workflow, source: Source) -> Workflow:
 def refusal(
     ref: str, problems: Sequence[Problem], source: Source, names: Sequence[object]
 ) -> DefinitionError:
-    """Return one error for all problems of a workflow with tasks of these names. Of several problems
-    each line has its own hint."""
+    """Return one error for all problems of a workflow. `names` are the names of its tasks. With several problems, each
+    line has its own hint."""
 
     def said(problem: Problem) -> str:
         at = problem.at
@@ -64,7 +65,7 @@ def _names(names: list[str]) -> Iterator[Problem]:
 
 
 def steps(workflow: Workflow) -> Iterator[tuple[Location, Step]]:
-    """Every task, that of `on_exit` too, with the path to it."""
+    """Yield every task, including that of `on_exit`, with the path to it."""
     for number, task in enumerate(workflow.tasks):
         yield ("tasks", number), task
     if workflow.on_exit is not None:
@@ -72,7 +73,7 @@ def steps(workflow: Workflow) -> Iterator[tuple[Location, Step]]:
 
 
 def _edges(workflow: Workflow, names: list[str]) -> Iterator[Problem]:
-    """Names that are no tasks, tasks that wait for themselves, and edges that were written twice."""
+    """Yield problems of edges: names that are not tasks, tasks that wait for themselves, and duplicate edges."""
     task_names = set(names)
     led = {(name, task.name) for task in workflow.tasks for way in task.next for name in way.do}
     for number, task in enumerate(workflow.tasks):
@@ -112,8 +113,8 @@ _KIND = {"action": "action", "workflow": "workflow", "event": "trigger"}
 
 
 def unknown_refs(workflow: Workflow, definitions: Mapping[str, KnownDefinition]) -> Iterator[Problem]:
-    """Yield problems of the refs in a workflow (`definitions`: the known ones by ref): refs that are unknown, and
-    inputs that they do not take."""
+    """Yield problems of the refs in a workflow: unknown refs, and inputs that they do not take. `definitions` are the
+    known ones."""
     definitions = {workflow.ref: KnownDefinition("workflow", workflow.parameters), **definitions}
     for path, step in steps(workflow):
         if step.kind not in _KIND:

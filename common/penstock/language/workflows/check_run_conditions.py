@@ -1,4 +1,4 @@
-"""Terms on which a task runs (`needs`, `when`, `join`) that contradict each other, or can never be met."""
+"""The check for run conditions of a task (`needs`, `when`, `join`) that contradict each other, or can never be met."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.language.workflows.task import FAIL, NOOP, Task
 from penstock.language.workflows.task_trigger_rules import FAILURE, SKIP, SUCCESS, SourceOutcomes
 
 _MOST_SOURCES = 6
-"""Up to so many sources, all that can happen is tried out."""
+"""The maximum number of sources for which all combinations of outcomes are tried."""
 
 
 def run_condition_problems(graph: Graph) -> Iterator[Problem]:
@@ -78,14 +78,14 @@ def _runs(node: Node, outcomes: SourceOutcomes) -> bool:
 
 
 def _possible(graph: Graph, node: Node) -> Iterator[SourceOutcomes]:
-    """Yield the possible outcomes of the sources: all combinations, or for many sources those of the sources that the
-    rule names."""
+    """Yield the possible outcomes of the sources. With many sources, only those that the rule names are combined in
+    all ways."""
     tried = [source for source in node.sources if source in node.named]
     unnamed = [source for source in node.sources if source not in node.named]
     if len(node.sources) <= _MOST_SOURCES:
         tried, unnamed = list(node.sources), []
     elif len(tried) > _MOST_SOURCES:
-        yield SourceOutcomes(0)  # too many to try: taken as possible
+        yield SourceOutcomes(0)  # too many to try, so the rule is taken as possible
         return
     for ends in product(*(_ends(graph, node, source) for source in tried)):
         for same in (SUCCESS, FAILURE, SKIP) if unnamed else (None,):
@@ -101,7 +101,7 @@ def _possible(graph: Graph, node: Node) -> Iterator[SourceOutcomes]:
 
 
 def _ends(graph: Graph, node: Node, source: int) -> tuple[str, ...]:
-    """Return the possible ends of a source for this task. A transition is taken or not; an operator may skip any
+    """Return the possible outcomes of a source for this task. A transition is taken or not. An operator may skip any
     task."""
     source_node = graph[source]
     if source_node.routes and node.index in source_node.routes:

@@ -1,4 +1,4 @@
-"""Expressions of a workflow that are malformed, or use what will not be there."""
+"""The check for expressions of a workflow that are malformed, or use names that will not exist."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Reader:
         )
 
     def slot(self, path: Location, slot: Slot, node: Node | None) -> Iterator[Problem]:
-        """Yield the problems of one slot of a task, or (None) of the slots before or after all tasks."""
+        """Yield the problems of one slot of a task, or of the workflow itself if `node` is None."""
         path = (*path, *slot.path)
         try:
             names = slot.names
@@ -81,7 +81,7 @@ class _Reader:
                 yield Problem(path, f"it uses `{used}`, which does not come before it", hint)
 
     def variables_of(self, path: Location, names: NamesUsed, node: Node | None) -> Iterator[Problem]:
-        # It cannot be seen here whether `context.x` is a variable. Of an unpublished `vars.x` it can.
+        # Whether `context.x` is a variable cannot be known here. An unpublished `vars.x` can be found.
         publishers = self.graph.publishers
         for name in sorted(str(name) for name in names.under("vars")):
             if name in self.graph.workflow.vars or publishers.of(name, None if node is None else node.index):
@@ -97,7 +97,7 @@ class _Reader:
                 yield Problem(path, f"nobody publishes the variable `{name}`", hint)
 
     def rule(self, path: Location, node: Node) -> Iterator[Problem]:
-        """Comparisons of the context with names that are neither parameters nor variables."""
+        """Yield problems of context comparisons with names that are neither parameters nor variables."""
         task = node.step
         if (
             not isinstance(task, Task)

@@ -1,4 +1,4 @@
-"""Tasks that share a context: plain functions, each naming the tasks that it depends on.
+"""Tasks that share a context. Each is a plain function that names the tasks on which it depends.
 
     @task(dependencies=[])
     async def extract(context):
@@ -9,9 +9,9 @@
 
     etl = workflow("etl", tasks=[extract, load])
 
-A function finds in the context the parameters of the run and the values of the tasks before it. The tasks
-after it see the values that it puts there. Of two values of one name the later one in the workflow's
-order is seen. The workflow's output is the whole context.
+A function finds in the context the parameters of the run and the values of the tasks before it. The tasks after it see
+the values that it puts there. Of two values of one name the later one in the workflow's order is seen. The workflow's
+output is the whole context.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from penstock.language.workflows.task_handle import rule_of
 from penstock.run.call_interceptor import CALL_INTERCEPTOR
 
 _OF_ACTION = frozenset(ActionOptions.names()) - {"limits"}
-"""Options that go to the action; the others go to the task."""
+"""The options of a context task that go to its action. All others go to the task."""
 _PARAMETERS = {
     "type": "object",
     "properties": {"context": {"type": "object"}},
@@ -41,7 +41,8 @@ _PARAMETERS = {
 
 
 class Context(MutableMapping[str, Any]):
-    """The context that tasks pass on to each other: JSON values by name. A name stays; set it to None to empty it."""
+    """The context that tasks pass on to each other: JSON values by name. A name cannot be removed; set it to None to
+    empty it."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._before = dict(values)
@@ -65,14 +66,14 @@ class Context(MutableMapping[str, Any]):
         return len(self._values)
 
     def insert(self, name: str, value: Any) -> None:
-        """Put in a new name. Raises KeyError if it is there already."""
+        """Insert a new name. Raises KeyError if it exists."""
         if name in self._values:
             raise KeyError(f"{name!r} is in the context already; set it with context[{name!r}] = ...")
         self[name] = value
 
     @property
     def changes(self) -> dict[str, Any]:
-        """Return the new values and the changed ones."""
+        """Return the values that are new or changed."""
         unset = object()
         return {
             name: value
@@ -82,20 +83,20 @@ class Context(MutableMapping[str, Any]):
 
 
 class ContextTask(Action[..., Any]):
-    """An action of one parameter, the context, that knows its place among others."""
+    """An action that takes the context as its one parameter, with the tasks on which it depends."""
 
     plain: Callable[..., Any]
     dependencies: tuple[str, ...] = ()
     task_options: Mapping[str, Any] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function itself, with any mapping for a context."""
+        """Call the function directly, with any mapping as the context."""
         if CALL_INTERCEPTOR.get() is not None:
             return super().__call__(*args, **kwargs)
         return self.plain(*args, **kwargs)
 
     def task(self) -> dict[str, Any]:
-        """The task of it in a workflow."""
+        """Return the task for a workflow document."""
         return {
             "name": self.task_name,
             "action": self.ref,
@@ -119,7 +120,7 @@ def context_task(
     pack: str | Pack | None = None,
     **options: Any,
 ) -> Callable[[Callable[..., Any]], ContextTask]:
-    """See `penstock.task`."""
+    """Return the decorator of a context task; see `penstock.task`."""
 
     def declare(function: Callable[..., Any]) -> ContextTask:
         plain = inspect.unwrap(function)
@@ -162,7 +163,7 @@ def _bind(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_context(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, which gives back what it changed in the context, and its own result."""
+    """Return `function` wrapped. It returns the changes in the context, and the function's own result."""
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)

@@ -1,4 +1,4 @@
-"""The critical path of a run: the chain of tasks that made it take as long as it did."""
+"""The critical path of a run: the chain of tasks that determined its duration."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from penstock.language.workflows.graph import Graph
 
 
 class Span(NamedTuple):
-    """From when to when a task ran. One that still runs ends now."""
+    """The time in which a task ran. The end is now for a task that still runs."""
 
     begun: datetime
     ended: datetime
 
 
 def critical_path(graph: Graph, spans: Mapping[int, Span], passed: frozenset[int] = frozenset()) -> list[int]:
-    """Tasks by their index, from the first to the last: the one that ended last, before it the one that it waited for
-    longest, and so on. `spans` are those of the tasks that ran; `passed` ran too, in no time (`noop`, kept ones)."""
+    """Return the indexes of the critical tasks, from the first to the last. The path is built backward: the task that
+    ended last, then the task for which it waited longest, and so on.
+
+    `spans` are those of the tasks that ran. `passed` are tasks that took no time (`noop`, kept ones).
+    """
     ends: dict[int, datetime] = {}
     for node in graph.nodes:
         if node.index in spans:
@@ -37,7 +40,7 @@ def _back(graph: Graph, spans: Mapping[int, Span], ends: Mapping[int, datetime],
         candidates = [source for source in graph[task].sources if source in ends]
         if graph.exit is not None and task == graph.exit.index:
             candidates = [other for other in ends if other != task]
-        if task in spans:  # with `join`, it did not wait for those that ended later
+        if task in spans:  # with `join`, it did not wait for tasks that ended later
             candidates = [source for source in candidates if ends[source] <= spans[task].begun]
         if not candidates:
             return

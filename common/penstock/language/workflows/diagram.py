@@ -1,4 +1,4 @@
-"""The graph of a workflow as Graphviz DOT or as Mermaid, coloured by how its tasks are doing."""
+"""The graph of a workflow as Graphviz DOT or as Mermaid, with tasks coloured by their status."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ COLOURS = {
     "due": "#dbe9ff",
     "paused": "#dbe9ff",
 }
-"""Of a task by its status; tasks that have not begun stay white."""
+"""The colour of a task by its status. Tasks that have not begun stay white."""
 
 
 class Edge(NamedTuple):
     source: str
     target: str
     label: str
-    """The condition of the transition; empty for needs and for success."""
+    """The condition of the transition. Empty for `needs` and for a transition after success."""
 
 
 def edges(graph: Graph) -> Iterator[Edge]:
-    """The edges of a graph in the workflow's order."""
+    """Yield the edges of a graph in the workflow's order."""
     for node in graph.nodes:
         for target in node.targets:
             numbers = (node.routes or {}).get(target, ())
@@ -43,7 +43,7 @@ def edges(graph: Graph) -> Iterator[Edge]:
 
 
 def to_dot(graph: Graph, statuses: Mapping[str, str] | None = None) -> str:
-    """Graphviz DOT: `dot -Tsvg`. `statuses` are those of the tasks of a run, by name."""
+    """Return the graph as Graphviz DOT, for `dot -Tsvg`. `statuses` are those of the tasks of a run, by name."""
     lines = ["digraph {", "  rankdir=LR;", '  node [shape=box, style="rounded,filled", fillcolor=white];']
     for node in _all(graph):
         colour = COLOURS.get((statuses or {}).get(node.name, ""))
@@ -57,7 +57,7 @@ def to_dot(graph: Graph, statuses: Mapping[str, str] | None = None) -> str:
 
 
 def to_mermaid(graph: Graph, statuses: Mapping[str, str] | None = None) -> str:
-    """A Mermaid flowchart, as Markdown pages and many editors show it."""
+    """Return the graph as a Mermaid flowchart, which Markdown pages and many editors show."""
     lines = ["flowchart LR"]
     used: dict[str, list[str]] = {}
     for node in _all(graph):
@@ -92,7 +92,7 @@ def _label(node: Node, newline: str) -> str:
 
 
 def _id(name: str) -> str:
-    return f"t_{name}"  # `end` and other words of Mermaid are names of tasks too
+    return f"t_{name}"  # `end` and other words of Mermaid may be names of tasks
 
 
 def _quoted(text: str) -> str:

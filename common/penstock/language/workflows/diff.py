@@ -15,8 +15,7 @@ _ABSENT: Any = object()
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One place that is not the same. Tasks are found by name: `("tasks", "charge", "retry",
-    "max_attempts")`."""
+    """A place that differs between two versions. Tasks are named: `("tasks", "charge", "retry", "max_attempts")`."""
 
     what: Literal["added", "removed", "changed", "moved"]
     at: Location
@@ -34,7 +33,7 @@ class Difference:
 
 
 def diff(old: Workflow, new: Workflow) -> list[Difference]:
-    """Return the differences between `old` and `new`, in the order of the document. Empty: same digest."""
+    """Return the differences between `old` and `new`, in the order of the document. Empty if their digests are equal."""
     differences = list(_differences((), _by_name(old), _by_name(new)))
     old_names, new_names = ([task.name for task in workflow.tasks] for workflow in (old, new))
     both = set(old_names) & set(new_names)

@@ -1,4 +1,4 @@
-"""`each(...)`: a list for which a task runs, with one execution for each item."""
+"""The declaration `each(...)`, with which a task runs once for each item of a list."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class FanOutItem(ValueReference):
-    """Stands for one item of the list. Fields of it are `e.path` and so on; its number is `index`."""
+    """A stand-in for one item of the list. Its fields are `e.path` and so on; its position is `index`."""
 
     __slots__ = ("_options",)
 
@@ -67,9 +67,9 @@ def each(
     """Run a task once for each item of a list (a reference, or a list of values and references):
     `resize(image=each(images))`.
 
-    At most `concurrency` run at a time. With `batch_size` an item is a list of so many. Up to `tolerate`
-    items (3, or "10%") may fail; beyond, the task fails after all items, or as soon as those that run have
-    ended (`then="stop"`) or are cancelled (`"cancel"`).
+    At most `concurrency` run at a time. With `batch_size` an item is a list of that many values. Up to `tolerate`
+    items (3, or "10%") may fail; with more failures the task fails: after all items, after those that have begun
+    (`then="stop"`), or after cancelling these (`"cancel"`).
     """
     options: dict[str, Any] = {"with_items": template(items)}
     values = {"concurrency": concurrency, "batch_size": batch_size}
@@ -80,5 +80,5 @@ def each(
 
 
 def options_of(item: FanOutItem) -> dict[str, Any]:
-    """The options of a task that stand for it."""
+    """Return the task options that the `each(...)` sets."""
     return dict(item._options)

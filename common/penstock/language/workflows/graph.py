@@ -1,8 +1,7 @@
-"""The graph of a workflow, compiled: both notations, `needs` and `next`, become the same edges.
+"""The compiled graph of a workflow, in which both notations, `needs` and `next`, are edges.
 
-Tasks are numbered in the workflow's order: as declared, except that a task never stands before one that it
-waits for. Wherever two things would be equally right, this order decides, so a run never depends on which was
-faster.
+Tasks are numbered in the workflow's order: as declared, except that a task never stands before one that it waits for.
+This order decides between equal alternatives, so a run never depends on which task was faster.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ EXIT = "on_exit"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A task with its edges. `index` is its place in the workflow's order; edges are indexes in that order.
+    """A task with its edges. `index` is its place in the workflow's order, and edges are such indexes.
 
-    `routes` are the transitions (by number) that lead to each target. The task is decided when
-    `early_success` of its sources arrived as successes or `early_failure` as failures (0: never early), or
-    all of them as anything. It then runs if `rule` holds (None: it does) and at least `early_success` arrived
-    as successes."""
+    `routes` maps each target to the numbers of the transitions that lead to it. The task is decided as soon as
+    `early_success` of its sources succeeded or `early_failure` failed (0: never early), or else when all sources
+    ended. Then it runs if `rule` holds (None: always) and at least `early_success` sources succeeded.
+    """
 
     index: int
     name: str
@@ -42,14 +41,14 @@ class Node:
     early_success: int = 0
     early_failure: int = 0
     named: frozenset[int] = frozenset()
-    """Tasks whose end the rule looks at one by one."""
+    """The tasks whose outcomes the rule reads one by one."""
     handles_any_failure: bool = False
     handles_failures_of: frozenset[int] = frozenset()
-    """Whose failure is handled when this task runs: that of any source, or of these."""
+    """The sources whose failure is handled when this task runs. With `handles_any_failure` it is every source."""
 
     @property
     def does(self) -> str:
-        """Return the action or workflow that the task runs, or the kind of its wait."""
+        """Return the ref of the action or workflow that the task runs, or the kind of its wait."""
         waits = "wait_for_event" if self.step.wait_for_event else "inquiry"
         return self.step.action or self.step.workflow or waits
 
@@ -59,7 +58,7 @@ class Node:
 
 
 class Graph:
-    """The compiled graph of a workflow. Raises DefinitionError if there is none: see
+    """The compiled graph of a workflow. Raises DefinitionError if the tasks form a circle. See
     `penstock.language.workflows.check`."""
 
     def __init__(self, workflow: Workflow) -> None:
@@ -85,7 +84,7 @@ class Graph:
             self.index[EXIT] = self.exit.index
 
     def __len__(self) -> int:
-        """Return the number of tasks, without that of `on_exit`."""
+        """Return the number of tasks, without the exit task."""
         return len(self.nodes)
 
     def __getitem__(self, index: int) -> Node:
@@ -93,7 +92,7 @@ class Graph:
 
     @property
     def entries(self) -> Iterable[Node]:
-        """The tasks that wait for nothing."""
+        """Return the tasks without sources."""
         return (node for node in self.nodes if not node.sources)
 
     def _node(self, task: Task, sources: tuple[int, ...], targets: tuple[int, ...]) -> Node:
@@ -107,7 +106,7 @@ class Graph:
         elif rule == "one_failed":
             early_success, early_failure = 0, 1
         if rule is None or not task_trigger_rules.about_outcomes(rule):
-            # What says nothing of how the needs ended also asks that they ended well.
+            # A rule that says nothing about outcomes also requires that all needs succeeded.
             terms = [part for part in (None if early_success else "all_success", rule) if part is not None]
             rule = task_trigger_rules.All(all=tuple(terms)) if len(terms) > 1 else terms[0] if terms else None
         handles_any_failure, handled = task_trigger_rules.handled_failures(rule)
@@ -131,7 +130,7 @@ class Graph:
         return Publishers(self)
 
     def comes_before(self, source: int, target: int) -> bool:
-        """Return whether `target` always comes after `source`: an edge or a path of edges leads from one to the other."""
+        """Return whether `target` always comes after `source`: whether a path of edges leads from one to the other."""
         visited, stack = {target}, [target]
         while stack:
             for predecessor in self.nodes[stack.pop()].sources:
@@ -144,9 +143,10 @@ class Graph:
 
 
 def _successes(task: Task, has_sources: bool) -> int:
-    """After how many successes a task runs without waiting for the rest; 0 to wait for all.
+    """Return the number of successes after which a task runs without waiting for the rest, or 0 to wait for all.
 
-    Where `join` does not say it, needs are waited for, and of transitions the first one is enough."""
+    Without `join`, all needs are waited for, and one transition is enough.
+    """
     if isinstance(task.join, int):
         return task.join
     if task.join is None:
@@ -155,14 +155,14 @@ def _successes(task: Task, has_sources: bool) -> int:
 
 
 class Publishers:
-    """The tasks that may publish a variable. A task sees what the tasks before it publish."""
+    """The tasks that may publish each variable. A task sees what the tasks before it publish."""
 
     def __init__(self, graph: Graph) -> None:
         self.all = [node.index for node in graph.nodes if published(node.step) != frozenset()]
         bit = self._bit = {index: 1 << n for n, index in enumerate(self.all)}
         self._of: dict[str, int] = {}
         self.anything = 0
-        """A mask over `all`: the tasks that publish names which only the run can tell."""
+        """A bit mask over `all`: the tasks that publish names which are only known at run time."""
         for index in self.all:
             names = published(graph.nodes[index].step)
             if names is None:
@@ -180,11 +180,11 @@ class Publishers:
         return bool(mask if reader is None else mask & self._before[reader])
 
     def sees(self, reader: int, writer: int) -> bool:
-        """Return whether `writer`, which publishes, comes before `reader`."""
+        """Return whether `reader` sees what `writer` publishes, since it comes after it."""
         return bool(self._bit.get(writer, 0) & self._before[reader])
 
     def before(self, reader: int | None, names: Iterable[str] | None = None) -> Writers:
-        """The tasks before `reader` (None: all) that may publish one of `names` (None: any)."""
+        """Return the tasks before `reader` (None: all) that may publish one of `names` (None: any)."""
         mask = (1 << len(self.all)) - 1
         if names is not None:
             mask = self.anything
@@ -204,7 +204,7 @@ class Publishers:
 
 
 class Writers(NamedTuple):
-    """Tasks that may publish something: whether there are any, and which. None: all that stand before the
+    """The tasks that may publish a variable: whether any exist, and their indexes. None: all that come before the
     reader."""
 
     any: bool
@@ -212,7 +212,7 @@ class Writers(NamedTuple):
 
 
 def published(step: Step) -> frozenset[str] | None:
-    """The variables that a step may publish, or None if only the run can tell."""
+    """Return the variables that a step may publish, or None if they are only known at run time."""
     parts = [step.publish]
     if isinstance(step, Task):
         parts += [transition.publish for transition in step.next]
@@ -225,8 +225,8 @@ def published(step: Step) -> frozenset[str] | None:
 
 
 def incoming(tasks: Iterable[Task], declared: dict[str, int]) -> list[list[int]]:
-    """Return, for each task by its declared position, the positions of its sources. Unknown names are left out; `needs` come
-    first, in their order."""
+    """Return, for each task by its declared position, the positions of its sources. Unknown names are left out.
+    `needs` come first, in their order."""
     tasks = list(tasks)
     sources: list[dict[int, None]] = [
         dict.fromkeys(declared[name] for name in task.needs if name in declared) for task in tasks
@@ -240,9 +240,10 @@ def incoming(tasks: Iterable[Task], declared: dict[str, int]) -> list[list[int]]
 
 
 def topological(sources: list[list[int]]) -> list[int]:
-    """Positions in an order in which everything stands after its sources; otherwise the smallest first.
+    """Return the positions in an order in which each comes after its sources. Otherwise the smallest comes first.
 
-    Raises DefinitionError, naming no tasks, if they go in a circle."""
+    Raises DefinitionError, without names of tasks, if they form a circle.
+    """
     waiting = [len(positions) for positions in sources]
     targets: list[list[int]] = [[] for _ in sources]
     for position, positions in enumerate(sources):
@@ -262,8 +263,8 @@ def topological(sources: list[list[int]]) -> list[int]:
 
 
 def circle(sources: list[list[int]]) -> list[int]:
-    """The positions of one circle, each waiting for the next, or nothing if there is none."""
-    state = [0] * len(sources)  # 0 new, 1 on the way, 2 done
+    """Return the positions of one circle, each waiting for the next, or an empty list."""
+    state = [0] * len(sources)  # 0 not visited, 1 on the current path, 2 done
     for start in range(len(sources)):
         path: list[int] = []
         stack = [(start, iter(sources[start]))] if not state[start] else []

@@ -1,4 +1,4 @@
-"""The definitions that a workflow may refer to."""
+"""The existing definitions to which a workflow may refer."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class KnownDefinition:
-    """An action, workflow or trigger that exists. `schema` is that of its parameters, of a trigger that of its payload."""
+    """An existing action, workflow or trigger. `schema` is the schema of its parameters, or of a trigger's payload."""
 
     kind: str
-    """action, workflow or trigger."""
+    """The kind: action, workflow or trigger."""
     schema: Mapping[str, Any] | None = None

@@ -1,9 +1,10 @@
-"""The document of a workflow: a document of plain JSON, the same whether it was written in Python or in YAML.
+"""The document of a workflow: plain JSON, equal whether the workflow was written in Python or in YAML.
 
-The document is content-addressed, without what has its default value, so that a new option does not change the address of an
-old workflow. A run keeps the version that it started with. `FORMAT` is the version of the document's own shape.
+The document is content-addressed. It omits default values, so that a new option does not change the address of an old
+workflow. A run keeps the version with which it started. `FORMAT` is the version of the document's own shape.
 
-Semantics: docs/workflows.md."""
+Semantics: docs/workflows.md.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ from penstock.run.call_interceptor import CALL_INTERCEPTOR
 FORMAT: Literal[1] = 1
 MAX_TASKS = 20_000
 MAX_BYTES = 8 * 1024 * 1024
-"""Of the JSON of a workflow."""
+"""The maximum size of a workflow, in bytes of JSON."""
 
 
 def _at_exit(step: Step) -> Step:
@@ -45,9 +46,10 @@ def _whole(version: object) -> object:
 
 
 class Workflow(Options):
-    """A graph of tasks. `vars` are variables to begin with; `output` is the result.
+    """A graph of tasks. `vars` are the initial variables, and `output` is the result.
 
-    `timeout` bounds the whole run; `on_exit` runs when everything else has ended, however it ended."""
+    `timeout` bounds the whole run. `on_exit` runs when all other tasks have ended, whatever their outcome.
+    """
 
     kind: ClassVar[str] = "workflow"
 
@@ -55,7 +57,7 @@ class Workflow(Options):
     ref: Ref
     description: str = ""
     parameters: Annotated[dict[str, Any], BeforeValidator(parameters_schema)] = Field(default_factory=dict)
-    """A JSON Schema, or the short form of it; nothing: any parameters are taken."""
+    """The parameters, as a JSON Schema or its short form. Empty: any parameters are accepted."""
     vars: dict[Name, Any] = Field(default_factory=dict)
     tasks: Items[Task] = Field(max_length=MAX_TASKS)
     output: Any = None
@@ -67,7 +69,7 @@ class Workflow(Options):
     _schedules: list[Any] = PrivateAttr(default_factory=list)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """In a workflow function: a task that runs this workflow."""
+        """Add a task that runs this workflow to the workflow function that is being read."""
         record = CALL_INTERCEPTOR.get()
         if record is None:
             raise of_frame(caller()).wrong(
@@ -76,22 +78,23 @@ class Workflow(Options):
         return record(self, args, kwargs)
 
     async def start(self, **parameters: Any) -> UUID:
-        """Start it through the client that is connected (`async with Client.connect():`); the id of its execution. Raises what
-        `Client.start` raises, OutsideRun where no client is connected."""
+        """Start the workflow through the connected client (`async with Client.connect():`). Return the execution's id.
+        Raises OutsideRun if no client is connected, and the errors of `Client.start`."""
         return await connected().start(self.ref, parameters)
 
     async def run(self, **parameters: Any) -> Any:
-        """Start the workflow, and wait for its result. Raises the errors of `Client.run` too."""
+        """Start the workflow, and wait for its result. Raises OutsideRun if no client is connected, and the errors of
+        `Client.run`."""
         return await connected().run(self.ref, parameters)
 
     @property
     def source(self) -> Source:
-        """Return the place where it was written."""
+        """Return the place where the workflow was written."""
         return self._source
 
     @property
     def schedules(self) -> list[Any]:
-        """Return the schedules that `@schedule` above it has declared."""
+        """Return the schedules that `@schedule` declared for this workflow."""
         return self._schedules
 
     def written_at(self, source: Source) -> Workflow:
@@ -99,11 +102,12 @@ class Workflow(Options):
         return self
 
     def body(self) -> dict[str, Any]:
-        """The workflow as plain JSON, without what has its default value."""
+        """Return the workflow as plain JSON, without default values."""
         return {"format": FORMAT, **self.written()}
 
     def document(self) -> Document:
-        """Return the document that is stored. Raises DefinitionError if it is too large, or something in it is not JSON."""
+        """Return the document to store. Raises DefinitionError if it is too large, or contains something that is not
+        JSON."""
         try:
             whole = {"kind": self.kind, "ref": self.ref, "body": self.body()}
             encoded = check_value(whole, MAX_BYTES, what=f"workflow {self.ref}")
@@ -113,11 +117,11 @@ class Workflow(Options):
 
     @property
     def digest(self) -> str:
-        """The address of its content."""
+        """Return the address of the workflow's content."""
         return self.document().digest
 
     def parts(self) -> Iterator[Any]:
-        """The workflow, its schedules, its limits and those of its tasks."""
+        """Yield the workflow, its schedules, its limits and those of its tasks."""
         yield self
         yield from self._schedules
         for limit in self.limits:

@@ -1,4 +1,4 @@
-"""The progress of a run: each task of its graph with its status and its times, including tasks that have not begun."""
+"""The progress of a run: the status and the times of each task of its graph, including tasks that have not begun."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.language.workflows.graph import Graph, Node
 
 NOT_STARTED = "not started"
 PAUSED = "paused"
-"""It will run, once the workflow is resumed."""
+"""The shown status of a due task of a paused workflow. The task runs once the workflow is resumed."""
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class StoredTask:
 
 @dataclass(slots=True)
 class TaskExecutions:
-    """The executions of a task that are in the same status: how many, the first of them, and their times."""
+    """The executions of a task that have the same status: their number, the first one, and their times."""
 
     task: str
     status: str
@@ -55,9 +55,12 @@ class SentCommand:
 
 @dataclass(slots=True)
 class TaskProgress:
-    """A task of a run. `executions` counts those that it has, by status; `execution` is the only one or the first.
-    `inside` are the tasks of the workflow that it runs. For `ran` seconds since it began at least one of its executions ran;
-    for `waited` seconds none did (no slot, no worker, a retry that was not due, a human). None where that is not known."""
+    """A task of a run. `executions` counts its executions by status; `execution` is the only or the first one.
+    `inside` are the tasks of the workflow that it runs.
+
+    `ran` is the time in seconds, since the task began, in which at least one of its executions ran. `waited` is the
+    time in which none did (no slot, no worker, a retry that was not due, an inquiry). Both are None if not known.
+    """
 
     name: str
     does: str
@@ -87,8 +90,8 @@ def progress(
     now: datetime,
     paused: bool = False,
 ) -> list[TaskProgress]:
-    """The tasks of a run in the workflow's order. `stored` is by index in the graph; tasks of which nothing is stored yet
-    are not in it. `ran`: for how many seconds, by their names."""
+    """Return the tasks of a run in the workflow's order. `stored` is by index in the graph, without the tasks that
+    have no stored state. `ran` is the running time in seconds, by the name of the task."""
     by_task: dict[str, list[TaskExecutions]] = {}
     for group in executions:
         by_task.setdefault(group.task, []).append(group)
@@ -138,6 +141,6 @@ def _task(
             task.ended = max((group.ended for group in executions if group.ended is not None), default=None)
         elif task.items is None:
             task.status = executions[0].status
-    # What completed in this run has an execution, or the executor itself gave the result.
+    # A task that completed in this run has an execution, or a result from the executor itself.
     task.kept = bool(status == COMPLETED and not executions and stored and not stored.given)
     return task

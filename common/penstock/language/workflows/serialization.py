@@ -1,7 +1,8 @@
-"""The reading of workflows from YAML and JSON, with every problem at its file and line, and their writing to YAML.
+"""The reading of workflows from YAML and JSON, with the file and line of every problem, and the writing to YAML.
 
-In YAML the tasks may be a mapping by name, which is how `to_yaml` writes them, or a list of tasks with names; the ref of the
-workflow stands under `workflow`. Everything else is the stored document."""
+In YAML the tasks are a mapping by name, as `to_yaml` writes them, or a list of tasks with names. The key `workflow`
+has the ref. Everything else is as in the stored document.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ from penstock.language.workflows.task import Step, Task
 
 
 def from_yaml(text: str, file: str = "<text>") -> Workflow:
-    """The workflow of a YAML text. Raises DefinitionError with all that is wrong with it, line by line."""
+    """Return the workflow of a YAML text. Raises one DefinitionError for all faults, with their lines."""
     with needed():
-        from penstock.language.workflows import yaml_text
-    value, marks = yaml_text.read(text, file)
+        from penstock.language.workflows import safe_yaml
+    value, marks = safe_yaml.read(text, file)
     source = Source(file, 1, {place: line for place, (line, _) in marks.items()})
     if not isinstance(value, dict):
         raise source.wrong("it is not a workflow", "Write a mapping with `workflow`, `tasks` and so on.")
@@ -31,7 +32,7 @@ def from_yaml(text: str, file: str = "<text>") -> Workflow:
 
 
 def from_value(value: Mapping[str, Any], source: Source) -> Workflow:
-    """Return the workflow of YAML that was read already, perhaps as a part of a larger file."""
+    """Return the workflow of parsed YAML, which may be a part of a larger file."""
     body, moved = _body(value)
     inside = len(source.within)
     lines = {
@@ -45,7 +46,7 @@ def from_value(value: Mapping[str, Any], source: Source) -> Workflow:
 
 
 def from_body(body: Mapping[str, Any]) -> Workflow:
-    """The workflow of a stored body, which was checked when it was stored."""
+    """Return the workflow of a stored body, which was checked when it was stored."""
     return _shaped(dict(body), Source("?", 0))
 
 
@@ -62,7 +63,7 @@ def _shaped(body: dict[str, Any], source: Source, named: Sequence[str] | None = 
 
 
 def to_yaml(workflow: Workflow) -> str:
-    """A workflow as YAML. `from_yaml` gives the same workflow, with the same digest."""
+    """Return a workflow as YAML. `from_yaml` reads it as an equal workflow, with the same digest."""
     body = workflow.body()
     written: dict[str, Any] = {"workflow": body.pop("ref")}
     if body.pop("format") != FORMAT:
@@ -74,8 +75,8 @@ def to_yaml(workflow: Workflow) -> str:
     if "on_exit" in tail:
         tail["on_exit"] = _ordered(tail["on_exit"], Step)
     with needed():
-        from penstock.language.workflows import yaml_text
-    return yaml_text.write(written | tail)
+        from penstock.language.workflows import safe_yaml
+    return safe_yaml.write(written | tail)
 
 
 _FIRST = ("action", "workflow", "wait_for_event", "inquiry", "input", "needs", "join", "when")
@@ -87,7 +88,7 @@ def _ordered(task: dict[str, Any], model: type[Step]) -> dict[str, Any]:
 
 
 def _body(value: Mapping[str, Any]) -> tuple[dict[str, Any], dict[Location, Location]]:
-    """The body of what was written in YAML, and which places have another name in it."""
+    """Return the stored body of a YAML mapping, and the places that have another path in the body."""
     body: dict[str, Any] = {"format": FORMAT, **value}
     moved: dict[Location, Location] = {}
     if "workflow" in body and "ref" not in body:
@@ -110,7 +111,7 @@ def _renamed(place: Location, moved: Mapping[Location, Location]) -> Location:
 
 
 def shape_problems(error: ValidationError, body: Any) -> list[Problem]:
-    """Return the errors of pydantic at places of the body. Of the errors of a union's members, one is kept."""
+    """Return the errors of pydantic at places of the body. For a union, the error of only one member is kept."""
     by_place: dict[Location, Problem] = {}
     for problem in problems(error):
         place = _existing(problem.at, body)
@@ -122,7 +123,7 @@ def shape_problems(error: ValidationError, body: Any) -> list[Problem]:
 
 
 def _existing(location: Location, body: Any) -> Location:
-    """The parts of a pydantic location that are in the body; the names of union members are not."""
+    """Return the parts of a pydantic location that exist in the body. Names of union members do not."""
     place: list[str | int] = []
     node: Any = body
     for part in location:

@@ -1,4 +1,4 @@
-"""The target of a task: its ref, and its current version."""
+"""The target of a task: the ref and the current version of what it runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Target:
 
 
 def target_ref(step: Step) -> str:
-    """The ref of what a task runs, or what it waits for."""
+    """Return the ref of what a task runs or waits for."""
     if step.wait_for_event is not None:
         return WAIT_FOR_EVENT
     return INQUIRY if step.inquiry is not None else step.action or step.workflow or ""

@@ -1,4 +1,4 @@
-"""A task of a workflow, as the document says it: what it does, with which options, and where it goes on.
+"""The document of a task of a workflow: its work, its options, and its transitions.
 
 Semantics: docs/workflows.md.
 """
@@ -21,8 +21,8 @@ from penstock.language.terms.routing import RoutingRule
 from penstock.language.workflows import task_trigger_rules
 
 NOOP, FAIL = "noop", "fail"
-"""Actions that the executor does by itself. `noop` gives its input back as its result; `fail` fails with its
-input's `message`."""
+"""The actions that the executor runs itself. `noop` returns its input as its result; `fail` fails with its input's
+`message`."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
@@ -56,12 +56,12 @@ def _route(value: str) -> str:
 Name = Annotated[str, BeforeValidator(_name)]
 Names = Annotated[Items[Name], BeforeValidator(_several)]
 Template = Annotated[str, AfterValidator(_expression)]
-"""A text that is one expression, as `{{ parameters.files }}`."""
+"""A pydantic type for a text that is one expression, such as `{{ parameters.files }}`."""
 Limits = Annotated[Items[Limit], BeforeValidator(_several)]
 
 
 class Transition(Options):
-    """A way on from a task that has ended. Without `when` it is taken if the task succeeded; `true` is
+    """A transition from a task after its end. Without `when` it is taken if the task succeeded. `when: true` takes it
     always."""
 
     when: str | bool = "succeeded()"
@@ -78,7 +78,7 @@ class Transition(Options):
 
 
 class WaitForEvent(Options):
-    """Waits for an event of a trigger; its result is the event. `filter` is a condition over `event`."""
+    """A wait for an event of a trigger. The result is the event. `filter` is a condition over `event`."""
 
     trigger: Ref
     filter: str | None = None
@@ -86,10 +86,11 @@ class WaitForEvent(Options):
 
 
 class Inquiry(Options):
-    """Asks a human; the result is the answer. Texts and `default` may have expressions.
+    """A question to a human. The result is the answer. Texts and `default` may have expressions.
 
-    `schema` is a JSON Schema of the answer. After `timeout` the answer is `default`; without one the task
-    ends as `timeout`."""
+    `schema` is the JSON Schema of the answer. After `timeout` the answer is `default`, and without a default the task
+    ends as `timeout`.
+    """
 
     prompt: str
     answer: Annotated[dict[str, Any], BeforeValidator(payload_schema)] = Field(
@@ -109,10 +110,11 @@ def _tolerate(value: object) -> object:
 
 
 class ItemFailures(Options):
-    """The outcome of a fan-out in which items fail.
+    """The outcome of a fan-out with failed items.
 
-    Up to `tolerate` (a number, or a text such as `10%`) the task completes all the same. Beyond, it fails: after all its
-    items (`finish`), after those that have begun (`stop`), or these are cancelled too (`cancel`)."""
+    With up to `tolerate` failures (a number, or a text such as `10%`) the task completes. With more it fails: after
+    all its items (`finish`), after those that have begun (`stop`), or after cancelling these (`cancel`).
+    """
 
     tolerate: Annotated[int | str, BeforeValidator(_tolerate)] = 0
     then: Literal["finish", "stop", "cancel"] = "finish"
@@ -125,9 +127,10 @@ class ItemFailures(Options):
 
 
 class Step(Options):
-    """The work of a task, without its place in the graph: that is all there is to the task of `on_exit`.
+    """The work of a task, without its place in the graph. It is the whole document of the `on_exit` task.
 
-    `retry`, `timeouts` and `recovery` replace those of the action; `timeout` is short for `timeouts.attempt`."""
+    `retry`, `timeouts` and `recovery` replace those of the action. `timeout` is short for `timeouts.attempt`.
+    """
 
     action: Ref | Literal["noop", "fail"] | None = None
     workflow: Ref | None = None
@@ -170,7 +173,7 @@ class Step(Options):
 
     @property
     def refers_to(self) -> str | None:
-        """The ref of the action, workflow or trigger that it names."""
+        """Return the ref of the action, workflow or trigger that the step names, or None."""
         return self.wait_for_event.trigger if self.wait_for_event else self.action or self.workflow
 
     @model_validator(mode="after")
@@ -208,8 +211,8 @@ class Step(Options):
 
 
 class Task(Step):
-    """A step in its place. It comes after its `needs` and after the tasks that name it in `next`; `when` and
-    `join` say on what terms."""
+    """A step with its place in the graph. It comes after its `needs` and after the tasks that name it in `next`.
+    `when` and `join` say under which conditions it runs."""
 
     name: Name
     needs: Names = ()
@@ -227,16 +230,16 @@ class Task(Step):
 
 
 def policies_of(step: Step) -> dict[str, Any]:
-    """Return the policies of a task for retries, timeouts and lost workers. They replace those of its action; times that the
-    task does not name stay."""
+    """Return the policies of a task for retries, timeouts and lost workers. They replace those of its action, except
+    timeouts that the task does not name."""
     policies: dict[str, Any] = {}
-    for name in ("retry", "recovery"):  # whole: what is a default here may not be what the action says
+    for name in ("retry", "recovery"):  # as a whole: a default here may differ from the action's value
         if (policy := getattr(step, name)) is not None:
             policies[name] = policy.model_dump(mode="json")
     if step.timeouts is not None:
         times = step.timeouts.written()
         if step.kind == "workflow" and "attempt" in times:
-            # A workflow is attempted once: the time for that is the time for all of it.
+            # A workflow has one attempt, so the attempt's timeout is that of the whole run.
             times = {"total": times["attempt"], **{name: t for name, t in times.items() if name != "attempt"}}
         policies["timeouts"] = times
     return policies

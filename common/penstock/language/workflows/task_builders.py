@@ -1,4 +1,5 @@
-"""The calls of a workflow function besides actions: tasks with options, waits, inquiries, the exit task."""
+"""The functions for tasks of a workflow function, besides calls of actions: tasks with options, waits, inquiries, the
+exit task."""
 
 from __future__ import annotations
 
@@ -25,11 +26,11 @@ def task(called: Any, input: Any = None, /, **options: Any) -> TaskHandle: ...
 
 
 def task(called: Any = None, input: Any = None, /, **options: Any) -> Any:
-    """In a workflow function: a task of an action or workflow, or of a ref, with options of its own.
+    """Add a task of an action or workflow, or of a ref, with its own options to a workflow function.
 
         task(charge, {"amount": order.total}, name="charge_again", retry={"max_attempts": 3}, after=[shipped])
 
-    Anywhere else, as a decorator: a function that takes the shared context, see
+    Elsewhere it is a decorator for a function that takes the shared context: see
     `penstock.language.workflows.context_tasks`.
 
         @task(dependencies=[extract], trigger_rule="all_done")
@@ -54,7 +55,7 @@ def task(called: Any = None, input: Any = None, /, **options: Any) -> Any:
 
 
 def wait_for_event(trigger: Any, *, filter: Any = None, timeout: Any = None, **options: Any) -> TaskHandle:
-    """A task that waits for an event of this trigger. Its result is the event."""
+    """Add a task that waits for an event of this trigger. Its result is the event."""
     recorder, source = _recorder_and_source("wait_for_event")
     fields = {"trigger": ref_of(trigger), "filter": filter, "timeout": timeout}
     wait = {name: value for name, value in fields.items() if value is not None}
@@ -70,7 +71,7 @@ def inquiry(
     default: Any = None,
     **options: Any,
 ) -> TaskHandle:
-    """A task that asks a human. Its result is the answer."""
+    """Add a task that asks a human. Its result is the answer."""
     recorder, source = _recorder_and_source("inquiry")
     fields = {
         "prompt": prompt,
@@ -84,20 +85,20 @@ def inquiry(
 
 
 def noop(input: Mapping[str, Any] | None = None, /, **options: Any) -> TaskHandle:
-    """A task that does nothing. Its input is its result: to join others, or to work out values once."""
+    """Add a task that does nothing. Its result is its input. Use it to join tasks, or to evaluate values once."""
     recorder, source = _recorder_and_source("noop")
     return recorder.add({"action": NOOP, "input": dict(input or {}), **options}, source)
 
 
 def fail(message: Any, **options: Any) -> TaskHandle:
-    """A task that fails."""
+    """Add a task that fails with `message`."""
     recorder, source = _recorder_and_source("fail")
     return recorder.add({"action": FAIL, "input": {"message": message}, **options}, source)
 
 
 def on_exit(called: Any, /, **input: Any) -> None:
-    """Declare the task that runs when all tasks have ended, however they ended. It is an action or a workflow with its
-    input, or a task with its options, as `on_exit(release(order=order).set(retry={"max_attempts": 3}))`."""
+    """Declare the task that runs when all tasks have ended, whatever their outcome. It is an action or a workflow with
+    its input, or a task with its options, as `on_exit(release(order=order).set(retry={"max_attempts": 3}))`."""
     recorder, source = _recorder_and_source("on_exit")
     if isinstance(called, TaskHandle) and not input:
         recorder.at_exit(draft_of(called), source)

@@ -1,4 +1,4 @@
-"""Tasks as they are recorded while a workflow function is read."""
+"""The tasks that are recorded while a workflow function is read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.language.workflows.value_reference import ValueReference, expressi
 
 
 class TaskDraft:
-    """A task that is still being written. `options` are those of `penstock.language.workflows.task.Task`."""
+    """A task that is being recorded. `options` are those of `penstock.language.workflows.task.Task`."""
 
     def __init__(self, name: str, options: dict[str, Any], source: Source) -> None:
         self.name = name
@@ -25,7 +25,8 @@ class TaskDraft:
 class TaskHandle(ValueReference):
     """A task, and a stand-in for its result: `t.files` is `tasks.t.result.files`.
 
-    Fields of a result that are called like one of the methods are written `t["after"]`."""
+    A field of the result with the name of a method is written `t["after"]`.
+    """
 
     __slots__ = ("_draft",)
 
@@ -34,23 +35,24 @@ class TaskHandle(ValueReference):
         self._draft = draft
 
     def after(self, *tasks: TaskHandle | str) -> TaskHandle:
-        """Run it after these tasks too."""
+        """Run the task after these tasks too. Return the handle."""
         self._draft.come_after(*tasks)
         return self
 
     def when(self, rule: Any) -> TaskHandle:
-        """The trigger rule: `failed(a)`, `any_of(...)`, `"one_failed"`, a comparison such as `a.count >
-        3`."""
+        """Set the trigger rule: `failed(a)`, `any_of(...)`, `"one_failed"`, or a comparison such as `a.count > 3`.
+        Return the handle."""
         self._draft.options["when"] = rule
         return self
 
     def publish(self, **values: Any) -> TaskHandle:
-        """Set variables when it has completed: `t.publish(total=result.total)`."""
+        """Publish variables when the task has completed: `t.publish(total=result.total)`. Return the handle."""
         self._draft.options["publish"] = {**self._draft.options.get("publish", {}), **values}
         return self
 
     def on(self, when: Any, *tasks: TaskHandle, publish: Mapping[str, Any] | None = None) -> TaskHandle:
-        """A transition: if `when` is true at its end, go on with these tasks, and publish these variables."""
+        """Add a transition. If `when` is true at the end of the task, start these tasks and publish these variables.
+        Return the handle."""
         way: dict[str, Any] = {"when": when, "do": list(tasks)}
         self._draft.options.setdefault("next", []).append(
             way | ({"publish": dict(publish)} if publish else {})
@@ -58,8 +60,8 @@ class TaskHandle(ValueReference):
         return self
 
     def set(self, **options: Any) -> TaskHandle:
-        """Its name, or any other option of a task: retry, timeout, delay, route, limits, join, allow_failure,
-        ..."""
+        """Set the name or any other option of the task: retry, timeout, delay, route, limits, join, allow_failure, ...
+        Return the handle."""
         name = options.pop("name", self._draft.name)
         if not isinstance(name, str):
             raise of_frame(caller()).wrong(
@@ -77,7 +79,8 @@ def draft_of(task: TaskHandle) -> TaskDraft:
 
 
 class TaskRule(dict[str, Any]):
-    """A rule about the outcomes of tasks. `and`, `or` and `not` of Python would leave parts of it out without a word."""
+    """A rule about the outcomes of tasks. Python's `and`, `or` and `not` are errors, since they would silently drop
+    parts of it."""
 
     def __bool__(self) -> bool:
         raise of_frame(caller()).wrong(
@@ -87,7 +90,7 @@ class TaskRule(dict[str, Any]):
 
 
 def success(task: TaskHandle | str) -> dict[str, Any]:
-    """The rule that a task came out as success."""
+    """Return the rule that a task ended as success."""
     return TaskRule(success=task)
 
 
@@ -100,7 +103,7 @@ def skipped(task: TaskHandle | str) -> dict[str, Any]:
 
 
 def all_of(*parts: Any) -> dict[str, Any]:
-    """The rule that all of these rules hold."""
+    """Return the rule that all of these rules hold."""
     return TaskRule(all=list(parts))
 
 
@@ -113,11 +116,11 @@ def none_of(*parts: Any) -> dict[str, Any]:
 
 
 def name_of(task: TaskHandle | str) -> str:
-    return draft_of(task).name if isinstance(task, TaskHandle) else task  # the model refuses what is no name
+    return draft_of(task).name if isinstance(task, TaskHandle) else task  # the model refuses an invalid name
 
 
 def rule_of(rule: Any) -> Any:
-    """A rule as it is stored: references in it are expressions."""
+    """Return a rule in its stored form, with references as expressions."""
     if isinstance(rule, ValueReference):
         return str(rule)
     if not isinstance(rule, Mapping):
@@ -132,12 +135,12 @@ def rule_of(rule: Any) -> Any:
 
 
 def condition_of(when: Any) -> Any:
-    """The condition of a transition as it is stored."""
+    """Return the condition of a transition in its stored form."""
     return expression(when) if isinstance(when, ValueReference) else when
 
 
 def tasks_in_rule(rule: Any) -> set[str]:
-    """The tasks that a stored rule names one by one."""
+    """Return the tasks that a stored rule names one by one."""
     if not isinstance(rule, Mapping):
         return set()
     names = {str(rule[end]) for end in (SUCCESS, FAILURE, SKIP) if end in rule}

@@ -1,4 +1,4 @@
-"""Turns the calls inside a workflow function into tasks."""
+"""The recorder that turns the calls in a workflow function into tasks."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from penstock.run.call_interceptor import CALL_INTERCEPTOR
 
 
 class TaskRecorder:
-    """The tasks of one workflow function, in the order of its calls."""
+    """The recorded tasks of one workflow function, in the order of its calls."""
 
     def __init__(self) -> None:
         self.drafts: list[TaskDraft] = []
         self.exit: TaskDraft | None = None
 
     def record_call(self, callee: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> TaskHandle:
-        """A task for a call of an action or a workflow."""
+        """Record a task for a call of an action or a workflow, and return its handle."""
         source = of_frame(caller())
         return self.add({"input": _arguments(callee, args, kwargs, source), **_what(callee, source)}, source)
 
@@ -52,7 +52,7 @@ class TaskRecorder:
         return TaskHandle(draft)
 
     def at_exit(self, draft: TaskDraft, source: Source) -> None:
-        """This one, perhaps recorded as a task before, is the exit task."""
+        """Make `draft` the exit task. It may have been recorded as an ordinary task before."""
         if self.exit is not None:
             raise source.wrong("on_exit is called twice", "One task is run at the end; let it be a workflow.")
         if draft in self.drafts:
@@ -62,11 +62,11 @@ class TaskRecorder:
         self.exit = draft
 
     def exit_step(self) -> dict[str, Any] | None:
-        """The exit task as it is stored."""
+        """Return the exit task in its stored form, or None."""
         return None if self.exit is None else _stored(self.exit.options)
 
     def tasks(self) -> list[dict[str, Any]]:
-        """The tasks as they are stored, each with the needs that follow from what it uses."""
+        """Return the tasks in their stored form, each with the needs that follow from the values that it uses."""
         return [self._task(draft) for draft in self.drafts]
 
     def _task(self, draft: TaskDraft) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class TaskRecorder:
         return {"name": draft.name, **options} | ({"needs": needs} if needs else {})
 
     def _fan_out(self, options: dict[str, Any], source: Source) -> None:
-        """with_items and its options, of the `each(...)` that the input uses."""
+        """Set `with_items` and its options from the `each(...)` in the task's input."""
         items_by_id: dict[int, FanOutItem] = {id(item): item for item in _fan_out_items(options)}
         formatted = FORMATTED.get()
         if not items_by_id and formatted is not None and _uses_item(options):
@@ -106,7 +106,7 @@ class TaskRecorder:
 
 
 def current_recorder() -> TaskRecorder | None:
-    """The recorder of the workflow function that is being read, if there is one."""
+    """Return the recorder of the workflow function that is being read, or None."""
     interceptor = CALL_INTERCEPTOR.get()
     owner = getattr(interceptor, "__self__", None)
     return owner if isinstance(owner, TaskRecorder) else None
@@ -128,7 +128,7 @@ def _what(callee: Any, source: Source) -> dict[str, str]:
 def _arguments(
     callee: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], source: Source
 ) -> dict[str, Any]:
-    """Arguments by name, as they would go to the function."""
+    """Return the arguments by name, as they would be passed to the function."""
     if not args:
         return dict(kwargs)
     function = getattr(callee, "function", None)
@@ -149,7 +149,7 @@ def _several(tasks: Any) -> list[Any]:
 
 
 def _stored(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of a task with templates in place of references."""
+    """Return the options of a task in their stored form, with templates in place of references."""
     stored = dict(options)
     if "when" in stored:
         stored["when"] = rule_of(stored["when"])
@@ -168,7 +168,7 @@ def _stored(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _way(way: Any) -> Any:
-    """A transition as it is stored. The model refuses what is none."""
+    """Return a transition in its stored form. The model refuses an invalid one."""
     if not isinstance(way, Mapping):
         return way
     stored = {**way, **template({key: value for key, value in way.items() if key == "publish"})}
@@ -180,7 +180,7 @@ def _way(way: Any) -> Any:
 
 
 def _used(options: Mapping[str, Any]) -> set[str]:
-    """Return the tasks that a task uses results of before it ends."""
+    """Return the tasks of which a task uses the results."""
     used = NamesUsed()
     try:
         for field in ("input", "with_items", "concurrency", "delay", "route", "inquiry", "when", "publish"):
@@ -193,7 +193,7 @@ def _used(options: Mapping[str, Any]) -> set[str]:
         for text in conditions:
             used |= condition(text).names if isinstance(text, str) else NamesUsed()
     except (ExpressionError, DefinitionError):
-        return set()  # it is refused with its place when the workflow is checked
+        return set()  # the check of the workflow reports it with its place
     return {str(name) for name in used.under("tasks")}
 
 

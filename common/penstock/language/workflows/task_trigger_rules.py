@@ -1,4 +1,4 @@
-"""Trigger rules: when a task runs, in terms of how the tasks before it ended and of values in the context.
+"""Trigger rules: whether a task runs, by the outcomes of the tasks before it and by values in the context.
 
 A rule is a JSON value, the same in YAML, in Python and in the stored document:
 
@@ -6,7 +6,7 @@ A rule is a JSON value, the same in YAML, in Python and in the stored document:
     "{{ vars.total > 100 }}"                      an expression
     {success: a}  {failed: a}  {skipped: a}       how one task ended
     {context: order.total, op: ">", value: 100}   a value of the context
-    {all: [...]}  {any: [...]}  {none: [...]}     rules of rules, as deep as is readable
+    {all: [...]}  {any: [...]}  {none: [...]}     nested rules, to a bounded depth
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.language.terms.options import Items, Options, Wrong
 
 Named = Literal["all_success", "all_done", "one_success", "one_failed", "none_failed", "always"]
 NAMED: tuple[str, ...] = get_args(Named)
-"""Rules over everything that a task waits for. `always` and `all_done` are two names of one rule."""
+"""The named rules over all sources of a task. `always` and `all_done` name the same rule."""
 
 Operator = Literal[
     "==", "!=", ">", "<", ">=", "<=", "in", "not in", "contains", "not contains", "exists", "not exists"
@@ -30,11 +30,11 @@ Operator = Literal[
 MAX_NESTING = 20
 
 SUCCESS, FAILURE, SKIP = "success", "failed", "skipped"
-"""How a task came out, in the eyes of those after it. An allowed failure is a success here."""
+"""The outcomes of a task as its successors see them. An allowed failure is a success here."""
 
 
 class Form(Options):
-    """One of the mappings that a rule can be."""
+    """The base of the mappings that a rule can be."""
 
 
 class All(Form):
@@ -50,13 +50,13 @@ class NoneOf(Form):
 
 
 class Success(Form):
-    """The task ended well, or failed and may (`allow_failure`)."""
+    """The rule that a task succeeded, or failed and is allowed to (`allow_failure`)."""
 
     success: str
 
 
 class Failed(Form):
-    """The task failed for good, ran into its timeout, was cancelled, or was abandoned."""
+    """The rule that a task failed for good, timed out, was cancelled, or was abandoned."""
 
     failed: str
 
@@ -66,7 +66,7 @@ class Skipped(Form):
 
 
 class ContextComparison(Form):
-    """A value of the context (the parameters, and over them the variables) compared with a constant."""
+    """The comparison of a value of the context (the parameters, and over them the variables) with a constant."""
 
     context: str
     op: Operator
@@ -86,7 +86,8 @@ class ContextComparison(Form):
 
     @model_serializer
     def _as_given(self) -> dict[str, Any]:
-        """With its value also where that is null: a comparison without one could not be read again."""
+        """Return the stored form, with the value even if it is null: a comparison without a value could not be read
+        again."""
         return {
             name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set
         }
@@ -125,7 +126,7 @@ for _model in (All, AnyOf, NoneOf):
 
 
 def check_rule(rule: Any) -> Any:
-    """`rule`, or Wrong if a word in it is no rule, or it nests too deep."""
+    """Return `rule`. Raises Wrong if a part of it is not a rule, or if it nests too deep."""
     for depth, part in walk(rule):
         if depth > MAX_NESTING:
             raise Wrong(f"nests more than {MAX_NESTING} deep")
@@ -137,14 +138,14 @@ def check_rule(rule: Any) -> Any:
 
 
 def walk(rule: Any, depth: int = 0) -> Iterator[tuple[int, Any]]:
-    """Every part of a rule with its depth, the rule itself first."""
+    """Yield every part of a rule with its depth, the rule itself first."""
     yield depth, rule
     for part in parts(rule):
         yield from walk(part, depth + 1)
 
 
 def parts(rule: Any) -> tuple[Any, ...]:
-    """The rules that a rule consists of."""
+    """Return the direct parts of a rule, which are rules too."""
     if isinstance(rule, All):
         return rule.all
     if isinstance(rule, AnyOf):
@@ -162,7 +163,7 @@ def tasks_named(rule: Any) -> set[str]:
 
 
 def about_outcomes(rule: Any) -> bool:
-    """Return whether the rule is about the outcomes of tasks. A rule that is not also asks for all_success."""
+    """Return whether the rule is about the outcomes of tasks. Any other rule also requires all_success."""
     return any(
         part in NAMED if isinstance(part, str) else isinstance(part, Success | Failed | Skipped)
         for _, part in walk(rule)
@@ -170,10 +171,11 @@ def about_outcomes(rule: Any) -> bool:
 
 
 def handled_failures(rule: Any) -> tuple[bool, frozenset[str]]:
-    """Return the failures that the rule asks for: (any of the needs, these tasks). A task that runs by such a rule handles
-    them.
+    """Return the failures that the rule requires: whether any of the needs, and which tasks. A task that runs by such
+    a rule handles them.
 
-    `{none: [{failed: a}]}` asks for the opposite, and `none` of `none` again for it."""
+    `{none: [{failed: a}]}` requires the opposite, and `none` of `none` requires the failure again.
+    """
     anyone, named = False, set()
     stack = [(rule, True)]
     while stack:
@@ -189,8 +191,8 @@ def handled_failures(rule: Any) -> tuple[bool, frozenset[str]]:
 
 @dataclass(slots=True)
 class SourceOutcomes:
-    """The outcomes of the sources of a task: the number of sources, the number of each outcome, and the outcomes of those
-    that the rule names."""
+    """The outcomes of the sources of a task: the number of sources, the number with each outcome, and the outcomes of
+    the sources that the rule names."""
 
     total: int
     success: int = 0
@@ -204,14 +206,14 @@ class SourceOutcomes:
 
 
 Leaf = Callable[[Any], bool | None]
-"""Whether an expression or a `ContextComparison` holds; None if nobody can say."""
+"""A function that says whether an expression or a `ContextComparison` holds, or None if that is unknown."""
 
 
 def holds(rule: Any, outcomes: SourceOutcomes, leaf: Leaf) -> bool | None:
-    """Return whether a rule holds. Parts are evaluated in order, and no further than the answer needs, those about outcomes
-    first.
+    """Return whether a rule holds. Parts are evaluated only as far as needed, with those about outcomes first.
 
-    None only if `leaf` says None and it matters."""
+    Return None if `leaf` returned None and the result depends on it.
+    """
     if isinstance(rule, All):
         return _all(rule.all, True, outcomes, leaf)
     if isinstance(rule, NoneOf):
@@ -229,7 +231,7 @@ def holds(rule: Any, outcomes: SourceOutcomes, leaf: Leaf) -> bool | None:
 
 def _all(parts: tuple[Any, ...], expected: bool, outcomes: SourceOutcomes, leaf: Leaf) -> bool | None:
     unsure = False
-    # Outcomes come first: a condition over values must not see the missing result of a source that failed.
+    # Outcomes come first. A condition over values must not see the missing result of a failed source.
     for part in sorted(parts, key=_reads_values):
         verdict = holds(part, outcomes, leaf)
         if verdict is None:

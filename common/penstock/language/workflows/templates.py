@@ -12,11 +12,11 @@ from penstock.language.workflows.model import Workflow
 from penstock.language.workflows.task import Step, Task
 
 Stage = Literal["decide", "fan", "start", "settle"]
-"""When the tasks before have ended; when the task starts, to find its items; when it, or an item, starts;
-when it has ended."""
+"""The time of evaluation. decide: the tasks before have ended. fan: the task starts, to find its items. start: the
+task or an item starts. settle: the task has ended."""
 
 SCOPE = frozenset({"parameters", "vars", "tasks", "context", "system"})
-"""What every expression of a workflow may use. `context` is the parameters, and over them the variables."""
+"""The names that every expression of a workflow may use. `context` is the parameters, and over them the variables."""
 OF_ITEM = frozenset({"item", "index"})
 OF_END = frozenset({"status", "result", "error", "succeeded", "failed", "timed_out", "cancelled"})
 OF_EVENT = frozenset({"event"})
@@ -26,7 +26,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place with expressions. `path` leads to it from its step; `roots` are the names that it may use."""
+    """A place with expressions. `path` leads to it from its step. `roots` are the names that its expressions may use."""
 
     path: Path
     stage: Stage
@@ -36,12 +36,12 @@ class Slot:
 
     @property
     def names(self) -> NamesUsed:
-        """Raises ExpressionError if an expression is malformed."""
+        """Return the names that the expressions use. Raises ExpressionError if one is malformed."""
         return condition(self.template).names if self.is_condition else names_used(self.template)
 
 
 def slots(step: Step) -> Iterator[Slot]:
-    """The slots of a task."""
+    """Yield the slots of a task."""
     names = SCOPE | OF_ITEM if step.with_items is not None else SCOPE
     end = SCOPE | OF_END
     if isinstance(step, Task) and step.when is not None:
@@ -66,7 +66,7 @@ def slots(step: Step) -> Iterator[Slot]:
 
 
 def of_workflow(workflow: Workflow) -> Iterator[Slot]:
-    """The slots of the workflow itself. Its variables begin before any task; its output comes after all."""
+    """Yield the slots of the workflow itself. Its variables are evaluated before any task, and its output after all."""
     yield Slot(("vars",), "start", workflow.vars, frozenset({"parameters", "system"}))
     yield Slot(("output",), "settle", workflow.output)
 
@@ -80,7 +80,7 @@ def _located(rule: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """The needs of templates: results of tasks, statuses of tasks, variables (None: all of them), parameters."""
+    """The facts that templates need: results of tasks, statuses of tasks, variables (None: all), and parameters."""
 
     results: frozenset[str] = frozenset()
     tasks: frozenset[str] = frozenset()
@@ -105,7 +105,7 @@ NOTHING = Uses()
 
 
 def uses(names: NamesUsed) -> Uses:
-    """Return the values to load for expressions that read `names`. `tasks` are named one by one: `check` requires it."""
+    """Return the facts to load for expressions that read `names`. `check` requires that tasks are named one by one."""
     tasks = {str(name) for name in names.under("tasks")}
     results = {
         str(path[1])
@@ -127,12 +127,12 @@ def uses(names: NamesUsed) -> Uses:
 
 
 def context_rules(rule: Any) -> Uses:
-    """Return the needs of the comparisons `{context: ...}` of a rule."""
+    """Return the facts that the comparisons `{context: ...}` of a rule need."""
     paths = {
         part.context
         for _, part in task_trigger_rules.walk(rule)
         if isinstance(part, task_trigger_rules.ContextComparison)
     }
-    # A name with dots may be a path or a single key: load the variables of both readings.
+    # A name with dots may be a path or a single key. Load the variables of both readings.
     variables = paths | {path.split(".")[0] for path in paths}
     return Uses(variables=frozenset(variables), parameters=bool(paths))

@@ -17,22 +17,23 @@ from penstock.errors import DefinitionError
 from penstock.language.terms.sources import caller, of_frame
 
 FORMATTED: ContextVar[Any] = ContextVar("penstock.language.workflows.formatted", default=None)
-"""The latest `each(...)` that was put into a text: `f"{path}.gz"` does not keep it."""
+"""The latest `each(...)` that was formatted into a text. The text `f"{path}.gz"` itself does not keep it."""
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class ValueReference:
-    """A value of the run. Attributes and items of it, and what operators make of it, are references too."""
+    """A reference to a value of the run. Its attributes and items, and the results of operators on it, are references
+    too."""
 
     __slots__ = ("_each", "_text")
 
     def __init__(self, text: str | Callable[[], str], fan_out: Any = None) -> None:
         self._text = text
         self._each = fan_out
-        """The `each(...)` that it comes from, if it is an item of one or made of it."""
+        """The `each(...)` of which this value is an item, or from an item of which it was computed, or None."""
 
-    # Any, as of what an action that is called returns: what stands for a value goes where the value would go.
+    # The type is Any, as for a called action: a stand-in goes where the value would go.
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
@@ -126,7 +127,7 @@ class ValueReference:
         return self._operation("and", other)
 
     def __or__(self, other: Any) -> ValueReference:
-        """`a | "length"` is a filter; `a | b` of two references is `a or b`."""
+        """Return a filtered value (`a | "length"`), or for two references (`a | b`) the expression `a or b`."""
         if isinstance(other, str):
             return self._derived(lambda: f"({expression(self)} | {other})")
         return self._operation("or", other)
@@ -156,13 +157,13 @@ class ValueReference:
 
 
 def expression(value: ValueReference) -> str:
-    """The text of a reference as an expression, without the braces."""
+    """Return a reference as the text of an expression, without the braces."""
     text = object.__getattribute__(value, "_text")
     return text if isinstance(text, str) else str(text())
 
 
 def literal(value: Any) -> str:
-    """A value as it is written inside an expression."""
+    """Return a value as it is written inside an expression."""
     if isinstance(value, ValueReference):
         return expression(value)
     if value is None or isinstance(value, bool):
@@ -179,7 +180,7 @@ def literal(value: Any) -> str:
 
 
 def template(value: Any) -> Any:
-    """A value with references in it as a template: references become texts with `{{ }}`."""
+    """Return a value as a template: references in it become texts with `{{ }}`."""
     if isinstance(value, ValueReference):
         return f"{{{{ {expression(value)} }}}}"
     if isinstance(value, Mapping):
@@ -194,23 +195,24 @@ def _misuse(message: str, hint: str) -> DefinitionError:
 
 
 parameters = ValueReference("parameters")
-"""What the run was given."""
+"""The parameters of the run."""
 variables = ValueReference("vars")
-"""Variables: of the workflow's `vars`, and published by tasks before."""
+"""The variables: the workflow's `vars`, and those that tasks before published."""
 context = ValueReference("context")
 """The parameters, and over them the variables."""
 system = ValueReference("system")
-"""`system.id` and `system.workflow`; in the exit task also `system.status` and `system.error`."""
+"""The run's own data: `system.id` and `system.workflow`, and in the exit task also `system.status` and `system.error`.
+"""
 item = ValueReference("item")
 index = ValueReference("index")
-"""In the input of a task with items: the item, and its place in the list, from 0."""
+"""The item and its position in the list (from 0), in the input of a task with items."""
 result = ValueReference("result")
 error = ValueReference("error")
-"""In `publish` and `on` of a task: what it has come to."""
+"""The result and the error of a task, in its own `publish` and `on`."""
 event = ValueReference("event")
-"""In the filter of wait_for_event."""
+"""The event, in the filter of `wait_for_event`."""
 
 
 def expr(text: str) -> ValueReference:
-    """An expression written as text: `expr("vars.names | sort | first")`."""
+    """Return a reference to an expression that is written as text: `expr("vars.names | sort | first")`."""
     return ValueReference(text.strip().removeprefix("{{").removesuffix("}}").strip())

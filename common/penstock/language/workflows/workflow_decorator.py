@@ -6,9 +6,9 @@
         counts = count_lines(path=each(files, concurrency=10))
         return summarise(counts=counts).when(files | "length" > 0)
 
-The function runs once, when it is declared. Calling an action in it adds a task and gives a stand-in for the
-result; where that is used, the task that uses it comes after. Values of the run are not known to the
-function, so it cannot branch on them with `if`: that is what `when` is for.
+The function runs once, when it is declared. Calling an action in it adds a task and returns a stand-in for the result.
+A task that uses the stand-in comes after that task. The function does not know the values of the run, so it cannot
+branch on them with `if`. Use `when` instead.
 """
 
 from __future__ import annotations
@@ -55,12 +55,13 @@ def workflow(
     tasks: Sequence[ContextTask] | None = None,
     **options: Any,
 ) -> Any:
-    """Makes a workflow: of a function that wires actions (`@workflow`), or of context tasks
-    (`workflow("etl", tasks=[extract, load])`).
+    """Make a workflow of a function that wires actions (`@workflow`), or of context tasks (`workflow("etl",
+    tasks=[extract, load])`).
 
-    Its ref is `<pack>.<function name>`, with the pack from `pack=` or from `pack = Pack("shop")` in its
-    module. The parameters of the function are those of the workflow. Options: `description`, `vars`,
-    `timeout`, `limits`, `output`, `parameters`. Raises DefinitionError with all that is wrong."""
+    Its ref is `<pack>.<function name>`, with the pack from `pack=` or from `pack = Pack("shop")` in its module. The
+    parameters of the function are those of the workflow. Options: `description`, `vars`, `timeout`, `limits`,
+    `output`, `parameters`. Raises one DefinitionError for all faults.
+    """
     frame = caller()
     if tasks is not None or isinstance(function, str):
         name = ref or (function if isinstance(function, str) else "")

@@ -1,7 +1,6 @@
-"""The transports, which carry messages between the services: two ways, one small interface, one contract test suite.
-
-A message is a hint: it carries ids, and PostgreSQL holds the truth. So a transport may deliver twice, late or out of order,
-but a message that `publish` confirmed is delivered at least once, or dead-lettered."""
+"""The transports, which carry messages between the services: two implementations, one small interface, one contract
+test suite. A message is a hint: it carries ids, and PostgreSQL holds the truth. So a transport may deliver twice,
+late or out of order. But a message that `publish` confirmed is delivered at least once, or dead-lettered."""
 
 from __future__ import annotations
 
@@ -10,17 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 OUR_HEADERS = "x-penstock-"
-"""Headers that begin so are the transport's own. It takes those away that came with a message: anybody may have written
-them, and what they name is inside."""
+"""The prefix of the transport's own headers. A transport removes them from arriving messages: any client may have set
+them, and code inside trusts them."""
 
 REASON_HEADER = "x-penstock-reason"
-"""On a delivery of the queue `dead`: why it is there, such as `delivery_limit`, or what a handler said."""
+"""A header of deliveries of the queue `dead`: the reason, such as `delivery_limit`, or the error of a handler."""
 
 QUEUE_HEADER = "x-penstock-queue"
-"""On a delivery of the queue `dead`: the logical queue that it comes from."""
+"""A header of deliveries of the queue `dead`: the logical queue from which the message comes."""
 
 UNREADABLE = "x-penstock-unreadable"
-"""On a delivery whose metadata could not be read: why. Only its body and queue are to be relied on."""
+"""A header with the reason why a delivery's metadata could not be decoded. Only its body and queue are reliable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +37,8 @@ class Message:
 
 @dataclass(slots=True)
 class Delivery:
-    """A message that arrived. `attempts` counts earlier deliveries of it (0 the first time). `user_id`: the user of the broker
-    that published it, where the broker has checked that."""
+    """A message that arrived. `attempts` counts its earlier deliveries (0 the first time). `user_id` is the broker's
+    user that published it, if the broker has checked that."""
 
     queue: str
     body: bytes
@@ -55,67 +54,68 @@ class Delivery:
 
 
 class Subscription(Protocol):
-    """A consumer of one queue. It survives lost connections: after one, unsettled deliveries come again,
-    and settling one from before is a no-op."""
+    """A consumer of one queue. It survives lost connections: unsettled deliveries come again then, and settling an
+    earlier delivery is a no-op."""
 
     queue: str
 
     async def receive(self, limit: int) -> list[Delivery]:
-        """Wait for a delivery, then give what has arrived, at most `limit`. Never waits for more.
-        An empty list says that the subscription is closed."""
+        """Wait for a delivery, then return those that have arrived, at most `limit`. An empty list says that the
+        subscription is closed."""
 
     async def ack(self, deliveries: Sequence[Delivery]) -> None:
-        """Settle: each of these was handled and its transaction committed. Only exactly these."""
+        """Settle exactly these deliveries: each was handled, and its transaction is committed."""
 
     async def dead_letter(self, deliveries: Sequence[Delivery], reason: str) -> None:
-        """Settle: none of these can ever be handled. Each goes to the dead letters with `reason`.
-        Raises ConnectionFailed if some could not be put there: those stay unsettled, and calling again
-        with the same deliveries goes on with them."""
+        """Settle these deliveries as dead letters with `reason`: none of them can ever be handled. Raises
+        ConnectionFailed if some could not be dead-lettered. Those stay unsettled, and a call with the same deliveries
+        continues with them."""
 
     async def resize(self, prefetch: int) -> None:
-        """Hold at most `prefetch` unsettled deliveries from now on. 0 stops taking new ones: once it returns
-        no more arrive, and `receive` gives what had arrived before, which can be settled as ever."""
+        """Hold at most `prefetch` unsettled deliveries from now on. With 0 no more arrive after this returns;
+        `receive` still returns those that had arrived, which can be settled."""
 
     async def close(self) -> None:
-        """Stop. What is unsettled goes back to the queue at once."""
+        """Stop. Unsettled deliveries return to the queue at once."""
 
 
 class Transport(Protocol):
-    """Carries messages. `open` first; `close` at the end."""
+    """A carrier of messages. Call `open` first, and `close` at the end."""
 
     name: str
 
     outbox_is_queue: bool
-    """Whether what is staged stays in the outbox until a consumer has settled it. Otherwise the publisher deletes it
-    there, once `publish` has said that it is safe."""
+    """True if staged messages stay in the outbox until a consumer has settled them. Otherwise the publisher deletes
+    them there, once `publish` has confirmed them."""
 
     async def open(self) -> None:
         """Connect and declare (or check) the topology. Raises ConnectionFailed after the deadline."""
 
     async def publish(self, messages: Sequence[Message]) -> list[bool]:
-        """Publish all, wait for the broker, say for each (in order) whether it is safely in a queue.
-        False: returned as unroutable, refused, or not confirmed in time; publish it again later."""
+        """Publish all messages, wait for the broker, and return for each, in order, whether it is safely in a queue.
+        False: it was returned as unroutable, refused, or not confirmed in time; publish it again later."""
 
     def wake(self, names: Collection[str]) -> None:
-        """Announce rows in the outbox for these queues. Where the outbox is the queue, their consumers look at once."""
+        """Announce rows in the outbox for these queues. If the outbox is the queue, their consumers read them at
+        once."""
 
     async def subscribe(self, queue: str, prefetch: int) -> Subscription:
-        """Consume `queue`, declaring it if need be, with at most `prefetch` unsettled deliveries."""
+        """Consume `queue`, declaring it if necessary, with at most `prefetch` unsettled deliveries."""
 
     async def declare(self, queue: str) -> None:
-        """Make sure that `queue` exists."""
+        """Create `queue` unless it exists."""
 
     async def depth(self, queue: str) -> int:
         """Return the number of messages that wait in `queue`, without delivered ones."""
 
     async def broadcast(self, body: bytes) -> None:
-        """Tell every process that listens now; best effort, at most once."""
+        """Send a body to every process that listens now; best effort, at most once."""
 
     async def listen(self) -> Subscription:
-        """Subscribe to the broadcasts from now on. Their deliveries need no ack."""
+        """Subscribe to broadcasts from now on. Their deliveries need no ack."""
 
     @property
     def healthy(self) -> bool:
-        """False while a connection is down, or a queue has messages that do not reach its consumer."""
+        """False while a connection is down, or messages of a queue do not reach its consumer."""
 
     async def close(self) -> None: ...

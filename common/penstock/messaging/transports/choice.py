@@ -1,4 +1,4 @@
-"""The choice of a transport: RabbitMQ where the settings name a broker, PostgreSQL otherwise."""
+"""The choice of a transport: RabbitMQ if the settings name a broker, otherwise PostgreSQL."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from penstock.store.session.database import Database
 def make_transport(
     database: Database, *, role: str, supervisor: Supervisor | None = None, process: UUID | None = None
 ) -> Transport:
-    """The transport that the settings of the database ask for, not yet open, for a process that others know by its heartbeats,
-    or None. What keeps its connections are parts of `supervisor`."""
+    """Return the transport that the settings of the database require, not opened yet. `process` is the id under which
+    this process sends heartbeats, or None. The tasks that keep its connections are parts of `supervisor`."""
     settings = database.settings
     if settings.broker_url is None:
         from penstock.messaging.transports.postgres import PostgresTransport, heard_by

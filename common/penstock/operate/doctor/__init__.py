@@ -10,7 +10,7 @@ __all__ = ["Finding", "examine"]
 
 
 async def examine(settings: Settings) -> list[Finding]:
-    """Look at everything that can be looked at. What cannot be reached is a finding, never an error."""
+    """Run all checks. A server that cannot be reached is a finding, never an error."""
     findings = [*software.findings()]
     database, reached = await postgres.reach(settings)
     served: list[str] = []

@@ -1,4 +1,4 @@
-"""RabbitMQ: reachable, of a version that we know, with the topology in place."""
+"""The checks of RabbitMQ: it is reachable, has a supported version, and the topology exists."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from penstock.settings import Settings
 from penstock.store.outbox import queues
 
 DEADLINE = 5.0
-"""Seconds to connect."""
+"""Seconds for connecting."""
 
 
 PROBED = tuple(queue for queue in queues.QUEUES if queue not in (queues.EVENT_RECEIVED, queues.DEAD))
-"""What takes envelopes. A message about an id that is nobody's changes nothing there, and comes back if no queue takes it."""
+"""Queues of envelopes. A probe about an unknown id changes nothing there, and comes back if no queue is bound."""
 
 
 async def findings(settings: Settings, routes: Sequence[str] = ()) -> list[Finding]:
-    """`routes`: the queues of those that a worker serves."""
+    """Return the findings. `routes` are the queues of the routes that workers serve."""
     if settings.broker_url is None:
         return [ok("transport", "PostgreSQL carries the messages (PENSTOCK_BROKER_URL names no broker)")]
     transport = RabbitMQTransport(
@@ -45,7 +45,7 @@ async def findings(settings: Settings, routes: Sequence[str] = ()) -> list[Findi
             for queue in (
                 queues.EVENT_RECEIVED,
                 queues.DEAD,
-            ):  # topic permissions bound what these may be bound to
+            ):  # topic permissions restrict the bindings of these queues
                 await transport.bind(queue)
     except ConfigurationError as error:
         start = " If no executor has run here yet, start one: it declares them." * settings.declare_topology

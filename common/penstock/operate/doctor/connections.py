@@ -9,8 +9,8 @@ from penstock.store.session.database import FEWEST, Session
 
 
 async def finding(session: Session, settings: Settings) -> Finding:
-    """Check that one more executor or worker would have its minimum of connections, once each process has given back
-    the connections above its own minimum. Behind a pooler a process waits for a connection."""
+    """Check that one more executor or worker would get its minimum of connections, once each process has closed those
+    above its own minimum. Behind a pooler a process waits for a connection."""
     room = await connection_room.read(session)
     says = f"{room.used} of {room.room} are in use"
     free = room.free_at_the_fewest

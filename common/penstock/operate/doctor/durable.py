@@ -1,4 +1,4 @@
-"""Runs of durable functions that began with other code than is registered now."""
+"""The check of open runs of durable functions that began with other code than is registered now."""
 
 from __future__ import annotations
 

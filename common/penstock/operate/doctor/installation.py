@@ -1,4 +1,4 @@
-"""Penstock's own tables, services and messages."""
+"""The checks of Penstock's own tables, services and messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from penstock.store.schema import partitions
 from penstock.store.session.database import Session
 
 ANY_DAY = frozenset({"fire"})
-"""Those whose default partition is in use: a backfill makes fires of days long past."""
+"""Tables that use their default partition regularly: a backfill records fires of days long past."""
 STUCK = 60.0
 """Seconds after which a staged message should have been published."""
 
@@ -53,12 +53,12 @@ async def findings(session: Session, settings: Settings) -> list[Finding]:
 
 
 async def is_migrated(session: Session) -> bool:
-    """Say whether the schema is as this version needs it."""
+    """Return True if the schema is as this version needs it."""
     return (await _schema(session)).state == "ok"
 
 
 async def served_queues(session: Session, settings: Settings) -> list[str]:
-    """The queues of the routes that some worker serves; none where there is no schema yet."""
+    """Return the queues of the routes that workers serve; none if there is no schema yet."""
     if (await _schema(session)).state != "ok":
         return []
     served = await presence.served_routes(session, settings.stale_threshold)
@@ -66,7 +66,8 @@ async def served_queues(session: Session, settings: Settings) -> list[str]:
 
 
 async def _schema(session: Session) -> Finding:
-    # Alembic takes a third of a second to load: no service that is never asked waits for it, and no request of another meanwhile.
+    # Alembic takes a third of a second to load: it is loaded only when it is needed, and in a thread, so that no
+    # other request waits.
     await asyncio.to_thread(import_module, "penstock.store.schema.migrate")
     from penstock.store.schema import migrate
 
@@ -142,7 +143,8 @@ async def _unserved(session: Session, settings: Settings) -> list[Finding]:
 
 
 async def _routes(session: Session, settings: Settings) -> list[Finding]:
-    """Warn of routes that no worker serves, and of workers on routes that no work goes to, before any work waits there."""
+    """Return warnings of routes that no worker serves, and of workers on routes that no work goes to, before any work
+    waits there."""
     table = await routes.table(session, settings)
     if not any(use.workers for use in table):
         return []
@@ -160,7 +162,8 @@ async def _routes(session: Session, settings: Settings) -> list[Finding]:
 
 
 async def _unlike(session: Session, settings: Settings) -> list[Finding]:
-    """Find routes with workers of unlike actions and labels: a part of their work is offered in vain first."""
+    """Return warnings of routes on which workers differ in actions or labels: some work is first offered to workers
+    that cannot run it."""
     by_route: dict[str, list[presence.RouteWorkers]] = {}
     for row in await presence.workers_by_route(session, settings.stale_threshold):
         by_route.setdefault(row.route, []).append(row)

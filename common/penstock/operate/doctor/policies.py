@@ -1,4 +1,4 @@
-"""Policies of the broker that end messages: dead letters tell of them, as AMQP itself shows no policy."""
+"""The check for policies of the broker that end messages. AMQP shows no policies, but dead letters do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LATELY = timedelta(days=1)
 
 
 async def findings(session: Session, settings: Settings) -> list[Finding]:
-    """Return a finding for each queue on which a policy has ended messages lately."""
+    """Return a warning for each queue on which a policy has ended messages within a day."""
     now, results = datetime.now(UTC), []
     for letters in await dead_letters.counts(session, dead_letters.LetterFilter()):
         policy = dead_letters.OF_POLICIES.get(letters.reason.partition(";")[0])

@@ -1,4 +1,4 @@
-"""The PostgreSQL server: reachable, of a version that we know, durable, on time, and vacuumed."""
+"""The checks of the PostgreSQL server: it is reachable, has a supported version, is durable, on time, and vacuumed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from penstock.store.session.database import Database, Session
 
 OLDEST = 140_000
 CLOCKS_WARN, CLOCKS_BAD = 1.0, 3600.0
-"""Seconds between the clocks. Only ids and people's eyes go by ours; ids of an hour off are refused."""
+"""Seconds between the clocks of this machine and the database, for a warning and for a fault. Only ids and displayed
+times use this machine's clock; ids that are off by an hour are rejected."""
 LONG = 300.0
-"""Seconds after which an open transaction keeps vacuum from doing its work."""
+"""Seconds after which an open transaction counts as too long: it keeps vacuum from doing its work."""
 
 
 async def reach(settings: Settings) -> tuple[Database | None, Finding]:
-    """The database, connected to as the services do it, or why it is not. Close it."""
+    """Connect to the database as the services do. Return it, for the caller to close, and a finding; None if it
+    cannot be reached."""
     if settings.database_url is None:
         return None, bad(
             "postgresql", "no database is named", "Set PENSTOCK_DATABASE_URL, or run `penstock dev`."
@@ -73,7 +75,8 @@ def _writable(state: ServerState) -> Finding:
 
 
 async def _clocks(session: Session) -> Finding:
-    """The difference at the middle of a round trip; of several, the quickest one says most."""
+    """Compare the clocks. The database's clock is compared with the middle of a round trip; the quickest of several
+    is the most exact."""
     trips = []
     for _ in range(3):
         start = time.time()

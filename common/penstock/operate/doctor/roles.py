@@ -16,7 +16,7 @@ SHOWN = 5
 
 
 async def findings(session: Session) -> list[Finding]:
-    """Look at the roles that sessions of services are open as, and at those that `penstock roles` recorded."""
+    """Return the findings on the roles of open sessions of services, and on those that `penstock roles` recorded."""
     roles = await grants.roles(session)
     warnings: list[Finding] = []
     for role in roles:

@@ -16,13 +16,13 @@ from penstock.store.schema import server_state
 from penstock.store.session.database import Session
 
 UNUSED_FOR = timedelta(days=90)
-"""After which a token without any use should be revoked."""
+"""The time without use after which a token should be revoked."""
 READABLE_BY_OTHERS = 0o077
 SHOWN = 5
 
 
 async def examine(settings: Settings) -> list[Finding]:
-    """Look at the settings of this process, and at the database that they name. A fault is a finding, never an error."""
+    """Check the settings of this process, and the database that they name. A fault is a finding, never an error."""
     findings = [
         broker_connection(settings),
         access(settings),
@@ -81,7 +81,7 @@ def broker_connection(settings: Settings) -> Finding:
 
 
 def access(settings: Settings) -> Finding:
-    """Check that the API needs a token."""
+    """Check that the API requires a token or a session."""
     if settings.api_access == "token":
         return ok("access to the API", "it needs a token or a session")
     return bad(
@@ -105,7 +105,8 @@ def public_address(settings: Settings) -> Finding:
 
 
 def proxies(settings: Settings) -> Finding:
-    """Check that a proxy before the API is named, so that failed log-ins count by the addresses of their callers."""
+    """Check that a proxy in front of the API is configured, so that failed log-ins count by the addresses of their
+    callers."""
     if settings.api_address is None or settings.trusted_proxies:
         return ok("proxies", settings.trusted_proxies or "no address names one")
     return warning(
@@ -167,7 +168,7 @@ def token_findings(rows: list[Token], now: datetime) -> list[Finding]:
 
 
 async def sealed_secrets(session: Session) -> Finding:
-    """Check that all secrets are under one master key, so that an older one can be thrown away."""
+    """Check that all secrets are under one master key, so that older ones can be deleted."""
     keys = await secrets.keys_in_use(session)
     if len(keys) <= 1:
         return ok("secrets", f"{sum(key.secrets for key in keys)}, under one master key at most")

@@ -1,4 +1,4 @@
-"""Penstock and Python on this machine."""
+"""The check of Penstock, Python and the libraries on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The standby that the API reads from."""
+"""The check of the standby that the API reads from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.store.session.standby import Standby
 
 
 async def findings(settings: Settings) -> list[Finding]:
-    """None where the settings name no standby."""
+    """Return a finding about the standby; none if the settings name no standby."""
     if settings.database_read_url is None:
         return []
     standby = Standby(settings, role="doctor")

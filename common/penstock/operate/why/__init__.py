@@ -1,7 +1,6 @@
-"""The answer to "why is it waiting?": one sentence that a person understands, and the facts behind it. One sentence
-that a person understands, and the facts behind it.
+"""The answer to "why is it waiting?": a sentence that a person understands, and the facts behind it.
 
-Everything is read when it is asked for, from PostgreSQL alone: the answer is there while the broker is away, too.
+Everything is read on request, from PostgreSQL alone, so that the answer is available while the broker is away, too.
 """
 
 from __future__ import annotations

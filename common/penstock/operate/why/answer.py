@@ -1,4 +1,4 @@
-"""The answer, and how its parts are worded."""
+"""The answer, and the wording of its parts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ Reason = Literal[
     "limit", "rate", "regroup", "worker", "route", "timer", "message", "outage", "task", "dependency", "paused",
     "inquiry", "event", "running", "stopping", "ended",
 ]  # fmt: skip
-"""limit, rate: a slot, or the next instant of a rate; regroup: its limits changed; worker: none lives that could run it;
-route: those that could are busy, or about to take it; timer: a retry, a deferral, a delay; message: an executor is about
-to take it; outage: nobody can; task: a workflow's own tasks; dependency: other tasks of its workflow."""
+"""The causes. limit, rate: a slot, or the next start that a rate permits; regroup: its limits changed; worker: no
+live worker can run it; route: workers that can are busy, or about to claim it; timer: a retry, a deferral, a delay;
+message: an executor is about to handle it; outage: no process can; task: a workflow's own tasks; dependency: other
+tasks of its workflow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """`says` is a sentence for people, `because` one word for programs, `facts` what both were made of."""
+    """The answer: `says` is a sentence for people, `because` one word for programs, and `facts` are the values behind
+    both."""
 
     id: UUID
     status: str
@@ -52,7 +54,7 @@ def why_of(row: Execution, because: Reason, says: str, **facts: Any) -> Why:
 
 
 def span(seconds: float | None) -> str:
-    """A length of time as people say it: 0.2 s, 45 s, 5 min, 3 h, 2 d."""
+    """Return a length of time as text: 0.2 s, 45 s, 5 min, 3 h, 2 d."""
     length = max(0.0, seconds or 0.0)
     if length < 10:
         return f"{length:.1f} s"
@@ -63,11 +65,11 @@ def span(seconds: float | None) -> str:
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:
-    """`1 worker`, `3 workers`"""
+    """Return a number with its noun: `1 worker`, `3 workers`."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def ordinal(number: int) -> str:
-    """`1st`, `12th`, `23rd`"""
+    """Return an ordinal number: `1st`, `12th`, `23rd`."""
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"

@@ -1,4 +1,4 @@
-"""The messages of an execution that no handler could handle. The execution goes on once the fault is mended; until
+"""The messages of an execution that no handler could handle. The execution goes on once the fault is repaired; until
 then the answer names it."""
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from penstock.store.session.database import Session
 async def given_up(
     session: Session, execution: UUID, queues: list[str], settings: Settings
 ) -> tuple[str, dict[str, Any]] | None:
-    """The newest dead letter of these queues that names this execution or a task of it: in words, and as facts."""
+    """Return the newest dead letter of these queues that names this execution or one of its tasks, in words and as
+    facts; None for none."""
     letters = [(letter, _ids(letter)) for letter in await dead_letters.recent(session, queues)]
     if not letters:
         return None

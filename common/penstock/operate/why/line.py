@@ -1,5 +1,5 @@
-"""The place of a queued execution: the limit that it waits for, the executions before it, the holders of the slots, and the
-expected wait."""
+"""The answer for a queued execution: its limit, the executions before it, the holders of the slots, and the expected
+wait."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.store.executions.executions import Execution
 from penstock.store.session.database import Session
 
 HISTORY = 3
-"""So many must have been let in before a guess is made."""
+"""The number of admissions that an estimate of the wait needs."""
 
 
 async def queued(session: Session, row: Execution, settings: Settings) -> Why:
@@ -52,8 +52,8 @@ async def _before(
     limits: Sequence[KeyLimit],
     facts: dict[str, Any],
 ) -> Why:
-    """It stands before a key that is full, or was a moment ago. Each query sees its own instant: what one has shown may be
-    gone for the next."""
+    """Explain the wait before a key that is full, or was a moment ago. Each query has its own snapshot, so their
+    results may differ."""
     limit = next((entry for entry in limits if entry.limit_id == place.gate_limit), None)
     if limit is None:
         return why_of(row, "regroup", "Its limits have just changed: ask again.", **facts)
@@ -97,7 +97,7 @@ async def _before(
 
 
 def _held(limit: KeyLimit, maximum: int, whose: str, turn: str, holders: list[SlotHolder]) -> str:
-    if not holders:  # they have all ended since the place in line was read
+    if not holders:  # all holders have ended since the place in line was read
         return f"a slot of {limit.ref}{whose} that has just become free: {turn}; ask again"
     oldest = holders[0]
     holder = f" on {oldest.worker}" if oldest.worker else ""
@@ -111,15 +111,15 @@ def _held(limit: KeyLimit, maximum: int, whose: str, turn: str, holders: list[Sl
 
 
 async def _guess(session: Session, place: LinePlace, position: int) -> float | None:
-    """Seconds until its turn, at the pace since the line formed; None without a history."""
+    """Return the estimated seconds until its turn, at the pace since the line formed; None without enough admissions."""
     pace = await admission_line.pace(session, place)
     enough = (pace.admitted or 0) >= HISTORY
     return position / pace.per_second if enough and pace.per_second else None
 
 
 def group_of(values: str | None, by: Sequence[str] | None) -> dict[str, Any] | None:
-    """The values of the parameters that a limit is grouped by, of one of its keys. None where it is not grouped; long
-    values are not known, only a hash of them."""
+    """Return the parameter values of a limit's key; None if the limit is not grouped. Of long values only a hash is
+    known."""
     if not by or values is None:
         return None
     try:

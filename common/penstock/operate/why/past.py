@@ -1,4 +1,4 @@
-"""The outcome of an ended execution."""
+"""The answer for an execution that has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that are alive and could run it: executors, and workers that serve a route and have an action."""
+"""The live processes that could run an execution: executors, and workers that serve its route and have its action."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ NO_EXECUTOR = (
 
 
 async def executors(session: Session, settings: Settings) -> int:
-    """Return the number of living executors."""
+    """Return the number of live executors."""
     return await presence.executors(session, settings.stale_threshold)
 
 
 async def workers(session: Session, row: Execution, settings: Settings) -> Workers:
-    """Counts of the workers that live, with those that serve the route of this execution and have its action."""
+    """Return counts of the live workers, with those that serve the route of this execution and have its action."""
     route = row.open_queue.removeprefix(WORK)
     return await presence.workers(session, settings.stale_threshold, route, row.action)
 
 
 def missing(row: Execution, workers: Workers) -> str:
-    """Says which worker is missing, and what to start."""
+    """Return a sentence that says which worker is missing, and what to start."""
     route = row.open_queue.removeprefix(WORK)
     if workers.leaving:
         near = f"{count(workers.leaving, 'worker')} could, and will take no more work"

@@ -1,4 +1,4 @@
-"""Requested, scheduled: which instant, which message, which worker it waits for."""
+"""The answers for requested and scheduled executions: the instant, message or worker that they wait for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.store.session import clock
 from penstock.store.session.database import Session
 
 LATE = 5.0
-"""Seconds after which a message that is not published is in trouble."""
+"""Seconds after which an unpublished message counts as stuck."""
 
 
 async def requested(session: Session, row: Execution, settings: Settings) -> Why:
@@ -115,7 +115,7 @@ async def scheduled(session: Session, row: Execution, settings: Settings) -> Why
 
 
 def _refused(row: Execution, parked: Parked) -> str:
-    """Return the worker that was offered the execution, and the reason for which it was refused."""
+    """Return a sentence about the worker that was offered the execution, and why it could not run it."""
     if not parked.offered:
         return f"Some workers of its route lack {row.action}: it is offered to the others alone."
     worker = f"the worker {parked.worker}" if parked.worker else "a worker that has left"
@@ -129,7 +129,7 @@ def _document(waiting: WaitingMessage | Parked | None) -> dict[str, Any] | None:
 
 
 def _trouble(message: WaitingMessage, settings: Settings) -> str | None:
-    """Return the reason for which a staged message does not move on; None if there is none."""
+    """Return a sentence about why a staged message is stuck; None if it is not."""
     if settings.broker_url is None or (not message.tries and message.age < LATE):
         return None
     tried = f", tried {count(message.tries, 'time')}" if message.tries else ""

@@ -1,4 +1,4 @@
-"""The reasons of running, canceling and waiting executions: the worker, the time, and what they wait for."""
+"""The answers for running, canceling and waiting executions: the worker, the time, and what they wait for."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def waiting(session: Session, row: Execution, settings: Settings) -> Why:
 
 
 async def _suspended(session: Session, row: Execution, wait: Suspended) -> Why:
-    """Say what a durable function waits for."""
+    """Explain what a durable function waits for."""
     waits = [await _child(session, *child) for child in wait.children]
     waits += [f"the signal {name}: penstock signal {row.id} {name} VALUE" for name in wait.signals]
     if wait.left is not None:

@@ -1,4 +1,4 @@
-"""Workflows: which of their tasks they wait for, and which tasks those wait for."""
+"""The answers for workflows: the tasks that they wait for, and what those tasks wait for."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def _how_many(task: OpenTask) -> str:
 
 
 async def child(session: Session, row: Execution, task: str) -> Why | UUID:
-    """The execution of a task that waits or, if none does, ended; or, where it has none, why. Raises NotFound for
-    something that is no workflow or has no such task."""
+    """Return the execution of a task, preferably an open one; if the task has none, the answer why. Raises NotFound
+    if the execution is not a workflow or has no such task."""
     from penstock.language.workflows import from_body
     from penstock.language.workflows.graph import Graph
 
@@ -118,7 +118,7 @@ async def child(session: Session, row: Execution, task: str) -> Why | UUID:
 
 
 async def _statuses(session: Session, row: Execution, index: Mapping[str, int]) -> dict[str, str]:
-    """Return the statuses of the tasks that have begun, or of which a predecessor has ended."""
+    """Return the statuses of the tasks that have begun, or that follow an ended task, by name."""
     names = {number: name for name, number in index.items()}
     stored = await open_tasks.statuses(session, row.id)
     by_name = {names[task]: status or NOT_BEGUN for task, status in stored.items() if task in names}

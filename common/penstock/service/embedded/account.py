@@ -1,7 +1,7 @@
-"""Under whom the server runs. PostgreSQL refuses to run as root, so root lends it an unprivileged uid.
+"""The account under which the server runs. PostgreSQL refuses to run as root, so root gives it an unprivileged uid.
 
-No system user is created: the server itself is content with a uid that has no name. Only `initdb` looks
-its user up, so it borrows one that exists (`nobody`) for the second that it takes.
+No system user is created: the server itself accepts a uid without a name. Only `initdb` looks its user up, so it runs
+under an existing one (`nobody`) for a second.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 
 from penstock.errors import ConfigurationError
 
-# Debian leaves 60000-64999 to be handed out centrally, and systemd's dynamic users begin at 61184
-# and are given a name while they live. The first uid here without a name is free.
+# Debian reserves 60000-64999 for central assignment. systemd's dynamic users begin at 61184, and have a name while
+# they exist. So the first uid in this range without a name is free.
 NAMELESS_UIDS = range(64200, 64700)
 NAMED_USERS = ("nobody", "daemon", "postgres")
 
 
 @dataclass(frozen=True)
 class Account:
-    """A uid and gid to run under; both None means: as the current user."""
+    """A uid and gid to run under. Both are None for the current user."""
 
     uid: int | None = None
     gid: int | None = None
@@ -36,7 +36,7 @@ class Account:
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
     def own(self, path: Path) -> None:
-        """Give `path` and everything below it to this account. Does nothing for the current user."""
+        """Make this account the owner of `path` and everything below it. Do nothing for the current user."""
         if self.uid is None or self.gid is None:
             return
         os.chown(path, self.uid, self.gid, follow_symlinks=False)
@@ -45,14 +45,14 @@ class Account:
                 os.chown(os.path.join(folder, name), self.uid, self.gid, follow_symlinks=False)
 
     def reaches(self, folder: Path) -> bool:
-        """Return true if this account can enter `folder`. The system is asked, which also knows ACLs and mounts."""
+        """Return True if this account can enter `folder`. A shell tries it, which takes ACLs and mounts into account."""
         entered = subprocess.run(
             ["/bin/sh", "-c", 'cd -- "$1"', "sh", folder], capture_output=True, **self.spawn
         )
         return entered.returncode == 0
 
     def executes(self, program: Path) -> bool:
-        """Return true if this account can run `program` (and load its libraries)."""
+        """Return True if this account can run `program` and load its libraries."""
         try:
             return subprocess.run([program, "-V"], capture_output=True, **self.spawn).returncode == 0
         except OSError:
@@ -60,7 +60,7 @@ class Account:
 
 
 def for_server(data: Path) -> Account:
-    """The account for the server of this data folder: its owner if it exists, else a free one."""
+    """Return the account for the server of this data folder: the folder's owner if it exists, otherwise a free uid."""
     if os.geteuid() != 0:
         return Account()
     if data.is_dir() and (owner := data.stat()).st_uid != 0:
@@ -72,7 +72,7 @@ def for_server(data: Path) -> Account:
 
 
 def for_initdb() -> Account:
-    """The account that may create a data folder: one with a name, because `initdb` looks it up."""
+    """Return an account that can create a data folder: one with a name, since `initdb` looks it up."""
     if os.geteuid() != 0:
         return Account()
     users = {user.pw_name: user for user in pwd.getpwall()}
@@ -99,7 +99,7 @@ def _has_name(uid: int) -> bool:
 
 
 def _is_mapped(uid: int) -> bool:
-    """A user namespace (a rootless container) may know only some uids; others cannot be assumed."""
+    """Return True if this uid can be used. In a user namespace (a rootless container) only some can."""
     try:
         lines = Path("/proc/self/uid_map").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""The place of PostgreSQL's programs: the wheel that the extra `embedded` brings, else this machine."""
+"""The location of PostgreSQL's programs: the wheel of the extra `embedded`, otherwise this machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OLDEST_MAJOR = 14
 
 @dataclass(frozen=True)
 class Binaries:
-    """A `bin` folder that holds `postgres` and `initdb` of one major version, and was seen to run."""
+    """A `bin` folder with the programs `postgres` and `initdb` of one major version, which were tested to run."""
 
     folder: Path
     major: int
@@ -41,9 +41,10 @@ class Binaries:
 
 
 def find(*, major: int | None = None) -> Binaries:
-    """The first usable binaries, of `major` if it is given (data of one major needs that very major).
+    """Return the first usable binaries, of `major` if that is set: data of one major version needs the same major
+    version.
 
-    Raises ConfigurationError, saying what to install, when there are none.
+    Raises ConfigurationError, saying what to install, if there are none.
     """
     for folder in _candidates():
         binaries = inspect(folder)
@@ -58,7 +59,7 @@ def find(*, major: int | None = None) -> Binaries:
 
 
 def inspect(folder: Path) -> Binaries | None:
-    """The binaries in `folder`, or None where they are missing, too old, or do not run on this machine."""
+    """Return the binaries in `folder`; None if they are missing, too old, or do not run on this machine."""
     if not (folder / "initdb").is_file():
         return None
     try:
@@ -74,14 +75,14 @@ def inspect(folder: Path) -> Binaries | None:
 def reachable(original: Binaries, account: Account, place: Path) -> Binaries:
     """Return `original`, or a copy of it below `place` if the account cannot read the original.
 
-    That is so when root's Python environment lies under /root, which no other user may enter.
+    A copy is needed if root's Python environment is below /root, which no other user may enter.
     """
     if account.executes(original.postgres) and account.executes(original.initdb):
         return original
     tree = original.folder.parent
     copy = place / f"postgresql-{original.major}" / tree.parent.name / tree.name
     if not copy.exists():
-        # The libraries that initdb loads lie in a folder beside the wheel's package, found relative to it.
+        # initdb loads libraries from a folder beside the wheel's package, by a relative path.
         libraries = tree.parent.parent / f"{WHEEL}.libs"
         if libraries.is_dir():
             shutil.copytree(libraries, copy.parent.parent / libraries.name, symlinks=True, dirs_exist_ok=True)

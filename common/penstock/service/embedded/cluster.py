@@ -1,4 +1,5 @@
-"""One PostgreSQL data folder: made, configured, and turned into a command line. Starts nothing by itself."""
+"""A PostgreSQL data folder: its creation, its configuration, and the command line of its server. Nothing is started
+here."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ SUPERUSER = "postgres"
 SOCKET_PORT = 5432  # only a part of the socket's name
 INITDB_DEADLINE = 120.0  # seconds
 
-# Small, durable, and quick to notice that an empty table has filled.
+# Settings for a small, durable server that soon notices when an empty table has filled.
 SETTINGS: Mapping[str, str] = {
     "max_connections": "100",
     "shared_buffers": "128MB",
@@ -49,7 +50,7 @@ SETTINGS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Address:
-    """The address of the server: a socket folder that only its owner can enter, else a port of 127.0.0.1."""
+    """The address of the server: a socket folder that only its owner can enter, otherwise a port of 127.0.0.1."""
 
     socket_folder: Path | None
     port: int
@@ -64,20 +65,22 @@ class Address:
 
 @dataclass(frozen=True)
 class Cluster:
+    """A data folder, with the binaries and the account of its server."""
+
     data: Path
     binaries: Binaries
     account: Account
 
     @property
     def name(self) -> str:
-        """Shown in the title of every process of this server, so that they can be told from others."""
+        """The name in the title of every process of this server, which distinguishes them from other servers."""
         return f"penstock-{hashlib.sha256(os.fsencode(self.data)).hexdigest()[:12]}"
 
     def exists(self) -> bool:
         return (self.data / "PG_VERSION").is_file()
 
     def create(self, password: str) -> None:
-        """Run initdb beside the final place and rename, so that half a data folder is never taken for one."""
+        """Run initdb in another folder and rename that, so that an incomplete data folder is never used."""
         unfinished = self.data.with_name(f"{self.data.name}.new")
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(mode=0o700)
@@ -121,7 +124,7 @@ class Cluster:
             "cluster_name": self.name,
             "hba_file": str(self.data / "penstock_hba.conf"),
         }
-        io = {"io_method": "sync"} if self.binaries.major >= 18 else {}  # no processes that only wait
+        io = {"io_method": "sync"} if self.binaries.major >= 18 else {}  # avoids idle processes
         lines = [f"{name} = {_quoted(value)}" for name, value in {**settings, **io, **place}.items()]
         configuration = self.data / "penstock.conf"
         self._write(configuration, lines)
@@ -136,7 +139,8 @@ class Cluster:
 
 
 def environment() -> dict[str, str]:
-    """Ours, without what would redirect PostgreSQL's programs or translate their messages."""
+    """Return our environment, without variables that would redirect PostgreSQL's programs or translate their
+    messages."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG"))}
     return ours | {"LC_ALL": "C", "TZ": "UTC"}
 
@@ -146,7 +150,7 @@ def new_password() -> str:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace `path` with `text`, readable by its owner alone from the first instant."""
+    """Replace `path` by a file with `text` that only its owner can read, from the first instant."""
     with contextlib.suppress(FileNotFoundError):
         path.unlink()
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

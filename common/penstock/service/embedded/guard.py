@@ -1,8 +1,8 @@
-"""The process beside an embedded server: its parent, which ends it when the last user is gone.
+"""The process beside an embedded server: its parent, which stops it when the last user is gone.
 
-Started as a file by `server.py`, which writes its task, a JSON object, to its standard input: the server's environment is
-in it, which no other user of the machine may read, as they may any command line. It imports nothing but the standard
-library, so that it stays small, and no process waits for it: it outlives the process that started it.
+`server.py` runs this file as a script, and writes its task, a JSON object, to its standard input. The task contains
+the server's environment, which other users must not read, as they could in a command line. The script imports only
+the standard library, so that it stays small. No process waits for it: it outlives the process that started it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-# Fast shutdown (clients are disconnected, a checkpoint is written), immediate, and kill: seconds for each.
+# Signals with the seconds for each: fast shutdown (disconnects clients, writes a checkpoint), immediate shutdown,
+# kill.
 WAYS_TO_STOP = ((signal.SIGINT, 30.0), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 10.0))
 
 
 def halt(pid: int, has_ended: Callable[[float], bool]) -> None:
-    """Stop a postmaster, ever less gently. `has_ended(seconds)` waits at most that long, and returns true if it is gone."""
+    """Stop a postmaster, each time less gently. `has_ended(seconds)` waits at most that long, and returns True if it
+    is gone."""
     for number, seconds in WAYS_TO_STOP:
         try:
             os.kill(pid, number)
@@ -45,7 +47,7 @@ def main() -> None:
         pid = child.pid
         watch = threading.Thread(target=_watch_child, args=(child, gone), daemon=True)
     else:
-        # The first guard of this server was killed: it is not our child, so we can only look at it.
+        # The first guard of this server was killed. The server is not our child, so we can only poll it.
         pid = task["pid"]
         watch = threading.Thread(target=_watch_other, args=(pid, gone), daemon=True)
     watch.start()
@@ -56,7 +58,7 @@ def main() -> None:
         os.read(users, 1)  # returns when the last user is gone
         with open(task["lock"], "a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if _nobody(task["users"]):  # else someone came while we waited for the lock
+            if _nobody(task["users"]):  # otherwise a new user came while we waited for the lock
                 halt(pid, gone.wait)
                 os._exit(0)
 
@@ -91,7 +93,7 @@ def _watch_other(pid: int, gone: threading.Event) -> None:
 
 def _leave_with_server(gone: threading.Event) -> None:
     gone.wait()
-    time.sleep(0.1)  # lets `halt` see it first
+    time.sleep(0.1)  # lets `halt` notice it first
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""The place of a server's files: the folder that was asked for, or one that the server's account can enter."""
+"""The location of a server's files: the requested folder, or one that the server's account can enter."""
 
 from __future__ import annotations
 
@@ -46,25 +46,25 @@ class Place:
         return self.folder / "password"
 
     def socket_folder(self) -> Path | None:
-        """A folder that only the account can enter, or None where a socket's path would be too long.
+        """Create and return a folder that only the account can enter; None if a socket's path would be too long.
 
-        PostgreSQL and its drivers split such a path at commas, so one with a comma will not do either.
+        PostgreSQL and its drivers split such a path at commas, so a path with a comma cannot be used either.
         """
         folder = self.folder / "socket"
         if "," in str(folder) or len(os.fsencode(folder / ".s.PGSQL.5432.lock")) > SOCKET_PATH_LIMIT:
             return None
-        shutil.rmtree(folder, ignore_errors=True)  # a socket that a killed server left
+        shutil.rmtree(folder, ignore_errors=True)  # a socket of a killed server
         folder.mkdir(mode=0o700)
         self.account.own(folder)
         return folder
 
 
 def find(folder: Path) -> Place:
-    """Make `folder` if need be and say where its server lives.
+    """Create `folder` if necessary and return the location of its server's files.
 
-    Run by root, the server has an unprivileged account. If that account cannot enter `folder`, because a folder
-    above is closed (such as /root), the files go below FOR_ROOT. A link in `folder` leads there.
-    Raises ConfigurationError where the folder cannot be used at all.
+    Started by root, the server has an unprivileged account. A closed parent folder, such as /root, can keep that
+    account from entering `folder`. Then the files are below FOR_ROOT, and a link in `folder` leads there. Raises
+    ConfigurationError if the folder cannot be used at all.
     """
     folder = Path(os.path.abspath(folder))
     _make(folder)
@@ -87,7 +87,7 @@ def find(folder: Path) -> Place:
 
 
 def _make(folder: Path) -> None:
-    """Make what is missing of this path. What root makes can be passed through, but not listed, by others."""
+    """Create the missing folders of this path. Other users can pass through those of root, but not list them."""
     mode = 0o711 if os.geteuid() == 0 else 0o700
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     try:

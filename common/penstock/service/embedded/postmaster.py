@@ -1,4 +1,4 @@
-"""The server process of a data folder, as its `postmaster.pid` and the process table tell of it."""
+"""The server process of a data folder, as `postmaster.pid` and the process table show it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ POLL = 0.02  # seconds
 
 @dataclass(frozen=True)
 class Postmaster:
+    """The content of a `postmaster.pid`."""
+
     pid: int
     port: int
     socket_folder: Path | None
@@ -25,7 +27,7 @@ class Postmaster:
 
 
 def read(data: Path) -> Postmaster | None:
-    """Parse `postmaster.pid`, whether or not that process still lives. None while it is incomplete.
+    """Parse `postmaster.pid`, whether or not that process still lives. Return None while it is incomplete.
 
     Its lines: pid, data folder, start time, port, socket folder, listen address, shared memory, status.
     """
@@ -40,9 +42,9 @@ def read(data: Path) -> Postmaster | None:
 
 
 def pid_of(data: Path) -> int | None:
-    """The pid of the live server of this data folder; it may still be starting.
+    """Return the pid of the live server of this data folder, which may still be starting; None for none.
 
-    A pid file outlives a killed server, and its pid may have been reused: both are seen through.
+    A pid file outlives a killed server, and its pid may have been reused: both are detected.
     """
     try:
         first_line = (data / "postmaster.pid").read_text().partition("\n")[0]
@@ -53,25 +55,25 @@ def pid_of(data: Path) -> int | None:
 
 
 def is_postmaster(pid: int, data: Path) -> bool:
-    """Return true if `pid` is a live server of `data`."""
+    """Return True if `pid` is a live server of `data`."""
     command = _command_of(pid)
     return command is not None and _serves(command, data)
 
 
 def lives(pid: int, data: Path) -> bool:
-    """Return true if `pid`, which has just been started as the server of `data`, has not ended.
+    """Return True if `pid`, which was just started as the server of `data`, has not ended.
 
-    The parent may know its pid before its exec is through: until then its command line is empty.
+    The parent may know its pid before its exec is done: until then its command line is empty.
     """
     command = _command_of(pid)
     return command is not None and (not command or _serves(command, data))
 
 
 def clear_remains(data: Path, name: str) -> None:
-    """After a kill -9: end the processes that a server of this cluster name left, and remove its pid file.
+    """After a kill -9: end the remaining processes of the server with this cluster name, and remove its pid file.
 
-    PostgreSQL refuses to start beside a busy backend of the dead server. It trusts a pid file even if the pid
-    was meanwhile given to some other process. Call only when `pid_of` found none, under a lock.
+    PostgreSQL refuses to start beside a busy backend of the dead server. It trusts a pid file even if the pid was
+    meanwhile reused by another process. Call only if `pid_of` returned None, under a lock.
     """
     title = f"postgres: {name}: "
 

@@ -1,4 +1,4 @@
-"""Start, share and stop the embedded server of a folder."""
+"""Starting, sharing and stopping the embedded server of a folder."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ PORT_ATTEMPTS = 3
 
 
 class Server:
-    """One user's hold on a running server, until `release` or the end of the process."""
+    """The use of a running server by this process, until `release` or the end of the process."""
 
     def __init__(self, dsn: str, at: Place, user: int) -> None:
         self.dsn = dsn
         """`postgresql://...`, for the superuser `postgres` and the database `postgres`."""
         self.folder = at.folder
-        """Where the files really are: for root perhaps not in the folder that was asked for."""
+        """The actual folder of the files: for root it may differ from the requested one."""
         self._place = at
         self._user: int | None = user
         self._once = threading.Lock()
@@ -46,12 +46,12 @@ class Server:
 
 
 def start(folder: Path, *, fresh: bool = False) -> Server:
-    """Join the server of this folder, or start it. Blocks until it accepts connections: half a second,
-    two for a new folder, longer when it has to recover from a crash.
+    """Join the server of this folder, or start it. Blocks until it accepts connections: half a second, two for a new
+    folder, longer if it has to recover from a crash.
 
-    `fresh` throws the folder's data away first. Raises Conflict if the server is then in use. Raises
-    ConnectionFailed with the end of the server's log if it does not start, and ConfigurationError if
-    the folder or this machine cannot run one.
+    `fresh` deletes the folder's data first. Raises Conflict if the server is in use then. Raises ConnectionFailed
+    with the end of the server's log if it does not start, and ConfigurationError if the folder or this machine cannot
+    run one.
     """
     at = place.find(folder)
     with users.locked(at.lock):
@@ -69,7 +69,7 @@ def start(folder: Path, *, fresh: bool = False) -> Server:
 
 
 def stop(folder: Path) -> bool:
-    """Stop the server of this folder, even if other processes use it. Returns whether one was running."""
+    """Stop the server of this folder, even if other processes use it. Return True if it was running."""
     if not folder.is_dir():
         return False
     at = place.find(folder)
@@ -78,7 +78,7 @@ def stop(folder: Path) -> bool:
 
 
 def runs(folder: Path) -> bool:
-    """Return true if the existing server of this folder runs or is being started."""
+    """Return True if the server of this folder runs or is being started."""
     return postmaster.pid_of(place.find(folder).data) is not None
 
 
@@ -97,7 +97,7 @@ def _start(at: Place, instance: Cluster) -> Server:
         except ConnectionFailed as error:
             failure = error
             if socket_folder is not None or "could not bind" not in error.message:
-                break  # only a port that someone else has just taken is worth another try
+                break  # another try helps only if another process has just taken the port
     assert failure is not None
     raise failure
 
@@ -116,7 +116,7 @@ def _spawn(at: Place, instance: Cluster, address: Address) -> Server:
 
 
 def _join(at: Place, pid: int) -> Server | None:
-    """Become a user of the live server; None if it cannot be reached and has to be started again."""
+    """Become a user of the live server; return None if it cannot be reached and has to be started again."""
     user = users.join(at.users)
     if user is None:
         with users.first(at.users) as user:
@@ -140,7 +140,7 @@ def _ready(at: Place, pid: int) -> Postmaster:
 
 
 def _listens(address: Address) -> bool:
-    """Return true if a server accepts connections at the address. A socket file can have been cleaned away."""
+    """Return True if a server accepts connections at the address. A socket file may have been deleted by a cleanup."""
     family = socket.AF_UNIX if address.socket_folder else socket.AF_INET
     with socket.socket(family) as probe:
         try:
@@ -154,7 +154,7 @@ def _listens(address: Address) -> bool:
 
 
 def _guard(at: Place, *, command: list[str] | None = None, adopt: int | None = None) -> int:
-    """Start the guard, which starts or adopts the server; returns the server's pid."""
+    """Start the guard, which starts or adopts the server. Return the server's pid."""
     task = {
         "command": command,
         "pid": adopt,
@@ -164,7 +164,7 @@ def _guard(at: Place, *, command: list[str] | None = None, adopt: int | None = N
         "env": cluster.environment(),
         "spawn": at.account.spawn,
     }
-    # A session of its own, so that Ctrl-C in a terminal ends our user and not the server under it.
+    # In a session of its own, so that Ctrl-C in a terminal ends the program and not the server that it uses.
     with open(at.log, "a") as log:
         run = subprocess.run(
             [sys.executable, "-I", "-S", guard.__file__],

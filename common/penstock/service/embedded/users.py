@@ -1,8 +1,8 @@
 """The processes that use a server, counted by the kernel.
 
-Every user keeps a named pipe open for writing, and the server's guard has it open for reading. Nothing
-is ever written. The kernel closes a user's end when its process dies, however it dies. The guard's read
-returns when the last end is closed. Look and change only under the server's lock.
+Every user keeps a named pipe open for writing, and the server's guard has it open for reading. Nothing is ever
+written. The kernel closes a user's end when its process dies, however it dies. The guard's read returns when the last
+end is closed. Use these functions only under the server's lock.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _try_lock(descriptor: int) -> bool:
 
 
 def make(path: Path) -> None:
-    """Make the pipe unless it is there. It is never replaced: living users hold on to this very one."""
+    """Create the pipe unless it exists. It is never replaced, since running users have it open."""
     if path.is_fifo():
         return
     try:
@@ -61,7 +61,7 @@ def make(path: Path) -> None:
 
 
 def join(path: Path) -> int | None:
-    """Become a user; None if no guard reads the pipe, and so no guard would notice our end."""
+    """Become a user; return None if no guard reads the pipe, since then no guard would notice our end."""
     try:
         return _keep(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
     except OSError as error:
@@ -90,7 +90,7 @@ def leave(user: int) -> None:
 
 
 def nobody(path: Path) -> bool:
-    """Return true if no living process uses the server."""
+    """Return True if no live process uses the server."""
     probe = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         return os.read(probe, 1) == b""  # the end of the file: no writer is left
@@ -106,7 +106,7 @@ def _keep(user: int) -> int:
 
 
 def _forget_after_fork() -> None:
-    # A forked child, such as a worker process, must not keep the server alive in its parent's name.
+    # A forked child, such as a worker process, must not keep the server alive after its parent.
     for user in _mine:
         os.close(user)
     _mine.clear()

@@ -31,7 +31,7 @@ class AuditedChange:
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """The rows that are asked for. `operation` and `target` are beginnings of it."""
+    """A filter of audit rows; None matches all. `operation` and `target` match values that begin with them."""
 
     by: str | None = None
     operation: str | None = None
@@ -59,21 +59,21 @@ select {COLUMNS} from audit where {MATCHING} and position > $8 order by position
 async def newest(
     session: Statements, matching: AuditFilter = AuditFilter(), *, end: int | None = None, limit: int = 50
 ) -> list[AuditedChange]:
-    """Return the newest rows, from the one before the id `end` on."""
+    """Return the newest rows that match, newest first. With `end`, only rows with a smaller id."""
     return rows_as(AuditedChange, await session.fetch(NEWEST, *_matching(matching), end, limit))
 
 
 async def sealed_after(
     session: Statements, position: int, limit: int, matching: AuditFilter = AuditFilter()
 ) -> list[AuditedChange]:
-    """Return sealed rows behind a position of the chain, in its order."""
+    """Return at most `limit` sealed rows after a position of the chain, in the order of the chain."""
     return rows_as(AuditedChange, await session.fetch(SEALED, *_matching(matching), position, limit))
 
 
 async def all_sealed(
     session: Statements, position: int = 0, matching: AuditFilter = AuditFilter()
 ) -> AsyncIterator[AuditedChange]:
-    """Yield all sealed rows behind a position, a batch at a time."""
+    """Yield all sealed rows after a position, in the order of the chain. They are read in batches."""
     while rows := await sealed_after(session, position, AT_ONCE, matching):
         for row in rows:
             yield row
@@ -81,7 +81,7 @@ async def all_sealed(
 
 
 AT_ONCE = 1000
-"""Rows that are read at once."""
+"""Rows that one batch reads."""
 
 
 def _matching(matching: AuditFilter) -> tuple[Any, ...]:
@@ -98,17 +98,17 @@ def _matching(matching: AuditFilter) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """The ends of the chain as the database notes them, and the rows that are not sealed yet."""
+    """The two ends of the chain, as the database stores them, and the unsealed rows."""
 
     position: int
     seal: bytes
     dropped_position: int
     dropped_seal: bytes
     dropped: str | None
-    """The details of the newest row that says what was dropped."""
+    """The details of the newest row that records a deletion of old rows."""
     unsealed: int
     unsealed_for: float | None
-    """Seconds since the oldest of them was written."""
+    """Seconds since the oldest unsealed row was written."""
 
 
 CHAIN = """
@@ -121,13 +121,13 @@ from audit_chain c
 
 
 async def chain(session: Statements) -> Chain | None:
-    """Return the ends of the chain; None where its row is gone."""
+    """Return the ends of the chain; None if its row is missing."""
     return first_as(Chain, await session.fetch(CHAIN))
 
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """The rows that one call has sealed, and the end of the chain since."""
+    """The number of rows that one call has sealed, and the new end of the chain."""
 
     sealed: int
     chain_position: int
@@ -138,7 +138,7 @@ SEAL = "select sealed, chain_position, chain_seal from seal_audit($1)"
 
 
 async def seal(session: Statements, limit: int) -> Sealed | None:
-    """Seal rows; None where another replica does so at this moment."""
+    """Seal at most `limit` rows. Return None if another replica is sealing now, or no row is unsealed."""
     return first_as(Sealed, await session.fetch(SEAL, limit))
 
 
@@ -146,5 +146,5 @@ DROP = f"select {COLUMNS} from drop_audit($1, $2)"
 
 
 async def drop(tx: Statements, days: int, limit: int) -> Sequence[AuditedChange]:
-    """Delete sealed rows that are older than so many days, oldest first, and return them."""
+    """Delete at most `limit` sealed rows that are older than `days`, oldest first, and return them."""
     return rows_as(AuditedChange, await tx.fetch(DROP, days, limit))

@@ -1,4 +1,4 @@
-"""People with a password, their roles, and their sessions, as they are kept."""
+"""The rows of people with a password: their roles, sessions, known addresses and failed log-ins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.store.session.rows import first_as, rows_as
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Without the password. `roles` and `tenants` belong together, one by one; an empty tenant: all of them."""
+    """A person, without the password. `roles[i]` holds for `tenants[i]`; an empty tenant means all."""
 
     name: str
     roles: list[str]
@@ -21,7 +21,7 @@ class Person:
     created_by: str
     created_at: datetime
     totp_since: datetime | None
-    """The instant since when a second factor is asked for."""
+    """The instant since which a second factor is required; None if it is not."""
     sessions: int
 
 
@@ -54,7 +54,7 @@ insert into person (id, name, password, created_by) values ($1, $2, $3, $4) on c
 
 
 async def create(tx: Transaction, id: UUID, name: str, password: str, by: str) -> bool:
-    """False where there is one of that name."""
+    """Insert a person. Return False if a person of that name exists."""
     return bool(await tx.fetch(CREATE, id, name, password, by))
 
 
@@ -67,7 +67,7 @@ on conflict do nothing
 
 
 async def set_roles(tx: Transaction, name: str, roles: Sequence[str], tenants: Sequence[str]) -> None:
-    """These and no others, one by one for these tenants."""
+    """Replace all roles of a person: `roles[i]` holds for `tenants[i]`."""
     await tx.execute(FORGET_ROLES, name)
     await tx.execute(GIVE_ROLES, name, list(roles), list(tenants))
 
@@ -78,14 +78,15 @@ END_SESSIONS = "delete from person_session where person = (select id from person
 
 
 async def set_password(tx: Transaction, name: str, password: str) -> bool:
-    """Set a password, and end all sessions. Return False where there is no person of that name."""
+    """Set a password, and end all sessions. Return False if no person has that name."""
     exists = bool(await tx.fetch(SET_PASSWORD, name, password))
     await end_sessions(tx, name)
     return exists
 
 
 async def improve_password(tx: Transaction, name: str, new: str) -> None:
-    """Store the same password, hashed as passwords are hashed now. The caller holds the person's row."""
+    """Replace the hash of a password by `new`, a hash of the same password by the present method. The caller has
+    locked the person's row."""
     await tx.execute(IMPROVE_PASSWORD, name, new)
 
 
@@ -117,7 +118,7 @@ CHANGE_PASSWORD = "update person set password = $2 where name = $1 and password 
 
 
 async def change_password(tx: Transaction, name: str, password: str, verified: str) -> bool:
-    """Set a password, and return True. Return False where the person is gone, or has another hash than the `verified` one."""
+    """Set a password. Return False if the person is gone, or has another hash than `verified`."""
     return bool(await tx.fetch(CHANGE_PASSWORD, name, password, verified))
 
 
@@ -144,7 +145,7 @@ where expires_at < clock_timestamp() or seen_at < clock_timestamp() - make_inter
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """A session that has begun. With `needs_code` it grants no access until the code of a second factor came."""
+    """A new session. With `needs_code` it grants no access until the code of the second factor is given."""
 
     expires_at: datetime
     needs_code: bool
@@ -161,12 +162,14 @@ async def begin_session(
     browser: str,
     seconds_for_code: float | None,
 ) -> NewSession | None:
-    """Begin a session from this address and browser. Forget sessions that are over.
+    """Begin a session from this address and browser, for `seconds`. Delete sessions that are over or were idle for
+    `idle` seconds.
 
-    Where the person has a second factor, the session grants no access and lasts `seconds_for_code`. None: no factor is asked for.
+    If the person has a second factor, the session grants no access yet and lasts `seconds_for_code`. With
+    `seconds_for_code` None, no second factor is required.
 
-    Return None where the person is gone, or has another hash than the `verified` one. The row is locked: another transaction may
-    change the password and end all sessions between the verification and this statement.
+    Return None if the person is gone, or has another hash than `verified`. The statement locks the person's row:
+    another transaction may change the password and end all sessions between the verification and this statement.
     """
     await tx.execute(CLEAN, idle)
     rows = await tx.fetch(BEGIN, name, digest, seconds, verified, address, browser, seconds_for_code)
@@ -174,7 +177,7 @@ async def begin_session(
 
 
 async def remember_address(tx: Transaction, name: str, address: str) -> None:
-    """Note that the person logged in from this address. Forget addresses that were not used for 90 days."""
+    """Record that the person logged in from this address. Delete addresses that were not used for 90 days."""
     await tx.execute(FORGET_ADDRESSES)
     await tx.execute(REMEMBER_ADDRESS, name, address)
 
@@ -184,12 +187,12 @@ ID_TOKEN = "select id_token from person_session where digest = $1"
 
 
 async def keep_id_token(tx: Transaction, digest: bytes, id_token: str) -> None:
-    """Keep the ID token of the identity provider with the session that it began."""
+    """Store the ID token of the identity provider with the session that it began."""
     await tx.execute(KEEP_ID_TOKEN, digest, id_token)
 
 
 async def id_token_of(session: Session, digest: bytes) -> str | None:
-    """Return the ID token that a session began with; None where it began with a password, or is over."""
+    """Return the ID token that a session began with; None if it began with a password, or is over."""
     rows = await session.fetch(ID_TOKEN, digest)
     return rows[0]["id_token"] if rows else None
 
@@ -224,7 +227,7 @@ order by s.created_at desc, s.id
 
 
 async def sessions_of(session: Session | Transaction, name: str, idle: float) -> list[OpenSession]:
-    """Return the sessions of a person that are not over, the newest first."""
+    """Return the open sessions of a person, newest first. A session is over after `idle` seconds without use."""
     return rows_as(OpenSession, await session.fetch(SESSIONS, name, idle))
 
 
@@ -235,7 +238,7 @@ END_OTHERS_OF = (
 
 
 async def end_session_of(tx: Transaction, name: str, id: UUID) -> bool:
-    """End one session of a person. Return False where the person has none with this id."""
+    """End one session of a person. Return False if the person has none with this id."""
     return bool(await tx.fetch(END_ONE_OF, name, id))
 
 
@@ -261,7 +264,7 @@ group by p.name
 
 @dataclass(frozen=True, slots=True)
 class SessionOwner:
-    """The owner of a session, and the person's roles now, as in Person."""
+    """The owner of a session, with the present roles: `roles[i]` holds for `tenants[i]`."""
 
     name: str
     roles: list[str]
@@ -269,7 +272,8 @@ class SessionOwner:
 
 
 async def session_owner(session: Session, digest: bytes, idle: float) -> SessionOwner | None:
-    """Return None where there is no such session, or it is over, or was not used for `idle` seconds."""
+    """Return the owner of an open session, and note its use. Return None if the session is unknown, over, or was not
+    used for `idle` seconds."""
     return first_as(SessionOwner, await session.fetch(SEEN, digest, idle))
 
 
@@ -281,13 +285,13 @@ END_NEEDING_CODE = "delete from person_session where digest = $1 and needs_code 
 
 
 async def name_that_needs_code(session: Session, digest: bytes) -> str | None:
-    """Return the name behind a log-in that waits for a code. None where that log-in is over."""
+    """Return the name of the person with the log-in that waits for a code; None if the log-in is over."""
     rows = await session.fetch(NEEDS_CODE, digest)
     return rows[0]["name"] if rows else None
 
 
 async def end_session_that_needs_code(tx: Transaction, digest: bytes) -> bool:
-    """End such a session. Return False where it is over already: a new password ends it, too."""
+    """End a session that waits for a code. Return False if it is over already, for instance by a new password."""
     return bool(await tx.fetch(END_NEEDING_CODE, digest))
 
 
@@ -306,9 +310,8 @@ FORGET_FAILURE = "delete from login_failure where id = $1"
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """Log-ins that failed, or are under way: of this name from this address, of this name, from this address.
-
-    `known`: the person of this name has logged in from this address before."""
+    """The numbers of log-ins that failed or are under way: of this name from this address (`both`), of this name, and
+    from this address. `known`: the person of this name has logged in from this address before."""
 
     both: int
     name: int
@@ -317,8 +320,8 @@ class Failures:
 
 
 async def note_failure(session: Session, id: UUID, name: str, address: str, seconds: float) -> Failures:
-    """Note one, and forget those that are older than so many seconds. Committed before it counts, so that of many at once each
-    sees the others."""
+    """Count a log-in as failed, until forget_failure, and return all counts. Delete failures that are older than
+    `seconds`. The row is committed before the counts are read, so that concurrent log-ins see each other."""
     await session.fetch(OLD_FAILURES, seconds)
     await session.fetch(NOTE_FAILURE, id, name, address)
     [row] = await session.fetch(FAILURES, name, address, seconds)
@@ -326,5 +329,5 @@ async def note_failure(session: Session, id: UUID, name: str, address: str, seco
 
 
 async def forget_failure(session: Session, id: UUID) -> None:
-    """It was none."""
+    """Delete the failure of a log-in that succeeded."""
     await session.fetch(FORGET_FAILURE, id)

@@ -1,4 +1,4 @@
-"""The second factors of people, as they are kept. The secrets lie sealed among all others, as `totp:NAME` of no tenant."""
+"""The rows of people's second factors. Their secrets are sealed in `secret`, as `totp:NAME` of no tenant."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.store.session.rows import first_as
 
 @dataclass(frozen=True, slots=True)
 class SecondFactor:
-    """The state of a person's second factor. Without `since` none is asked for."""
+    """The state of a person's second factor. `since` is None if no second factor is required."""
 
     since: datetime | None
     recovery_codes: int
@@ -25,7 +25,7 @@ from person p where p.name = $1
 
 
 async def state(session: Session, name: str) -> SecondFactor | None:
-    """Return the second factor of a person; None where there is no such person."""
+    """Return the second factor of a person; None if the person does not exist."""
     return first_as(SecondFactor, await session.fetch(STATE, name))
 
 
@@ -33,7 +33,7 @@ HOLD_WITHOUT = "select id from person where name = $1 and totp_since is null for
 
 
 async def hold_without(tx: Transaction, name: str) -> bool:
-    """Lock a person that has no second factor. Return False where it has one, or is gone."""
+    """Lock a person without a second factor. Return False if the person has one, or is gone."""
     return bool(await tx.fetch(HOLD_WITHOUT, name))
 
 
@@ -47,7 +47,8 @@ select p.id, u.digest from person p, unnest($2::bytea[]) as u (digest) where p.n
 
 
 async def confirm(tx: Transaction, name: str, step: int, codes: Sequence[bytes]) -> None:
-    """Ask for the second factor from now on. The code of `step` is used up. The caller holds the person's row."""
+    """Require the second factor from now on. The code of `step` cannot be used again. The caller has locked the
+    person's row."""
     await tx.execute(CONFIRM, name, step)
     await tx.execute(PUT_CODES, name, list(codes))
 
@@ -58,7 +59,8 @@ update person set totp_step = $2 where name = $1 and totp_since is not null and 
 
 
 async def use_step(tx: Transaction, name: str, step: int) -> bool:
-    """Use up the code of a step. Return False where it, or a later one, was used before: of two at once, one."""
+    """Use up the code of a step. Return False if this or a later code was used before, so that one of two concurrent
+    log-ins fails."""
     return bool(await tx.fetch(USE_STEP, name, step))
 
 
@@ -68,7 +70,7 @@ delete from recovery_code r using person p where r.person = p.id and p.name = $1
 
 
 async def use_recovery_code(tx: Transaction, name: str, digest: bytes) -> bool:
-    """Use up a recovery code. Return False where the person has none with this digest."""
+    """Use up a recovery code. Return False if the person has none with this digest."""
     return bool(await tx.fetch(USE_CODE, name, digest))
 
 
@@ -81,6 +83,6 @@ where p.id = old.id returning old.totp_since is not null as was_on
 
 
 async def turn_off(tx: Transaction, name: str) -> bool | None:
-    """Forget the second factor of a person. Return whether it was asked for; None where there is no such person."""
+    """Delete the second factor of a person. Return whether it was required; None if the person does not exist."""
     rows = await tx.fetch(OFF, name)
     return rows[0]["was_on"] if rows else None

@@ -1,4 +1,4 @@
-"""Secrets, as they are kept: sealed. What opens them is not in the database."""
+"""The rows of secrets. Secrets are sealed: the master key that opens them is not in the database."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """A secret under its data key, and that key under the master key of an id. An empty `tenant`: it
-    signs calls, or makes the codes of a second factor."""
+    """A secret that is encrypted under a data key, and the data key that is encrypted under the master key
+    `master_key` (an id). A secret with an empty `tenant` signs calls, or makes the codes of a second factor."""
 
     tenant: str
     name: str
@@ -25,7 +25,7 @@ class Sealed:
 
 @dataclass(frozen=True, slots=True)
 class SecretSummary:
-    """The public facts of a secret."""
+    """A secret without its value."""
 
     tenant: str
     name: str
@@ -43,7 +43,7 @@ returning tenant, name, master_key, set_by, set_at
 
 
 async def put(session: Session | Transaction, secret: Sealed, by: str) -> SecretSummary:
-    """Set it, or set it anew."""
+    """Insert a secret, or replace it, and return its summary."""
     rows = await session.fetch(
         PUT, secret.tenant, secret.name, secret.sealed, secret.data_key, secret.master_key, by
     )
@@ -58,7 +58,7 @@ where tenant <> '' and ($1::text[] is null or tenant = any ($1)) order by tenant
 
 
 async def listed(session: Session, tenants: Collection[str] | None = None) -> list[SecretSummary]:
-    """Return the secrets of these tenants; None: of all. Secrets that sign calls belong to no tenant."""
+    """Return the secrets of these tenants, or of all (None). Secrets without a tenant are left out."""
     return rows_as(SecretSummary, await session.fetch(LIST, None if tenants is None else list(tenants)))
 
 
@@ -66,7 +66,7 @@ FIND = "select tenant, name, sealed, data_key, master_key from secret where tena
 
 
 async def find(session: Session | Transaction, tenant: str, names: Collection[str]) -> list[Sealed]:
-    """Return the secrets of a tenant that exist among `names`."""
+    """Return the secrets of a tenant among `names`; a name without a secret is left out."""
     return rows_as(Sealed, await session.fetch(FIND, tenant, list(names)))
 
 
@@ -76,7 +76,8 @@ OF_ATTEMPT = "select tenant, name, sealed, data_key, master_key from secrets_of_
 async def of_attempt(
     session: Session, execution: UUID, process: UUID, names: Collection[str]
 ) -> list[Sealed]:
-    """Filter the secrets among `names` to those that the parameters of an execution refer to, which this process runs."""
+    """Return the secrets among `names` that the execution's parameters refer to. Return none unless `process` has
+    claimed the execution."""
     return rows_as(Sealed, await session.fetch(OF_ATTEMPT, execution, process, list(names)))
 
 
@@ -84,7 +85,7 @@ OF_SUBSCRIPTIONS = "select tenant, name, sealed, data_key, master_key from secre
 
 
 async def of_subscriptions(session: Session, names: Collection[str]) -> list[Sealed]:
-    """Return the secrets that sign the calls of these subscriptions."""
+    """Return the secrets that sign the calls of the subscriptions `names`."""
     return rows_as(Sealed, await session.fetch(OF_SUBSCRIPTIONS, list(names)))
 
 
@@ -92,7 +93,7 @@ DELETE = "delete from secret where tenant = $1 and name = $2 returning name"
 
 
 async def delete(session: Session, tenant: str, name: str) -> bool:
-    """False where there is none."""
+    """Delete a secret. Return False if it does not exist."""
     return bool(await session.fetch(DELETE, tenant, name))
 
 
@@ -105,7 +106,8 @@ where master_key <> $1 and (tenant, name) > ($2, $3) order by tenant, name limit
 async def under_other_keys(
     session: Session, master_key: str, cursor: tuple[str, str], limit: int
 ) -> Sequence[Sealed]:
-    """Return secrets with a data key under another master key, after the place `cursor`."""
+    """Return at most `limit` secrets with a data key under another master key than this, after (tenant, name)
+    `cursor`."""
     return rows_as(Sealed, await session.fetch(UNDER_OTHERS, master_key, *cursor, limit))
 
 
@@ -113,7 +115,8 @@ REWRAP = "update secret set data_key = $4, master_key = $5 where tenant = $1 and
 
 
 async def rewrap(session: Session, secret: Sealed, data_key: bytes, master_key: str) -> bool:
-    """Its data key under another master key; False where it was set anew, or deleted, meanwhile."""
+    """Replace the data key of a secret by `data_key`, which is under `master_key`. Return False if the secret was set
+    again or deleted meanwhile."""
     return bool(
         await session.fetch(REWRAP, secret.tenant, secret.name, secret.data_key, data_key, master_key)
     )

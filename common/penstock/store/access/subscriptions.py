@@ -1,4 +1,4 @@
-"""Programs that are called when executions move, and the calls that are to be made, as they are kept."""
+"""The rows of subscriptions, and of the calls that are to be made to them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.store.session.rows import first_as, rows_as
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A subscriber, its subjects and its state, without its secret. `waiting`: calls that were not delivered yet."""
+    """A subscription with its state, without its secret. `waiting`: calls that were not delivered yet."""
 
     name: str
     url: str
@@ -58,7 +58,7 @@ class NewSubscription:
 
 
 async def put(tx: Transaction, subscription: NewSubscription, by: str) -> tuple[Subscription, bool]:
-    """Make a subscription, or change it, and enable it. Say whether it is new."""
+    """Insert or change a subscription, and enable it. Return it, and True if it is new."""
     [row] = await tx.fetch(
         PUT,
         subscription.name,
@@ -90,7 +90,7 @@ delete from subscription where name = $1 returning name
 
 
 async def delete(tx: Transaction, name: str) -> bool:
-    """Delete a subscription with its secret and the calls that wait. Return False where there is none of that name."""
+    """Delete a subscription with its secret and its waiting calls. Return False if it does not exist."""
     deleted = bool(await tx.fetch(DELETE, name))
     await tx.fetch(SUBSCRIBE)
     return deleted
@@ -103,7 +103,7 @@ returning {COLUMNS}
 
 
 async def enable(tx: Transaction, name: str) -> Subscription | None:
-    """Call it again from now on; None where there is none of that name."""
+    """Enable a subscription again, and return it; None if it does not exist."""
     subscription = first_as(Subscription, await tx.fetch(ENABLE, name))
     await tx.fetch(SUBSCRIBE)
     return subscription
@@ -113,7 +113,7 @@ SUBSCRIBED = "select subscribed from cluster"
 
 
 async def subscribed(session: Session) -> list[str]:
-    """Return the statuses that a subscription names."""
+    """Return the statuses that at least one enabled subscription names."""
     statuses: list[str] = (await session.fetch(SUBSCRIBED))[0]["subscribed"]
     return statuses
 
@@ -122,14 +122,15 @@ MAKE = "select make_deliveries($1, $2) as moves"
 
 
 async def make_deliveries(session: Session, moves: int, waiting: int) -> int:
-    """Turn so many moves into calls, and so many calls at the most for each subscriber; returns how many moves there were."""
+    """Turn at most `moves` recorded moves into calls, unless a subscription has `waiting` calls already. Return the
+    number of moves."""
     move_count: int = (await session.fetch(MAKE, moves, waiting))[0]["moves"]
     return move_count
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A call to make. `tries`: with this one. `now`: the database's clock."""
+    """A call to make. `tries` counts this try. `now` is the database's clock."""
 
     id: UUID
     subscription: str
@@ -143,15 +144,15 @@ LEASE = "select id, subscription, url, body, tries, now from lease_deliveries($1
 
 
 async def lease_deliveries(session: Session, each: int, most: int, seconds: float) -> list[Delivery]:
-    """Lease calls that are due, at most `each` of a subscriber. Another executor makes those that are not settled within so many
-    seconds."""
+    """Lease at most `most` due calls, at most `each` of a subscription. A call that is not settled within `seconds`
+    can be leased again by another executor."""
     return rows_as(Delivery, await session.fetch(LEASE, each, most, seconds))
 
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """The outcome of a call. A call without an `error` was answered. Otherwise it is retried in `delay` seconds, or
-    given up."""
+    """The outcome of a call. Without an `error` it was answered. Otherwise it is retried in `delay` seconds, or
+    dropped (None). `gone`: the subscriber answered that it is gone."""
 
     delivery: Delivery
     error: str | None = None
@@ -163,7 +164,8 @@ SETTLE = "select settle_deliveries($1, $2, $3, $4, $5, $6) as disabled"
 
 
 async def settle(session: Session, calls: Sequence[Called], patience: float) -> list[str]:
-    """Write down what became of them; returns the subscriptions that this disabled."""
+    """Record the outcomes of calls. Return the names of the subscriptions that were disabled, for instance after
+    `patience` seconds without a delivered call."""
     disabled: list[str] | None = (
         await session.fetch(
             SETTLE,

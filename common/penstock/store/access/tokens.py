@@ -1,4 +1,4 @@
-"""Tokens of the HTTP API, as they are kept: by a digest of their secrets."""
+"""The rows of API tokens. Of each secret only a digest is kept."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from penstock.store.session.rows import first_as, rows_as
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token without its secret. No `tenants`: all of them. `used_at`: to ten minutes; `old_until`: the secret before the last
-    rotation is good until then."""
+    """A token without its secret. Empty `tenants` means all. `used_at` is exact to ten minutes. Until `old_until`,
+    the secret before the last rotation is valid too."""
 
     name: str
     scopes: list[str]
@@ -46,7 +46,7 @@ async def create(
     by: str,
     seconds: float | None,
 ) -> Token | None:
-    """None where there is one of that name."""
+    """Insert a token that expires after `seconds` (None: never), and return it; None if a token of that name exists."""
     rows = await session.fetch(CREATE, id, name, digest, list(scopes), list(tenants), by, seconds)
     return first_as(Token, rows)
 
@@ -55,7 +55,7 @@ LIST = f"select {COLUMNS} from api_token order by name"
 
 
 async def listed(session: Session) -> list[Token]:
-    """All of them, those that have expired too."""
+    """Return all tokens by name, expired ones too."""
     return rows_as(Token, await session.fetch(LIST))
 
 
@@ -73,7 +73,7 @@ select {COLUMNS} from found
 
 
 async def find(session: Session, digest: bytes) -> Token | None:
-    """Return the token with this digest, unless it has expired, and note that it was used."""
+    """Return the token with this digest, unless it has expired, and note its use."""
     return first_as(Token, await session.fetch(FIND, digest))
 
 
@@ -89,8 +89,8 @@ returning {COLUMNS}
 async def rotate(
     tx: Transaction, name: str, digest: bytes, overlap: float, seconds: float | None
 ) -> Token | None:
-    """Give a token another secret, which expires after `seconds`. The secret before is good for `overlap` seconds, and never
-    longer than it was. Return None where there is no token of that name."""
+    """Give a token another secret, which expires after `seconds`. The former secret stays valid for `overlap`
+    seconds, but not longer than before. Return None if no token has that name."""
     return first_as(Token, await tx.fetch(ROTATE, name, digest, overlap, seconds))
 
 
@@ -98,5 +98,5 @@ DELETE = f"delete from api_token where name = $1 returning {COLUMNS}"
 
 
 async def delete(tx: Transaction, name: str) -> Token | None:
-    """Delete a token, and return it. Return None where there is none of that name."""
+    """Delete a token, and return it; None if no token has that name."""
     return first_as(Token, await tx.fetch(DELETE, name))

@@ -1,4 +1,4 @@
-"""Webhooks, as they are kept."""
+"""The rows of webhooks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from penstock.store.session.rows import first_as, rows_as
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """An address below /hooks, and what becomes of what is sent there, without its secret. `payload` is a JSON template."""
+    """An address below /hooks, without its secret: requests to it become events of `trigger`. `payload` is a JSON
+    template."""
 
     name: str
     trigger: str
@@ -47,7 +48,7 @@ async def put(
     payload: str | None,
     by: str,
 ) -> Webhook:
-    """Make a webhook, or change it."""
+    """Insert a webhook, or change it."""
     rows = await tx.fetch(PUT, name, trigger, tenant, signature, header, key_header, payload, by)
     return Webhook(**rows[0])
 
@@ -56,7 +57,7 @@ LIST = f"select {COLUMNS} from webhook order by name"
 
 
 async def listed(session: Session) -> list[Webhook]:
-    """All of them by name."""
+    """Return all webhooks by name."""
     return rows_as(Webhook, await session.fetch(LIST))
 
 
@@ -74,5 +75,5 @@ delete from webhook where name = $1 returning name
 
 
 async def delete(session: Session, name: str) -> bool:
-    """Delete a webhook with its secret. Return False where there is none of that name."""
+    """Delete a webhook with its secret. Return False if it does not exist."""
     return bool(await session.fetch(DELETE, name))

@@ -1,4 +1,4 @@
-"""Limits, the lines before them, and the work that waits.
+"""Limits, the lines at their keys, and waiting work.
 
-Not here: the decision, which the database makes.
+Not here: the decision about admission, which functions of the database make.
 """

@@ -13,9 +13,9 @@ from penstock.store.session.rows import first_as, rows_as
 
 @dataclass(frozen=True, slots=True)
 class LinePlace:
-    """A place in line. `gate_kind`: before a key of a limit (`limit`), or aside until a `worker` comes or the limits that
-    changed are looked at (`regroup`). What it is sorted by: `rank` (minus the priority), `turn` (among the groups of
-    `fair_limit`), `ready_at`. `waited` and `away` (since no worker lives for it) are in seconds."""
+    """A place in line. `gate_kind` is `limit` (the lane waits for a key), `worker` (it stands aside until a live
+    worker runs it) or `regroup` (its limits changed). The order in line is `rank` (minus the priority), `turn` (among
+    the groups of `fair_limit`), `ready_at`. `waited`, and `away` (since no live worker runs it), are in seconds."""
 
     lane: UUID
     rank: int
@@ -53,7 +53,7 @@ where l.gate_limit = $1 and l.gate_group = $2
 
 
 async def ahead(session: Session, execution: UUID, place: LinePlace) -> int:
-    """Return the number of executions before this place at the key of a limit."""
+    """Return the number of executions that stand before this place at its key."""
     rows = await session.fetch(
         AHEAD,
         place.gate_limit,
@@ -90,8 +90,9 @@ async def pace(session: Session, place: LinePlace) -> Pace:
 
 @dataclass(frozen=True, slots=True)
 class KeyLimit:
-    """A key and its limit: how many may hold it (None: any number), how many do, and in how many seconds its rate is
-    looked at next. `group_value`: the values of the parameters that it is grouped by, as text."""
+    """A key and its limit: at most `max` executions may hold it (None: any number), and `held` do. `next_look`:
+    seconds until its rate is checked again. `group_value`: the values of the parameters that it is grouped by, as
+    text."""
 
     limit_id: int
     group_value: str
@@ -115,13 +116,13 @@ where lane.id = $1 order by l.id
 
 
 async def limits(session: Session, lane: UUID) -> list[KeyLimit]:
-    """The keys that those in this lane need, with their limits."""
+    """Return the keys that executions of this lane need, with their limits."""
     return rows_as(KeyLimit, await session.fetch(LIMITS, lane))
 
 
 @dataclass(frozen=True, slots=True)
 class SlotHolder:
-    """An execution that holds a slot, for so many seconds."""
+    """An execution that has held a slot for `seconds`."""
 
     id: UUID
     action: str
@@ -140,5 +141,5 @@ where s.limit_id = $1 and s.group_value = $2 order by s.admitted_at, s.execution
 
 
 async def holders(session: Session, key: KeyLimit) -> list[SlotHolder]:
-    """The executions that hold a slot of this key, the longest first; ten at the most."""
+    """Return at most ten holders of this key, the longest holder first."""
     return rows_as(SlotHolder, await session.fetch(HOLDERS, key.limit_id, key.group_value))

@@ -12,7 +12,7 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """An execution that holds a slot, and since when. `group_value`: what its key is grouped by, as text."""
+    """An execution that holds a slot, and since when. `group_value`: the parameter values of its key, as text."""
 
     execution_id: UUID
     namespace: str
@@ -54,5 +54,5 @@ where l.ref = $1 order by g.gate_group, w.rank, w.turn, w.ready_at, w.execution_
 
 
 async def waiters(session: Session, ref: str, limit: int) -> list[Waiter]:
-    """Return the waiters group by group, the next ones first."""
+    """Return the waiters of a limit group by group, in the order of their places."""
     return rows_as(Waiter, await session.fetch(WAITERS, ref, limit))

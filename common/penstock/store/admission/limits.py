@@ -1,7 +1,7 @@
 """Limits as admission reads them: stored with their definitions, changed while executions wait under them.
 
-A limit is declared with the definitions, or set by hand, or both: then what was set by hand is in force, whatever is
-applied meanwhile, until it is removed.
+A limit is declared with the definitions, or set by hand, or both. While it is set by hand, that version is in force,
+whatever is applied meanwhile.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from penstock.store.session.rows import rows_as
 
 DECLARED = "limit"
 BY_HAND = "limit_by_hand"
-"""Kinds in the catalog; the definitions that they name are all of kind `limit`."""
+"""Kinds in the catalog: a declared limit, and one that is set by hand. The definitions of both are of the kind
+`limit`."""
 
 FAIR_BEFORE = "select fair from concurrency_limit where ref = $1 and by = $2::text[]"
 STORE = """
@@ -64,7 +65,7 @@ class Document(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A limit that was stored. `turns`: between whom turns are taken is not what it was."""
+    """A limit that was stored. `turns`: the parameters that it is fair to have changed."""
 
     id: int
     turns: bool
@@ -72,7 +73,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """The declared version and the version set by hand of one limit: (definition id, body) each."""
+    """The declared version of a limit, and the version that is set by hand: (definition id, body) each."""
 
     declared: tuple[int, dict[str, Any]] | None = None
     by_hand: tuple[int, dict[str, Any]] | None = None
@@ -92,19 +93,19 @@ def _version(row: Row | None) -> tuple[int, dict[str, Any]] | None:
 
 
 async def set_by_hand(tx: Transaction) -> set[str]:
-    """The refs of limits that were set by hand."""
+    """Return the refs of limits that are set by hand."""
     return {row["ref"] for row in await tx.fetch(CURRENT, None) if row["kind"] == BY_HAND}
 
 
 async def put_by_hand(tx: Transaction, ref: str, digest: str, body: dict[str, Any]) -> Stored:
-    """Let this version be in force, whatever is declared."""
+    """Store a version of a limit that is in force whatever is declared."""
     await tx.fetch(DEFINE, ref, digest, orjson.dumps(body).decode())
     [row] = await tx.fetch(SET_BY_HAND, ref, digest)
     return await store(tx, ref, row["definition_id"], body)
 
 
 async def store(tx: Transaction, ref: str, definition: int, body: dict[str, Any]) -> Stored:
-    """Make this version of a limit the one that counts. Grouped by other parameters it is another limit."""
+    """Put a version of a limit in force. If it is grouped by other parameters than before, it becomes another limit."""
     rate = body.get("rate") or {}
     by, fair = list(body.get("by") or ()), list(body.get("fair") or ())
     old_rows = await tx.fetch(FAIR_BEFORE, ref, by)
@@ -126,20 +127,23 @@ async def store(tx: Transaction, ref: str, definition: int, body: dict[str, Any]
 
 
 async def drop_undeclared(tx: Transaction, documents: Sequence[Document]) -> list[str]:
-    """The limits that came with these actions and workflows once, and do not any more, are no longer in force."""
+    """Remove the limits that were declared with these actions and workflows, and are not in `documents` any more.
+    Return their refs."""
     owners = [d.ref for d in documents if d.kind in ("action", "workflow")]
     declared = [d.ref for d in documents if d.kind == "limit"]
     return [row["ref"] for row in await tx.fetch(DROP_UNDECLARED, owners, declared)]
 
 
 async def drop(tx: Transaction, kind: str, ref: str) -> bool:
-    """Forget what was declared or set by hand. What holds its slots goes on. False where there is none."""
+    """Remove a declared limit, or one that is set by hand (`kind`). Holders of its slots go on. Return False if it
+    does not exist."""
     return await catalog.delete(tx, kind, ref)
 
 
 async def regroup(tx: Transaction, stored: Sequence[Stored], namespaces: Sequence[int]) -> None:
-    """Each waiting execution is looked at anew: where other limits apply, it is put in line again, at its old place; where
-    one has other numbers, what has room now starts. Call it in the transaction of the change, with the placement alone."""
+    """Check waiting executions again after limits changed. An execution under other limits than before is put in line
+    again, at its old place. Where only numbers changed, executions start that have room now. Call it in the
+    transaction of the change, with the placement locked exclusively."""
     turned = [limit.id for limit in stored if limit.turns]
     again = set(namespaces)
     if turned:
@@ -149,9 +153,9 @@ async def regroup(tx: Transaction, stored: Sequence[Stored], namespaces: Sequenc
 
 @dataclass(frozen=True, slots=True)
 class LimitInForce:
-    """A limit that is in force: what it allows, whether it was set `by_hand`, and what is `declared` (JSON) in either case.
-    `held` executions hold a slot, and `waiting` ones wait for a slot. It `covers` so many namespaces: those of actions
-    that were started at least once."""
+    """A limit that is in force. `by_hand`: it was set by hand; `declared` is the declared version (JSON) in either
+    case. `held` executions hold a slot, and `waiting` ones wait for one. `covers` is the number of its namespaces,
+    counting actions that were started at least once."""
 
     ref: str
     scope: str
@@ -192,7 +196,7 @@ order by c.ref
 
 
 async def in_force(session: Session, ref: str | None = None) -> list[LimitInForce]:
-    """All of them by ref, or the one of that ref."""
+    """Return all limits in force by ref, or the one with this ref."""
     return rows_as(LimitInForce, await session.fetch(IN_FORCE, ref))
 
 
@@ -200,7 +204,7 @@ REFS = "select distinct ref from catalog where kind in ('limit', 'limit_by_hand'
 
 
 async def refs(db: Session | Transaction) -> list[str]:
-    """The refs of all limits that there are."""
+    """Return the refs of all limits."""
     return [row["ref"] for row in await db.fetch(REFS)]
 
 
@@ -208,7 +212,7 @@ WAKE = "select messages, woken from wake_keys(100)"
 
 
 async def wake_keys(tx: Transaction) -> bool:
-    """Let start what has room under keys that are to be looked at; the whole transaction, in one round trip. False
-    where there was none."""
+    """Handle due wake rows: promote executions that have room. Return False if none was due. The call is the whole
+    transaction, in one round trip."""
     [row] = await tx.stage_alone(WAKE)
     return bool(row["woken"])

@@ -1,6 +1,6 @@
-"""The properties of the executions of a namespace: its kind, its queue, and the limits that apply. Kept in the
-database, so that replicas never disagree; worked out here, once for each namespace, and anew whenever routes, limits
-or actions change."""
+"""The properties of a namespace's executions: their kind, their queue, and the limits that apply. They are stored, so
+that replicas never disagree. They are computed once for each namespace, and again whenever routes, limits or actions
+change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.store.outbox.queues import WORK, WORKFLOW_STARTED
 from penstock.store.session.database import Row, Session, Transaction
 
 ACTION, WORKFLOW, WAIT = "action", "workflow", "wait"
-"""What an execution is: something that a worker runs, a workflow, or a task that waits for an event or an answer."""
+"""The kinds of executions: an action, which a worker runs; a workflow; a task that waits for an event or an answer."""
 
 FIND = """
 select n.id, n.name, n.action from unnest($1::text[], $2::text[]) as x (name, action) join namespace n using (name, action)
@@ -51,39 +51,39 @@ from unnest($1::integer[], $2::text[], $3::text[], $4::text[]) as x (id, k, q, l
 
 
 class Namespace(NamedTuple):
-    """The runnable that has this name. A task may run another action, or a workflow, in the next version of its
-    workflow."""
+    """The name of a namespace, and the action of its executions. A task may run another action, or a workflow, in the
+    next version of its workflow."""
 
     name: str
     action: str
 
 
 def of(tenant: str, ref: str) -> Namespace:
-    """The namespace of a stand-alone action or workflow: `tenant::pack::action`."""
+    """Return the namespace of a stand-alone action or workflow: `tenant::pack::action`."""
     return Namespace(f"{tenant}::{ref.replace('.', '::')}", ref)
 
 
 def of_child(tenant: str, parent: str, task: str, ref: str, route: str | None = None) -> Namespace:
-    """The namespace of what a task of a workflow, or a step of a durable function, runs: `tenant::pack::workflow::task`, and
-    `@route` if the task names one."""
+    """Return the namespace of a task of a workflow, or of a step of a durable function:
+    `tenant::pack::workflow::task`, with `@route` if the task names a route."""
     name = f"{tenant}::{parent.replace('.', '::')}::{task}"
     return Namespace(f"{name}@{route}" if route else name, ref)
 
 
 async def lock_rules(tx: Transaction) -> None:
-    """Before routes, limits or actions are changed: until the transaction ends, no other transaction changes them or places a
-    namespace by them, and no execution is admitted, put in line or promoted."""
+    """Lock the rules exclusively before routes, limits or actions are changed. Until the transaction ends, no other
+    transaction changes them or places a namespace, and no execution is admitted, put in line or promoted."""
     await tx.fetch(LOCK_RULES)
 
 
 async def notice_workers(session: Session) -> None:
-    """Note of every namespace whether a worker lives for it: what waits lets others pass where none does, and is woken
-    where one has come."""
+    """Note for every namespace whether a live worker runs it. Lanes of a namespace without one let others pass, and
+    are woken when a worker has come."""
     await session.fetch(NOTICE)
 
 
 async def places(db: Session | Transaction, requested: Collection[Namespace]) -> dict[Namespace, int]:
-    """The ids of these namespaces, placing those that are new."""
+    """Return the ids of these namespaces. New namespaces are placed: inserted with their queue and limits."""
     cached = {n: id for n in requested if (id := remembered(db, n)) is not None}
     missing = sorted(set(requested) - set(cached))
     if not missing:
@@ -97,27 +97,27 @@ async def places(db: Session | Transaction, requested: Collection[Namespace]) ->
         else:
             ids |= await _place(db, new)
     for n, id in ids.items():
-        # An id never changes; but the namespaces that this very transaction has made may still be rolled back.
+        # An id never changes. But namespaces that this transaction has inserted may still be rolled back.
         if isinstance(db, Session) or n not in db.placed:
             db.cache["namespace", n] = id
     return cached | ids
 
 
 def remembered(db: Session | Transaction, namespace: Namespace) -> int | None:
-    """Its id, if it was looked up before."""
+    """Return the id of a namespace, if it was looked up before."""
     id: int | None = db.cache.get(("namespace", namespace))
     return id
 
 
 async def router(session: Session) -> Router:
-    """The rules as they are in the catalog."""
+    """Return the routing rules of the catalog."""
     return (await _Rules.load(session)).router
 
 
 @dataclass(frozen=True, slots=True)
 class RouteChoice:
-    """The route of the executions of a namespace: the route that its task or its action names (`named`), otherwise
-    the route of the rules."""
+    """The route of a namespace's executions: the one that the task or the action names (`named`), otherwise that of
+    the rules."""
 
     named: str | None
     rules: Explanation
@@ -128,7 +128,7 @@ class RouteChoice:
 
 
 async def route_choice(session: Session, namespace: str, action: str) -> RouteChoice:
-    """Return the reasons for the route of this action's executions. `namespace` is theirs, as `places` takes it."""
+    """Return the route of an action's executions, with its reasons. `namespace` is the name as `places` takes it."""
     rules = await _Rules.load(session)
     return RouteChoice(
         rules.named_route(namespace, action), rules.router.explain(namespace.partition("@")[0])
@@ -142,7 +142,7 @@ async def _find(db: Session | Transaction, requested: Sequence[Namespace]) -> di
 
 async def _place(tx: Transaction, new: Sequence[Namespace]) -> dict[Namespace, int]:
     tx.placed.update(new)
-    await tx.fetch(SHARE_RULES)  # no transaction changes the rules between this look at them and the commit
+    await tx.fetch(SHARE_RULES)  # no transaction changes the rules between the next query and the commit
     rules = await _Rules.load(tx)
     await tx.fetch(
         INSERT,
@@ -156,8 +156,8 @@ async def _place(tx: Transaction, new: Sequence[Namespace]) -> dict[Namespace, i
 
 
 async def replace_all(tx: Transaction) -> list[int]:
-    """Route every namespace by the rules as they are now. Call it in the transaction that changed the rules, with
-    `lock_rules` held. Returns the namespaces with changed limits."""
+    """Compute the kind, queue and limits of every namespace again, and store those that changed. Call it in the
+    transaction that changed the rules, with `lock_rules` held. Return the namespaces with changed limits."""
     rules = await _Rules.load(tx)
     changed: list[tuple[int, str, str | None, str]] = []
     regrouped: list[int] = []
@@ -174,7 +174,7 @@ async def replace_all(tx: Transaction) -> list[int]:
 
 
 class _Rules:
-    """Routes and limits as they are in the catalog."""
+    """The routes and limits of the catalog."""
 
     def __init__(self, rows: Sequence[Row], targets: Mapping[str, Row]) -> None:
         routes: list[RoutingRule] = []
@@ -183,7 +183,7 @@ class _Rules:
         for row in rows:
             body: dict[str, Any] = orjson.loads(row["body"])
             if row["kind"] == "limit":
-                # One that the transaction of `apply` has yet to store has no id; `replace_all` comes after it.
+                # A limit that `apply` stores later in this transaction has no id yet; `replace_all` comes after that.
                 if row["limit_id"] is not None:
                     self._limits.append((row["limit_id"], str(body.get("scope") or "*")))
             else:
@@ -212,14 +212,15 @@ class _Rules:
         return WORK + (self.named_route(namespace, action) or self.router.route(namespace.partition("@")[0]))
 
     def named_route(self, namespace: str, action: str) -> str | None:
-        """The route that the task names, else its action, whatever the rules say."""
+        """Return the route that the task names, otherwise that of the action; None if neither names one."""
         target = self._targets.get(action)
         return namespace.partition("@")[2] or (target["route"] if target is not None else None)
 
     def limits(self, namespace: str, action: str) -> list[int]:
-        """`*` covers all actions, a pack its own, a ref that action or workflow wherever it runs, and
-        `pack.workflow.task` one task. Workflows are covered by limits of their own only: slots of their tasks' limits
-        they would hold while they wait for those tasks. What waits for an event or an answer needs no slot."""
+        """Return the ids of the limits that cover a namespace. The scope `*` covers all actions, a pack its own, a
+        ref that action or workflow wherever it runs, and `pack.workflow.task` one task. A workflow is covered only by
+        limits of its own: it would hold slots of its tasks' limits while it waits for the tasks. A waiting task needs
+        no slot."""
         kind = self.kind(action)
         if kind == WAIT:
             return []

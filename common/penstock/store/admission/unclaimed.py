@@ -1,4 +1,4 @@
-"""Executions on a route that no worker claims: what loses its slots for that, and what ends."""
+"""Executions on a route that no worker claims: they give back their slots, and may end."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ RETURN = "select return_unclaimed(make_interval(secs => $1), $2) as messages"
 
 
 async def return_unclaimed(tx: Transaction, age: float, limit: int) -> None:
-    """Take the slots back from executions that no worker could claim for `age` seconds, and promote others. The whole
-    transaction, in one round trip."""
+    """Take the slots back from at most `limit` executions that no worker could claim for `age` seconds, and promote
+    others. The call is the whole transaction, in one round trip."""
     await tx.stage_alone(RETURN, age, limit)
 
 
@@ -19,8 +19,8 @@ END = "select messages, next from end_unclaimed($1, $2, $3)"
 
 
 async def end_unclaimed(tx: Transaction, seconds: float, cursor: UUID, limit: int) -> UUID | None:
-    """End what no worker claimed for so many seconds: of the next `limit` open executions after `cursor`. Returns the id
-    to go on after; None at the end. The whole transaction, in one round trip."""
+    """End executions that no worker claimed for `seconds`, among the next `limit` open executions after `cursor`.
+    Return the id to continue after; None at the end. The call is the whole transaction, in one round trip."""
     [row] = await tx.stage_alone(END, seconds, cursor, limit)
     onward: UUID | None = row["next"]
     return onward

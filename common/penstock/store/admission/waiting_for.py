@@ -1,4 +1,4 @@
-"""The waits of an execution outside of lines before limits: an instant, a message, a worker, an answer, an event."""
+"""The waits of an execution other than in line: for an instant, a message, a worker, an answer, an event."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def timer(session: Session, execution: UUID) -> ReadyTimer | None:
 
 @dataclass(frozen=True, slots=True)
 class WaitingMessage:
-    """A message about it that is in the outbox, for `age` seconds, and to be taken in `due` seconds."""
+    """A message about the execution that has been in the outbox for `age` seconds, and is taken in `due` seconds."""
 
     id: int
     tries: int
@@ -47,14 +47,15 @@ from outbox where queue = $1 and $2::uuid = any (ids) order by id desc limit 1
 
 
 async def message(session: Session, queue: str, execution: UUID) -> WaitingMessage | None:
-    """The newest one for this queue."""
+    """Return the newest message about the execution for this queue; None if the outbox has none."""
     return first_as(WaitingMessage, await session.fetch(MESSAGE, queue, execution))
 
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """A worker was offered it and could not take it: it lacks the action, or `executor`, its task executor, had no room.
-    `worker` is None if that one has left. Or it was not `offered` to any, since some of its route lack the action."""
+    """The reason why an execution is parked. `offered`: a worker was offered it and could not take it, since it lacks
+    the action, or its task executor `executor` had no room. `worker` is the name, None if that worker has left. Not
+    `offered`: some workers of its route lack the action."""
 
     offered: bool
     worker: str | None
@@ -71,7 +72,7 @@ where k.execution_id = $1 and k.queue = $2
 
 
 async def parked(session: Session, queue: str, execution: UUID) -> Parked | None:
-    """None if it is on its way on its route."""
+    """Return the reason why an execution is parked; None if it is on its route."""
     return first_as(Parked, await session.fetch(PARKED, execution, queue))
 
 
@@ -82,7 +83,7 @@ where e.status = 'scheduled' and n.queue = $1 and (e.ready_at, e.id) < ($2, $3)
 
 
 async def ahead_on_route(session: Session, queue: str, ready_at: datetime | None, execution: UUID) -> int:
-    """Return the number of scheduled executions of its queue that were ready before it."""
+    """Return the number of scheduled executions on the queue that became ready before this one."""
     return int((await session.fetch(AHEAD_ON_ROUTE, queue, ready_at, execution))[0]["count"])
 
 
@@ -90,14 +91,14 @@ PAUSED = "select from paused_workflow where execution_id = $1"
 
 
 async def is_paused(session: Session, workflow: UUID) -> bool:
-    """Return whether this run of a workflow is paused."""
+    """Return True if this run of a workflow is paused."""
     return bool(await session.fetch(PAUSED, workflow))
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimHolder:
-    """The worker that has it (`name` and `state` are None if that one has left), for so many `seconds`, last heard of
-    `silent` seconds ago."""
+    """The worker that has claimed an execution, for `seconds`. Its last heartbeat was `silent` seconds ago. `name`
+    and `state` are None if the worker has left."""
 
     worker: UUID
     name: str | None
@@ -115,13 +116,13 @@ where c.worker = $1 and $2::uuid = any (c.executions) order by c.claimed_at desc
 
 
 async def holder(session: Session, claim: UUID | None, execution: UUID) -> ClaimHolder | None:
-    """The worker that has claimed it."""
+    """Return the worker `claim`, if it has claimed the execution."""
     return first_as(ClaimHolder, await session.fetch(HOLDER, claim, execution))
 
 
 @dataclass(frozen=True, slots=True)
 class OpenInquiry:
-    """An open inquiry, `asked` so many seconds ago, with so many seconds `left` (None: any time)."""
+    """An open inquiry that was asked `asked` seconds ago, and expires in `left` seconds (None: never)."""
 
     prompt: str
     assignee: str | None
@@ -138,13 +139,13 @@ from inquiry where execution_id = $1 and status = 'created'
 
 
 async def inquiry(session: Session, execution: UUID) -> OpenInquiry | None:
-    """Return the inquiry that an execution waits for; None if it has its answer."""
+    """Return the inquiry that an execution waits for; None if it was answered."""
     return first_as(OpenInquiry, await session.fetch(INQUIRY, execution))
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitedEvent:
-    """The event that it waits for, since so many `seconds`, with so many seconds `left` (None: any time)."""
+    """The event that an execution has waited for, for `seconds`; its timeout is in `left` seconds (None: never)."""
 
     trigger: str
     filter: str | None
@@ -161,14 +162,14 @@ from event_wait w join payload p on p.execution_id = w.execution_id where w.exec
 
 
 async def event(session: Session, execution: UUID) -> AwaitedEvent | None:
-    """None if it has come."""
+    """Return the event that an execution waits for; None if the event has come."""
     return first_as(AwaitedEvent, await session.fetch(EVENT, execution))
 
 
 @dataclass(slots=True)
 class Suspended:
-    """The waits of a durable function: `children` that are open (step, status, id), `signals` by name, an instant in `left`
-    seconds. `seconds`: since when. `kept`: limits of which it keeps a slot while a child of it is in line for the same
+    """The waits of a durable function since `seconds`: open `children` (step, status, id), `signals` by name, an
+    instant in `left` seconds. `kept`: limits of which it keeps a slot while a child of it stands in line for the same
     limit."""
 
     seconds: float
@@ -192,5 +193,5 @@ from suspended s where s.execution_id = $1
 
 
 async def suspended(session: Session, execution: UUID) -> Suspended | None:
-    """Return the waits of a suspended durable function, with five of its children at most."""
+    """Return the waits of a suspended durable function, with at most five of its children."""
     return first_as(Suspended, await session.fetch(SUSPENDED, execution))

@@ -1,4 +1,4 @@
-"""The amounts of work that wait, by place: read from the rows themselves at each query, never counted along."""
+"""The amounts of waiting work, by route and by line. Each query counts the rows; no counters are kept."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class RouteWork:
-    """The queue of a route: how many are `requested` (those that wait for an instant included), `ready` for a worker
-    (the `oldest` for so many seconds) and `running`; and how many `workers` live, with how many `slots` together."""
+    """The queue of a route: the numbers of executions that are `requested` (those that wait for an instant included),
+    `ready` for a worker, and `running`. `oldest`: seconds that the oldest ready one has waited. `workers` live
+    workers serve the queue, with `slots` together."""
 
     queue: str
     requested: int
@@ -44,16 +45,16 @@ from work full join crew using (queue) order by coalesce(ready, 0) desc, queue
 
 
 async def routes(session: Session, stale: float) -> list[RouteWork]:
-    """Every route with work or a worker that has beaten within `stale` seconds, the fullest first."""
+    """Return every route with work, or with a worker with a heartbeat within `stale` seconds, the fullest first."""
     return rows_as(RouteWork, await session.fetch(ROUTES, stale))
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line before a key of a `limit`: how many executions hold a slot, the `longest` for so many seconds. So many are
-    `waiting`, the `oldest` head of a line for so many seconds. So many were admitted `per_minute` since it formed. `gate`
-    is `limit`; or `worker`, of those of a `namespace` that no live worker runs, or `regroup`, while limits change.
-    `group_value`: what the key is grouped by, as text."""
+    """The line at a gate. `gate` is `limit` (a key of `limit`), `worker` (executions of `namespace` that no live
+    worker runs) or `regroup` (while limits change). `held` executions hold a slot, the `longest` for so many seconds.
+    `waiting` ones wait; the first of a lane that became ready first has waited `oldest` seconds. `per_minute`
+    executions were admitted since the line formed. `group_value`: the parameter values of the key, as text."""
 
     gate: str
     limit: str | None
@@ -93,5 +94,5 @@ order by coalesce(waiting, 0) desc, coalesce(held, 0) desc, gate, c.id, 3, n.id 
 
 
 async def lines(session: Session, limit: int) -> list[Line]:
-    """Up to `limit` keys that are held or waited for, the longest lines first."""
+    """Return at most `limit` keys that are held or waited for, the longest lines first."""
     return rows_as(Line, await session.fetch(LINES, limit))

@@ -1,4 +1,4 @@
 """The catalog of definitions.
 
-Not here: their language.
+Not here: the language of definitions.
 """

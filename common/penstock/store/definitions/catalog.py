@@ -1,4 +1,4 @@
-"""Definitions: immutable versions, and which of them is current."""
+"""Definitions: their immutable versions, and the current version of each."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ BODIES = "select id, kind, ref, body::text as body from definition where id = an
 
 
 async def bodies(db: Session | Transaction, ids: Collection[int]) -> dict[int, Any]:
-    """The bodies of definitions, which never change, with their `kind` and `ref`."""
+    """Return the bodies of definitions by id, with their `kind` and `ref`. A body never changes."""
     rows = await db.fetch(BODIES, list(ids))
     return {row["id"]: {**orjson.loads(row["body"]), "kind": row["kind"], "ref": row["ref"]} for row in rows}
 
 
 async def parameter_schemas(db: Session | Transaction, ids: Collection[int | None]) -> dict[int, Schema]:
-    """Return the parameter schemas of the actions of these definitions. Each definition is compiled once."""
+    """Return the parameter schemas of these definitions, by id. Each is compiled once."""
     definition_ids = {id for id in ids if id is not None}
     missing = [id for id in definition_ids if ("schema", id) not in db.cache]
     if missing:
@@ -71,7 +71,7 @@ order by c.kind, c.ref
 async def current(
     db: Session | Transaction, kinds: Collection[str], refs: Collection[str] | None = None
 ) -> list[Current]:
-    """The current definitions of these kinds (and refs), enabled or not."""
+    """Return the current definitions of these kinds (and refs), enabled or not."""
     return rows_as(Current, await db.fetch(CURRENT, list(kinds), None if refs is None else list(refs)))
 
 
@@ -79,8 +79,7 @@ REFS = "select ref from catalog where kind = any($1::text[]) order by ref"
 
 
 async def hint(db: Session | Transaction, kinds: Collection[str], ref: str, otherwise: str) -> str:
-    """Return a hint for a reference to a definition of these kinds that does not exist: the name that was probably
-    meant."""
+    """Return a hint for a reference to a definition that does not exist: the most similar ref, if any is similar."""
     near = get_close_matches(ref, [row["ref"] for row in await db.fetch(REFS, list(kinds))], n=1)
     return f"Did you mean {near[0]!r}? {otherwise}" if near else otherwise
 
@@ -89,7 +88,7 @@ NAMES = "select kind, ref from catalog where kind = any($1::text[])"
 
 
 async def names(db: Session | Transaction, kinds: Collection[str]) -> dict[str, list[str]]:
-    """The refs that there are, by kind, those that are out of use, too."""
+    """Return all refs by kind, disabled ones too."""
     by_kind: dict[str, list[str]] = {}
     for row in await db.fetch(NAMES, list(kinds)):
         by_kind.setdefault(row["kind"], []).append(row["ref"])
@@ -108,8 +107,8 @@ where c.kind = any($1::text[]) and c.enabled
 async def schemas(
     db: Session | Transaction, kinds: Collection[str], refs: Collection[str]
 ) -> dict[str, dict[str, dict[str, Any] | None]]:
-    """The refs that are in use, by kind; those among `refs` with what they take: the schema of an action's or a workflow's
-    parameters, of a trigger's payload."""
+    """Return the enabled refs by kind. Those among `refs` have a schema: of the parameters of an action or a
+    workflow, or of the payload of a trigger."""
     by_kind: dict[str, dict[str, dict[str, Any] | None]] = {}
     for row in await db.fetch(SCHEMAS, list(kinds), list(refs)):
         schema = row["schema"]
@@ -124,7 +123,7 @@ where kind in ('action', 'workflow', 'trigger') and body::text ~ '"(secret|write
 
 
 async def with_secrets(db: Session | Transaction) -> list[tuple[str, str, dict[str, Any]]]:
-    """Kind, ref and body of all versions that mark something as secret."""
+    """Return kind, ref and body of all versions that mark a value as secret."""
     return [(row["kind"], row["ref"], orjson.loads(row["body"])) for row in await db.fetch(WITH_SECRETS)]
 
 
@@ -136,7 +135,7 @@ on conflict (kind, ref, digest) do nothing
 
 
 async def store(tx: Transaction, documents: Sequence[Document]) -> None:
-    """Store these versions, as far as they are new."""
+    """Store the versions among these that are new."""
     bodies = [orjson.dumps(d.body).decode() for d in documents]
     await tx.fetch(
         STORE, [d.kind for d in documents], [d.ref for d in documents], [d.digest for d in documents], bodies
@@ -145,7 +144,8 @@ async def store(tx: Transaction, documents: Sequence[Document]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A stored version, and the one that is `current` under its name, if any is; `enabled`: that one is in use."""
+    """A stored version. `current` is the id of the current version under its name, None for none, and `enabled` is
+    that of the current version."""
 
     id: int
     kind: str
@@ -163,7 +163,7 @@ left join catalog c on c.kind = d.kind and c.ref = d.ref
 
 
 async def versions(tx: Transaction, documents: Sequence[Document]) -> dict[tuple[str, str], Version]:
-    """The versions that these are, by kind and ref."""
+    """Return the stored versions of these documents, by kind and ref."""
     rows = await tx.fetch(
         VERSIONS, [d.kind for d in documents], [d.ref for d in documents], [d.digest for d in documents]
     )
@@ -172,8 +172,7 @@ async def versions(tx: Transaction, documents: Sequence[Document]) -> dict[tuple
 
 @dataclass(frozen=True, slots=True)
 class PastVersion:
-    """A version that a definition has or had; `body` is JSON, `open_runs` is how many of its executions have
-    not ended."""
+    """A present or former version of a definition. `body` is JSON. `open_runs` executions of it have not ended."""
 
     digest: str
     created_at: datetime
@@ -192,7 +191,7 @@ order by d.id desc
 
 
 async def history(db: Session, kind: str, ref: str, digest: str = "") -> list[PastVersion]:
-    """Return the versions of a definition with digests that begin so, the newest first."""
+    """Return the versions of a definition with digests that begin with `digest`, newest first."""
     return rows_as(PastVersion, await db.fetch(HISTORY, kind, ref, digest))
 
 
@@ -206,7 +205,7 @@ where c.definition_id <> excluded.definition_id
 
 
 async def make_current(tx: Transaction, documents: Sequence[Document], ids: Sequence[int]) -> None:
-    """Let these versions, of these ids, be the ones that count. What was disabled stays so."""
+    """Make these versions current: document i has the id `ids[i]`. A disabled definition stays disabled."""
     await tx.fetch(
         MAKE_CURRENT,
         [d.kind for d in documents],
@@ -221,7 +220,8 @@ STORE_ITEM_WORKFLOW = "select store_item_workflow($1, $2, $3::text::jsonb) as ch
 
 
 async def store_item_workflow(tx: Transaction, document: Document) -> bool:
-    """Store the workflow that runs an action for each of its items, and make it current. Return whether it was not."""
+    """Store the workflow that runs an action for each of its items, and make it current. Return True if it was not
+    current before."""
     [row] = await tx.fetch(
         STORE_ITEM_WORKFLOW, document.ref, document.digest, orjson.dumps(document.body).decode()
     )
@@ -234,7 +234,7 @@ update catalog set enabled = $3, updated_at = clock_timestamp() where kind = $1 
 
 
 async def set_enabled(db: Session | Transaction, kind: str, ref: str, enabled: bool) -> bool:
-    """False where there is none of that name."""
+    """Enable or disable a definition. Return False if none has that name."""
     return bool(await db.fetch(SET_ENABLED, kind, ref, enabled))
 
 
@@ -242,5 +242,5 @@ DELETE = "delete from catalog where kind = $1 and ref = $2 returning ref"
 
 
 async def delete(db: Session | Transaction, kind: str, ref: str) -> bool:
-    """Forget what is current; its versions stay. False where there is none of that name."""
+    """Delete the current version from the catalog; stored versions stay. Return False if none has that name."""
     return bool(await db.fetch(DELETE, kind, ref))

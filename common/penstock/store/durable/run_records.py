@@ -1,4 +1,4 @@
-"""The records and the children of a durable function's run, as its function reads them."""
+"""Conversions of stored steps and children of a durable function's run into what its replay reads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.store.durable.steps import StoredChild, StoredStep
 
 
 def record_of(step: StoredStep) -> Record:
-    """Return the record that a row of `step` holds."""
+    """Convert a row of `step` into a record."""
     return Record(
         Key(step.name, step.ordinal),
         step.place,
@@ -27,7 +27,7 @@ def record_of(step: StoredStep) -> Record:
 
 
 def child_of(stored: StoredChild) -> Child:
-    """Return the child that a row of `execution` holds."""
+    """Convert a row of `execution` into a child."""
     return Child(
         UUID(int=stored.id.int), stored.status, stored.ended, stored.result, stored.error, stored.finished_at
     )

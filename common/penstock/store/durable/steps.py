@@ -1,4 +1,5 @@
-"""The records of durable functions, and the wake of suspended ones. The fence (I2) is the database's: see `record_steps`."""
+"""The recorded steps of durable functions, and the wake of suspended functions. The database checks the fence (I2):
+see `record_steps`."""
 
 from __future__ import annotations
 
@@ -11,13 +12,14 @@ from penstock.store.session.database import Row, Session, Transaction
 from penstock.store.session.rows import rows_as
 
 PAGE = 5000
-"""Steps that are read at a time."""
+"""Steps that one query reads."""
 
 
 @dataclass(slots=True)
 class StepWrite:
-    """A step as it is recorded by an attempt. `result` and `error` are JSON; `took` is in seconds. Of status `told` it says only
-    when the result of its row was told. `unless`: the step that must not be there, by name and ordinal."""
+    """A step that an attempt records. `result` and `error` are JSON; `took` is in seconds. A write with the status
+    `told` records only when the result of its row was delivered to the function. `unless` is a step, by name and
+    ordinal, that must not exist."""
 
     execution_id: UUID
     attempt: int
@@ -37,8 +39,8 @@ class StepWrite:
 
 @dataclass(slots=True)
 class Unwritten:
-    """A step that was not recorded: `nth` is that of the write, from 1. The attempt is `lost`; or the step is recorded already,
-    like this; or the step that must not be there is, like this."""
+    """A write that changed nothing: `nth` is its number, from 1. Either the attempt is `lost`; or the step is
+    recorded already, with these values; or the step of `unless` exists, with these values."""
 
     nth: int
     name: str
@@ -61,8 +63,8 @@ from record_steps($1, $2::uuid[], $3::integer[], $4::text[], $5::integer[], $6::
 
 
 async def record(db: Session | Transaction, worker: UUID, writes: Sequence[StepWrite]) -> list[Unwritten]:
-    """Record these, each step at most once among them, as far as their attempts are this worker's. Of a session: the whole
-    transaction, in one round trip."""
+    """Record steps of attempts that this worker owns. Return the writes that changed nothing. No step may occur twice
+    in `writes`. On a session, the call is the whole transaction, in one round trip."""
     rows = await db.fetch(
         RECORD,
         worker,
@@ -87,8 +89,8 @@ async def record(db: Session | Transaction, worker: UUID, writes: Sequence[StepW
 
 @dataclass(slots=True)
 class RunHead:
-    """The state of a run at the begin of its attempt: the database's clock, and what it was asked to end as. `failure` (JSON:
-    steps, told, attempt) is that of the last attempt that failed."""
+    """The state of a run when its attempt begins: the database's clock, the requested end (`ends_as`), and the
+    `failure` of the last attempt that failed (JSON: steps, told, attempt)."""
 
     id: UUID
     now: datetime
@@ -109,13 +111,13 @@ where e.id = any($1::uuid[])
 
 
 async def heads(session: Session, ids: Sequence[UUID]) -> list[RunHead]:
-    """Return the facts that an attempt of each of these has to know first."""
+    """Return the state that an attempt of each of these runs needs first."""
     return rows_as(RunHead, await session.fetch(HEADS, list(ids)))
 
 
 @dataclass(slots=True)
 class StoredStep:
-    """A step as it is recorded; `result` and `error` are JSON."""
+    """A recorded step; `result` and `error` are JSON."""
 
     execution_id: UUID
     name: str
@@ -143,7 +145,7 @@ order by execution_id, name, ordinal limit {PAGE}
 
 
 async def read(session: Session, ids: Sequence[UUID]) -> list[StoredStep]:
-    """All that is recorded of these runs, a page at a time."""
+    """Return all recorded steps of these runs. They are read in pages."""
     recorded: list[StoredStep] = []
     cursor: tuple[UUID, str, int] = (UUID(int=0), "", 0)
     while True:
@@ -161,13 +163,13 @@ join step on execution_id = k.run and name = k.signal and ordinal = k.nth
 
 
 async def sent(session: Session, keys: Sequence[tuple[UUID, str, int]]) -> list[StoredStep]:
-    """Return those of these signals that were sent, by run, name and ordinal."""
+    """Return the signals that were sent among `keys`: (run, name, ordinal)."""
     return rows_as(StoredStep, await session.fetch(SENT, *(list(part) for part in zip(*keys, strict=True))))
 
 
 @dataclass(slots=True)
 class StoredChild:
-    """The execution of a step. `result` and `error` are JSON, once it has ended."""
+    """The child execution of a step. `result` and `error` are JSON, once it has ended."""
 
     parent: UUID
     name: str
@@ -190,12 +192,12 @@ ENDED = f"{CHILD} where e.id = any($1::uuid[]) and e.finished_at is not null"
 
 
 async def children(db: Session | Transaction, parents: Sequence[UUID]) -> list[StoredChild]:
-    """The executions of these runs' steps."""
+    """Return the child executions of these runs' steps."""
     return rows_as(StoredChild, await db.fetch(CHILDREN, list(parents)))
 
 
 async def ended_children(session: Session, ids: Sequence[UUID]) -> list[StoredChild]:
-    """Return those of these executions that have ended."""
+    """Return the child executions among `ids` that have ended."""
     return rows_as(StoredChild, await session.fetch(ENDED, list(ids)))
 
 
@@ -216,8 +218,8 @@ from unnest($2::uuid[], $3::integer[]) as x (id, attempt) where owns_attempt($1,
 async def lock_own(
     tx: Transaction, worker: UUID, ids: Sequence[UUID], attempts: Sequence[int], depth: int
 ) -> dict[UUID, int]:
-    """Return those of these attempts that are this worker's, with how many executions are inside one another there, as far as
-    `depth`. They stay the worker's until the transaction ends."""
+    """Lock the executions of this worker's attempts until the transaction ends, so that no attempt is taken away.
+    Return the attempts that the worker owns, with the depth of nested executions around each, counted up to `depth`."""
     await tx.fetch(OWN, worker, list(ids))
     rows: list[Row] = await tx.fetch(OWNED, worker, list(ids), list(attempts), depth)
     return {row["id"]: row["depth"] for row in rows}
@@ -227,7 +229,7 @@ WAKE = "select wake_functions($1::uuid[], $2) as messages"
 
 
 async def wake(tx: Transaction, ids: Sequence[UUID], reason: str) -> None:
-    """Have those of these that are suspended go on: something that they wait for is there."""
+    """Wake the suspended functions among `ids`, since an event that they wait for has come."""
     await tx.stage(WAKE, sorted(ids), reason)
 
 
@@ -235,15 +237,16 @@ SIGNAL = "select messages, known from signal_function($1, $2, $3)"
 
 
 async def signal(tx: Transaction, id: UUID, name: str, value: str) -> bool:
-    """Tell a durable function this (JSON) under a signal's step name. False if it has ended, or is none."""
+    """Send a signal with a value (JSON) to a durable function. `name` is the signal's step name. Return False if the
+    execution has ended, or is not a durable function."""
     [row] = await tx.stage(SIGNAL, id, name, value)
     return bool(row["known"])
 
 
 @dataclass(slots=True)
 class GivenStep:
-    """`known`: the function has not ended. `given`: the step was not over. `open_child`: its execution, which is not
-    needed now."""
+    """The outcome of setting a step's result. `known`: the function has not ended. `given`: the step was not over.
+    `open_child`: the step's execution, which is not needed any more."""
 
     known: bool
     given: bool
@@ -264,7 +267,8 @@ async def give(
     by: str,
     reason: str | None,
 ) -> GivenStep:
-    """Give a step its result (JSON). `kind`: skip or set_result, as it is kept with its author and reason."""
+    """Set the result (JSON) of a step from outside. `kind` is skip or set_result; it is recorded with the author `by`
+    and the reason."""
     [row] = await tx.stage(GIVE, id, name, ordinal, result, kind, by, reason)
     return GivenStep(row["known"], row["given"], row["open_child"])
 
@@ -275,8 +279,8 @@ select {COLUMNS} from recorded_steps($1) order by at, place, name, ordinal
 
 
 async def recorded(db: Session | Transaction, id: UUID) -> list[StoredStep]:
-    """Return the records of a run, archived or not, in the order of their recording. A step that is an execution of its own,
-    and has completed, counts as recorded, too."""
+    """Return the recorded steps of a run, archived or not, in the order of recording. A step with a child execution
+    counts as completed once the child has completed."""
     return rows_as(StoredStep, await db.fetch(RECORDED, id))
 
 
@@ -284,5 +288,5 @@ KEEP = "select keep_steps($1, $2, $3, $4)"
 
 
 async def keep(tx: Transaction, new: UUID, old: UUID, name: str | None, ordinal: int) -> None:
-    """Let a re-run keep what the run before has recorded; of that, where a step is named, what came before it."""
+    """Copy the recorded steps of the run `old` to its re-run `new`; if a step is named, only the steps before it."""
     await tx.fetch(KEEP, new, old, name, ordinal)

@@ -1,4 +1,4 @@
-"""Events, the rules that match them, and the polls that bring them.
+"""Events, the rules that match them, and the polls that produce them.
 
 Not here: the evaluation of rules.
 """

@@ -1,4 +1,4 @@
-"""Events as lists show them."""
+"""The list of events, with its filter."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from penstock.store.session.rows import rows_as
 @dataclass(frozen=True, slots=True)
 class EventFilter:
     """A filter of events: all events, or those that match every field that is set. `since` and `until` (aware) bound
-    when they were stored; `payload` are names and values that theirs has, among others; `key` is their message id.
-    `tenants`: only those of these, whatever else is asked for."""
+    the instant of storage. `payload` has names and values that an event's payload contains, `key` is a message id.
+    `tenants` restricts the result to these tenants, whatever the other fields are."""
 
     trigger: str | None = None
     tenant: str | None = None
@@ -34,7 +34,7 @@ class EventFilter:
 
 @dataclass(slots=True)
 class ListedEvent:
-    """An event; `payload` is JSON. `matched` are the rules that have matched it."""
+    """An event of the list. `payload` is JSON. `matched` is the number of rules that matched it."""
 
     id: UUID
     trigger: str
@@ -66,7 +66,7 @@ order by e.id desc limit $11
 async def page(
     session: Session, filters: EventFilter = EventFilter(), *, before: UUID | None = None, limit: int = 50
 ) -> list[ListedEvent]:
-    """The newest first; `before` an id goes on from a page's end."""
+    """Return at most `limit` events, newest first. `before` is the last id of the page before."""
     rows = await session.fetch(
         PAGE,
         filters.trigger,

@@ -17,8 +17,9 @@ from penstock.tracing import Carrier
 
 @dataclass(slots=True)
 class NewEvent:
-    """An event to store; `payload` is JSON. An event with a `message_id` is stored once for its tenant, trigger and source.
-    `digest` tells whether another event of this id is the same. `trace`: the trace context that it came with."""
+    """An event to store; `payload` is JSON. An event with a `message_id` is stored once for its tenant, trigger and
+    source. `digest` identifies the payload, to detect another event with the same message id. `trace` is the trace
+    context of the event."""
 
     trigger: str
     tenant: str
@@ -32,8 +33,9 @@ class NewEvent:
 
 @dataclass(slots=True)
 class StoredEvents:
-    """`stored`: those that are new. `existing` and `conflicts`: by the id given, the event that has its message id, with
-    the same payload or with another one."""
+    """The result of storing events. `stored` are the new ones. The other events have a message id that was stored
+    before, with the same payload (`existing`) or another one (`conflicts`): their ids are mapped to the stored
+    events."""
 
     stored: list[UUID]
     existing: dict[UUID, UUID]
@@ -77,8 +79,8 @@ async def _keep_traces(tx: Transaction, events: Sequence[NewEvent], stored: Coll
 
 @dataclass(slots=True)
 class Event:
-    """A stored event; `payload` and, of one that is traced, `trace` are JSON. `awaited`: some task of a workflow waits for an
-    event of this trigger."""
+    """A stored event; `payload` and `trace` (None if it is not traced) are JSON. `awaited`: a task of some workflow
+    waits for an event of this trigger."""
 
     id: UUID
     trigger: str
@@ -99,7 +101,7 @@ from event where id = any($1::uuid[]) and created_at > now() - make_interval(day
 
 
 async def read(session: Session | Transaction, ids: Sequence[UUID], *, days: int = 2) -> list[Event]:
-    """Events by id that were stored within the last `days`, which is what keeps their old partitions out of it."""
+    """Return events by id. Only events of the last `days` are found, so that older partitions are not read."""
     return [Event(*row) for row in await session.fetch(READ, list(ids), days)]
 
 
@@ -107,14 +109,14 @@ MATCHED = "delete from unmatched where event_id = any($1::uuid[])"
 
 
 async def matched(tx: Transaction, ids: Sequence[UUID]) -> None:
-    """The rules of these events were looked at, in this transaction."""
+    """Record that the rules of these events were matched in this transaction."""
     await tx.fetch(MATCHED, list(ids))
 
 
 @dataclass(slots=True)
 class CurrentRule:
-    """The current version of a rule, and that of the action that it starts (None: not registered, or disabled). `body` is
-    JSON, where it was asked for."""
+    """The current version of a rule, and of the action that it starts (None: not registered, or disabled). `body` is
+    JSON, or None if the caller asked for no bodies."""
 
     trigger: str
     ref: str
@@ -140,14 +142,14 @@ order by c.ref
 async def rules(
     session: Session | Transaction, triggers: Sequence[str], *, disabled: bool = False, bodies: bool = False
 ) -> list[CurrentRule]:
-    """The rules of these triggers, with the current version of the action that each starts."""
+    """Return the rules of these triggers, with the current version of the action that each starts."""
     return rows_as(CurrentRule, await session.fetch(RULES, list(triggers), disabled, bodies))
 
 
 @dataclass(slots=True)
 class NewEnforcement:
-    """A rule that matched an event, and the execution `id` that it starts. `params` and `options` are JSON; where there is
-    an `error`, the enforcement is kept as failed and nothing starts."""
+    """A rule that matched an event, and the execution `id` that it starts. `params` and `options` are JSON. With an
+    `error`, the enforcement is stored as failed and nothing starts."""
 
     id: UUID
     event_id: UUID

@@ -1,4 +1,4 @@
-"""Poll triggers: beginning calls of those that are due, and taking in what the calls have found."""
+"""Poll triggers: the start of due calls, and the results of ended ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from penstock.store.session.rows import first_as, rows_as
 
 @dataclass(slots=True)
 class Outlook:
-    """`seconds` until the next call is due (negative: it is late; None: there is none), and whether a call runs."""
+    """`seconds` until the next call is due (negative if it is late, None if no trigger is idle), and whether a call
+    is running."""
 
     seconds: float | None
     running: bool
@@ -28,20 +29,20 @@ select extract(epoch from (select min(next_due) from poll where running is null 
 
 
 async def look(session: Session) -> Outlook:
-    """Return the instant of the next call, and whether a call is under way."""
+    """Return when the next call is due, and whether a call is running."""
     [outlook] = rows_as(Outlook, await session.fetch(LOOK))
     return outlook
 
 
 @dataclass(slots=True)
 class DuePoll:
-    """A poll trigger that is due; `now` is the database's instant."""
+    """A poll trigger that is due; `now` is the database's clock."""
 
     trigger: str
     now: datetime
 
 
-# A replica that stops between this and its commit loses the rows after ten seconds.
+# The timeout releases the row locks of a replica that hangs between this statement and its commit for ten seconds.
 TAKE = """
 select trigger, statement_timestamp() as now, set_config('idle_in_transaction_session_timeout', '10000', true) from poll
 where next_due <= statement_timestamp() and running is null and enabled
@@ -50,7 +51,8 @@ order by next_due limit $1 for update skip locked
 
 
 async def take(tx: Transaction, limit: int) -> list[DuePoll]:
-    """Lock poll triggers that are due, the latest first, without waiting for those that others hold."""
+    """Lock at most `limit` due poll triggers, the most overdue first. Rows that other transactions have locked are
+    skipped."""
     return [DuePoll(row["trigger"], row["now"]) for row in await tx.fetch(TAKE, limit)]
 
 
@@ -58,7 +60,8 @@ START = "select start_polls($1::text[], $2::uuid[]) as messages"
 
 
 async def start(tx: Transaction, triggers: Sequence[str], ids: Sequence[UUID]) -> None:
-    """Begin a call of each of these, which the transaction holds, as the execution of that id."""
+    """Begin a call of each trigger, as the execution with the id at the same index. The transaction has locked the
+    triggers."""
     await tx.stage(START, list(triggers), list(ids))
 
 
@@ -73,7 +76,8 @@ class CallEnd:
 
 @dataclass(slots=True)
 class EndedCall:
-    """A poll trigger and the execution that was its call. `end` is None where that is neither open nor finished."""
+    """A poll trigger and the execution that was its call. `end` is None if the execution is neither open nor
+    finished."""
 
     trigger: str
     execution_id: UUID
@@ -90,7 +94,7 @@ order by p.trigger limit 1 for update of p skip locked
 
 
 async def ended(tx: Transaction) -> EndedCall | None:
-    """Lock a poll trigger with a call that has ended. None where there is none."""
+    """Lock a poll trigger with a call that has ended. Return None if there is none."""
     for row in await tx.fetch(ENDED):
         end = None if row["gone"] else CallEnd(row["status"], row["result"], row["error"])
         return EndedCall(row["trigger"], row["running"], end)
@@ -101,7 +105,7 @@ ARCHIVED = "select status, result::text as result, error::text as error from arc
 
 
 async def archived(tx: Transaction, execution: UUID) -> CallEnd | None:
-    """Return the end of a call, if its execution is neither open nor among the finished executions any more."""
+    """Return the end of a call from the archive; None if the archive does not have it."""
     return first_as(CallEnd, await tx.fetch(ARCHIVED, execution))
 
 
@@ -115,12 +119,13 @@ where trigger = $1 and running = $2
 async def settle(
     tx: Transaction, trigger: str, call: UUID, state: str | None, event_count: int, error: str | None
 ) -> None:
-    """Write down what became of a call. Without a state (JSON) the one before it stays."""
+    """Record the outcome of a call. With `state` None (else JSON) the trigger keeps its former state."""
     await tx.fetch(SETTLE, trigger, call, state, event_count, error)
 
 
 class Polled(NamedTuple):
-    """A poll trigger to store: its ref, the definition and namespace of its action, and seconds between two calls."""
+    """A poll trigger to store: its ref, the definition and namespace of its action, and the seconds between two
+    calls."""
 
     trigger: str
     definition_id: int
@@ -139,7 +144,7 @@ where (p.definition_id, p.namespace_id, p.every) <> (excluded.definition_id, exc
 
 
 async def put(tx: Transaction, polled: Sequence[Polled]) -> None:
-    """Make or change poll triggers. Those that are there keep their state."""
+    """Insert or change poll triggers. A trigger that exists keeps its state."""
     if polled:
         await tx.fetch(PUT, *(list(column) for column in zip(*polled, strict=True)))
 
@@ -148,15 +153,16 @@ REMOVE = "delete from poll where trigger = any($1::text[])"
 
 
 async def remove(tx: Transaction, triggers: Sequence[str]) -> None:
-    """These do not poll any more."""
+    """Delete poll triggers: they are not called any more."""
     if triggers:
         await tx.fetch(REMOVE, list(triggers))
 
 
 @dataclass(slots=True)
 class Poll:
-    """A poll trigger. `running` is the execution of its call, `call` the status of that execution, and `found` the number of
-    events of all calls. `failures` is the number of failed calls since the last success; `state` is JSON."""
+    """A poll trigger. `running` is the execution of its present call, and `call` that execution's status. `found` is
+    the number of events of all calls, and `failures` the number of failed calls since the last success. `state` is
+    JSON."""
 
     trigger: str
     every: float
@@ -179,7 +185,7 @@ from poll p left join execution e on e.id = p.running order by p.trigger
 
 
 async def listed(session: Session) -> list[Poll]:
-    """Every poll trigger, with how its last call ended."""
+    """Return every poll trigger, with the end of its last call."""
     return rows_as(Poll, await session.fetch(LIST))
 
 
@@ -190,7 +196,7 @@ returning trigger
 
 
 async def enable(db: Session | Transaction, trigger: str, enabled: bool) -> bool:
-    """Let it be called again, at once, or not any more. Says whether there is one of that name."""
+    """Enable a poll trigger, and make its next call due now; or disable it. Return False if it does not exist."""
     return bool(await db.fetch(ENABLE, trigger, enabled))
 
 
@@ -198,5 +204,5 @@ FORGET = "update poll set state = '{}' where trigger = $1 returning trigger"
 
 
 async def forget(session: Session, trigger: str) -> bool:
-    """Drop its state: the next call begins anew. Says whether there is one of that name."""
+    """Reset the state of a poll trigger: the next call begins from the start. Return False if it does not exist."""
     return bool(await session.fetch(FORGET, trigger))

@@ -1,4 +1,4 @@
-"""Rules that failed on events: their enforcements are kept with the error, until they are taken up again."""
+"""Rules that failed on events. Their enforcements are kept with the error, until they are evaluated again."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class RuleError:
-    """A rule that failed on an event, and why. `changed`: the rule has another version now; `gone`: it is disabled, or there
-    is none of its name any more."""
+    """A rule that failed on an event, and the error. `changed`: the rule has another version now. `gone`: it is
+    disabled or does not exist any more."""
 
     event_id: UUID
     rule: str
@@ -35,13 +35,14 @@ order by e.event_id desc, e.rule limit $2
 
 
 async def newest(session: Session, rule: str | None, limit: int) -> list[RuleError]:
-    """Return the errors (of one rule), the error of the newest event first."""
+    """Return the errors of one rule (None: of all), those of the newest events first."""
     return rows_as(RuleError, await session.fetch(NEWEST, rule, limit))
 
 
 @dataclass(frozen=True, slots=True)
 class RuleFailures:
-    """On how many events a rule has failed, and what the last of these came to. `enabled`: it goes on matching events."""
+    """The number of events on which a rule failed, and the error on the newest of them. `enabled`: the rule still
+    matches events."""
 
     rule: str
     count: int
@@ -58,12 +59,12 @@ where e.error is not null group by e.rule order by 2 desc, 1
 
 
 async def counts(session: Session) -> list[RuleFailures]:
-    """By rule, that with the most first."""
+    """Return the failures by rule, the rule with the most first."""
     return rows_as(RuleFailures, await session.fetch(COUNTS))
 
 
 Place = tuple[UUID, str]
-"""An event and a rule."""
+"""The id of an event, and the ref of a rule."""
 
 AFTER = """
 select event_id, rule from enforcement
@@ -76,7 +77,8 @@ order by event_id, rule limit $5 for no key update skip locked
 async def hold(
     tx: Transaction, rule: str | None, event: UUID | None, cursor: Place | None, limit: int
 ) -> list[Place]:
-    """Lock the next of them after that one, without waiting for those that another has locked."""
+    """Lock the next `limit` failed enforcements after `cursor`, of a rule and an event if these are set. Locked rows
+    are skipped."""
     event_id, name = cursor or (None, None)
     rows = await tx.fetch(AFTER, rule, event, event_id, name, limit)
     return [(row["event_id"], row["rule"]) for row in rows]
@@ -89,8 +91,8 @@ select messages, started from rerun_enforcements($1::uuid[], $2::text[], $3::boo
 
 
 async def rerun(tx: Transaction, results: Sequence[tuple[Place, NewEnforcement | None]]) -> list[UUID]:
-    """Let these come to what their rules make of them now; None: the rule does not match any more. Returns the executions
-    that this starts."""
+    """Store the new results of rules on events; None: the rule does not match any more. Return the executions that
+    this starts."""
     new = [enforcement for _, enforcement in results]
     [row] = await tx.stage(
         RERUN,

@@ -1,5 +1,5 @@
-"""The result of matching rules with events: the enforcements of the rules that match, with their parameters or with
-the error in these. The same where an event has come and where a rule that had failed is taken up again."""
+"""The enforcements of rules that match events, with their parameters or with an error. Used for new events, and for
+rules that had failed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from penstock.store.events.events import CurrentRule, Event, NewEnforcement
 from penstock.store.session.database import Transaction
 
 Hit = tuple[Event, CurrentRule, Match]
-"""An event, a rule that matches it, and the parameters that the rule gives."""
+"""An event, a rule that matches it, and the parameters that the rule computes."""
 
 
 async def compiled(tx: Transaction, current: Sequence[CurrentRule]) -> dict[int, CompiledRule]:
-    """These rules by their definitions, compiled once for each version."""
+    """Return these rules by definition id. Each version is compiled once."""
     ids = {rule.definition_id for rule in current}
     missing = {id for id in ids if ("rule", id) not in tx.cache}
     if missing:
@@ -32,7 +32,7 @@ async def compiled(tx: Transaction, current: Sequence[CurrentRule]) -> dict[int,
 async def enforcements(
     tx: Transaction, hits: Sequence[Hit], compiled: dict[int, CompiledRule]
 ) -> list[NewEnforcement]:
-    """One for each of the hits, in order."""
+    """Return an enforcement for each hit, in order."""
     places = await namespaces.places(
         tx, {namespaces.of(event.tenant, rule.action) for event, rule, _ in hits}
     )
@@ -61,7 +61,7 @@ async def enforcements(
 def _checked(
     schema: Schema | None, rule: CurrentRule, verdict: Match, cap: int
 ) -> tuple[str | None, str | None]:
-    """The parameters as JSON, or the reason why they are not what the action takes."""
+    """Return the parameters as JSON, or the reason why the action does not accept them."""
     if verdict.error is not None:
         return None, verdict.error
     if schema is None:

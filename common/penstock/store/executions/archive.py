@@ -1,4 +1,4 @@
-"""Finished trees of executions, moved out of the hot tables."""
+"""The move of finished trees of executions to the archive."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ ARCHIVE = "select moved, last from archive_finished(make_interval(secs => $1), $
 
 @dataclass(slots=True)
 class Archived:
-    """The number of executions that were `moved`, and the `last` place that was read; None where there was nothing."""
+    """The number of executions that were `moved`, and the `last` row of `finished` that was handled; None for none."""
 
     moved: int
     last: int | None
 
 
 async def archive_finished(session: Session, age: float, limit: int, place: int) -> Archived:
-    """Archive what finished more than `age` seconds ago: the next `limit` notes of finished trees after `place`."""
+    """Archive trees that ended more than `age` seconds ago: the next `limit` rows of `finished` after `place`."""
     [row] = await session.fetch(ARCHIVE, age, limit, place)
     return Archived(row["moved"], row["last"])

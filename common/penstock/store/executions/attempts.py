@@ -1,6 +1,7 @@
-"""Attempts: claimed by a worker, written down at their end, and taken from a worker that does not end them.
+"""Attempts: claimed by a worker, recorded at their end, and taken from a worker that does not end them.
 
-The fence (I2): what a worker writes names the attempt and the claim. What another worker owns by then is not moved.
+The fence (I2): every write of a worker names the attempt and the claim. A write about an attempt that another worker
+owns by then changes nothing.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from penstock.store.session.staged_messages import StagedMessage, staged_in
 
 @dataclass(slots=True)
 class ClaimedAttempt:
-    """An attempt that a worker has claimed. `params`, `options`, `carry` (what its last deferral carried over) and `trace` are
-    JSON; `waited` is in seconds since it was ready, on the database's clock; `failures` counts the attempts of its execution that
-    failed before. Of a `task`: the execution of its `workflow`, and the outermost one around that (`root`)."""
+    """An attempt that a worker has claimed. `params`, `options`, `carry` (the values of its last deferral) and
+    `trace` are JSON. `waited`: seconds since it was ready, by the database's clock. `failures`: failed attempts of
+    its execution before. For a task of a workflow: its name, the execution of its `workflow`, and the outermost
+    workflow around that (`root`)."""
 
     execution_id: UUID
     attempt: int
@@ -41,9 +43,9 @@ class ClaimedAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
-    """The worker of a claim and its claim id, with the definitions that it has the code for (`known`) and lacks it
-    for (`lacking`). `limited` names a definition, its task executor and that executor's room for attempts, where the
-    room is smaller than the worker's free slots."""
+    """The worker of a claim and its claim id. The worker has the code of the definitions `known`, and not that of
+    `lacking`. `limited` has a definition, its task executor and that executor's room for attempts, if the room is
+    smaller than the worker's free slots."""
 
     worker: UUID
     claim: UUID
@@ -54,8 +56,9 @@ class Claimant:
 
 @dataclass(slots=True)
 class ClaimAnswer:
-    """`unknown_definitions`: the worker has to look these up and claim again. `staged`: what it did not take, on its way
-    to others. `parked`: what it cannot take waits for a worker that can; of a claim of what is parked: there was some."""
+    """The result of a claim. `unknown_definitions`: the worker has to look these up and claim again. `staged`:
+    executions that it did not claim, sent to other workers. `parked`: executions that it cannot run were parked;
+    after `claim_parked`: some were waiting."""
 
     attempts: list[ClaimedAttempt] = field(default_factory=list)
     unknown_definitions: list[int] = field(default_factory=list)
@@ -72,8 +75,8 @@ from claim_executions($1, $2, $3::uuid[], $4, $5, $6::integer[], $7::integer[], 
 async def claim(
     session: Session | Transaction, who: Claimant, queue: str, ids: Sequence[UUID], most: int
 ) -> ClaimAnswer:
-    """Claim at most `most` of `ids`, as far as they are scheduled on `queue`. Of a session: the whole transaction, in one round
-    trip."""
+    """Claim at most `most` of `ids` that are scheduled on `queue`. On a session, the call is the whole transaction,
+    in one round trip."""
     [row] = await session.fetch(
         CLAIM, who.worker, who.claim, ids, most, queue, who.known, who.lacking, who.limited
     )
@@ -87,7 +90,8 @@ from claim_parked($1, $2, $3, $4, $5::integer[], $6::integer[], $7::executor_roo
 
 
 async def claim_parked(session: Session, who: Claimant, queue: str, most: int) -> ClaimAnswer:
-    """Claim at most `most` of what is parked on `queue`, the oldest first. The whole transaction, in one round trip."""
+    """Claim at most `most` executions that are parked on `queue`, oldest first. The call is the whole transaction, in
+    one round trip."""
     [row] = await session.fetch(
         CLAIM_PARKED, who.worker, who.claim, most, queue, who.known, who.lacking, who.limited
     )
@@ -106,8 +110,7 @@ where c.id = $1
 
 
 async def claimed(session: Session, claim: UUID) -> list[ClaimedAttempt]:
-    """Return the attempts of a claim that its worker still owns. The answer of the claim may have been lost after its
-    commit."""
+    """Return the attempts of a claim that its worker still owns. Used if the answer of a committed claim was lost."""
     return _attempts((await session.fetch(CLAIMED, claim))[0]["claimed"] or ())
 
 
@@ -129,19 +132,19 @@ select n.queue from claim c join execution e on e.id = c.executions[1] join name
 
 
 async def claimed_of(session: Session, claim: UUID) -> str | None:
-    """Return the queue of the work that a claim has taken. None: it has taken nothing, or all of it has ended."""
+    """Return the queue of a claim's executions. None: the claim took none, or all of them have ended."""
     return next((row["queue"] for row in await session.fetch(CLAIMED_OF, claim)), None)
 
 
 def claim_answer(
     claimed: Sequence[Sequence[Any]], unknown: list[int], messages: Sequence[Any], parked: bool
 ) -> ClaimAnswer:
-    """Build the answer of a claim from a row of the database."""
+    """Build the result of a claim from a row of the database."""
     return ClaimAnswer(_attempts(claimed), unknown, staged_in(messages), parked)
 
 
 def _attempts(rows: Sequence[Sequence[Any]]) -> list[ClaimedAttempt]:
-    # The driver's own kind of UUID, a subclass that JSON encoders refuse, does not get to actions and task executors.
+    # Actions and task executors get plain UUIDs: JSON encoders reject the driver's subclass.
     attempts = [ClaimedAttempt(*row) for row in rows]
     for attempt in attempts:
         attempt.execution_id = UUID(int=attempt.execution_id.int)
@@ -152,9 +155,10 @@ def _attempts(rows: Sequence[Sequence[Any]]) -> list[ClaimedAttempt]:
 
 @dataclass(slots=True)
 class AttemptEnd:
-    """The end of an attempt, and the status that its execution has then. `result` and `error` are JSON. The next attempt
-    begins `delay` seconds later, or at `until`; with a delay of None it takes the place in line of this one, which came to
-    nothing. `followed`: actions may follow the end of the execution. Of a `task`: the execution of its `workflow`."""
+    """The end of an attempt, and the next status of its execution. `result` and `error` are JSON. The next attempt
+    begins `delay` seconds later, or at `until`. With `delay` None, this attempt did not count as run, and the
+    execution keeps its place in line. `followed`: actions may follow the end of the execution. For a task: its name,
+    and the execution of its `workflow`."""
 
     execution_id: UUID
     attempt: int
@@ -179,7 +183,7 @@ class AttemptEnd:
         workflow: UUID | None = None,
         task: str | None = None,
     ) -> AttemptEnd:
-        """An attempt that ends like this."""
+        """Build the end of an attempt from its `ending`."""
         return cls(
             execution_id,
             attempt,
@@ -210,9 +214,9 @@ async def finish(
     *,
     alone: bool = False,
 ) -> set[UUID]:
-    """Write down the ends of attempts that this worker has claimed, in the order of their executions' ids. Forget `claims`,
-    which have no attempt left. Returns the executions with attempts that were still its. `alone`: nothing else is done in this
-    transaction, which is one round trip then."""
+    """Record the ends of attempts that this worker has claimed, in the order of execution ids. Delete `claims`, which
+    have no attempt left. Return the executions with attempts that the worker still owned. `alone`: the call is the
+    whole transaction, in one round trip."""
     arguments = finish_arguments(worker, ends, claims)
     [row] = await tx.stage_alone(FINISH, *arguments) if alone else await tx.stage(FINISH, *arguments)
     return set(row["moved"])
@@ -247,8 +251,8 @@ async def ended_by(session: Session, worker: UUID, ids: Sequence[UUID]) -> set[U
 
 @dataclass(slots=True)
 class OverdueAttempt:
-    """An attempt that goes on after its time, which was `timeout` seconds, on a worker that lives. `definition` is the body of
-    its action, and `options` is what its task in a workflow says otherwise, both JSON."""
+    """An attempt that runs longer than its `timeout` (seconds), on a live worker. `definition` is the body of its
+    action, and `options` are those of its task in a workflow; both are JSON."""
 
     worker: UUID
     execution_id: UUID
@@ -278,9 +282,9 @@ order by c.worker, e.id limit $2
 
 
 async def overdue(session: Session, longer: float, limit: int) -> list[OverdueAttempt]:
-    """Attempts that run for `longer` seconds more than they may: than their task in a workflow says, else their action, else
-    DEFAULT_ATTEMPT_TIMEOUT. Only of workers that have beaten after that: of the others the sweeper decides whether they were
-    lost with it."""
+    """Return at most `limit` attempts that have run `longer` seconds beyond their timeout: that of their task in a
+    workflow, otherwise of their action, otherwise DEFAULT_ATTEMPT_TIMEOUT. Only attempts of workers with a later
+    heartbeat count: the sweeper decides whether the others were lost with their worker."""
     return rows_as(OverdueAttempt, await session.fetch(OVERDUE, longer, limit, DEFAULT_ATTEMPT_TIMEOUT))
 
 

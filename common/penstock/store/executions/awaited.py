@@ -1,5 +1,5 @@
-"""Executions that a process waits for. The process that ends one notifies the waiter of the end, on a channel of the
-waiter's own."""
+"""Executions that a process waits for. The process that ends such an execution notifies the waiting process, on that
+process's own channel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.store.session.database import Row, Session
 from penstock.store.session.rows import rows_as
 
 MOST = notifications.LARGEST // 37
-"""Ids that one notification names. Of more it names none: then all are looked for."""
+"""Ids that one notification can name. A notification about more executions names none, and all are queried."""
 
 LOOK = "select id, status, result, error from look_for_awaited($1, $2::uuid[], $3::uuid[], $4::uuid[])"
 
@@ -29,8 +29,8 @@ async def look(
     awaited: Collection[UUID],
     forgotten: Collection[UUID],
 ) -> list[ExecutionEnd]:
-    """Return the finished, unarchived executions among `ids`. From now on the watcher waits for `awaited` and no longer
-    for `forgotten`. The call can miss an execution that ends meanwhile; the next call returns it."""
+    """Return the finished, unarchived executions among `ids`. Record that the watcher waits for `awaited` from now
+    on, and no longer for `forgotten`. The call can miss an execution that ends meanwhile; the next call returns it."""
     return rows_as(
         ExecutionEnd, await session.fetch(LOOK, watcher, list(ids), list(awaited), list(forgotten))
     )
@@ -40,14 +40,14 @@ FORGET = "delete from awaited where watcher = $1"
 
 
 async def forget(session: Session, watcher: UUID) -> None:
-    """It waits for nothing any more."""
+    """Delete all rows of a watcher: it waits for nothing any more."""
     await session.fetch(FORGET, watcher)
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The content of a notification to a watcher: the ends of some executions; where these are too long, their ids,
-    or only their number."""
+    """The content of a notification to a watcher: ends of executions. If these are too long, only their ids; if those
+    are too many, nothing."""
 
     ends: list[ExecutionEnd] = field(default_factory=list)
     ids: list[UUID] = field(default_factory=list)
@@ -61,7 +61,7 @@ def read(text: str) -> Told:
 
 
 async def listen(connection: asyncpg.Connection[Row], watcher: UUID, heard: Callable[[Told], None]) -> None:
-    """Call `heard` with what has ended of all that the watcher waits for."""
+    """Listen on the watcher's channel, and call `heard` with each notification."""
     await notifications.listen(connection, AWAITED + str(watcher), lambda text: heard(read(text)))
 
 
@@ -69,7 +69,7 @@ TELL = "select tell_watcher($1, $2::uuid[], $3, $4)"
 
 
 async def tell(session: Session, channel: str, ids: Collection[UUID]) -> None:
-    """Tell a watcher that these have ended, and how, if that is short enough."""
+    """Notify a watcher that these executions have ended; with their ends, if these are short enough."""
     if len(ids) > MOST:
         await notifications.notify(session, channel, "")
     else:

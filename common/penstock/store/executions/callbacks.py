@@ -1,4 +1,4 @@
-"""Executions that have ended and that other actions follow."""
+"""Ended executions that other actions follow."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from penstock.tracing import Carrier
 
 @dataclass(slots=True)
 class FollowedExecution:
-    """An execution that has ended, and the refs of the actions that follow an end like that. `trace` is the trace context that it
-    carries, if it is traced."""
+    """An execution that has ended, and the refs of the actions that follow such an end. `trace` is its trace context,
+    None if it is not traced."""
 
     id: UUID
     status: str
@@ -41,7 +41,7 @@ where e.id = any($1::uuid[])
 
 
 async def read_followed(tx: Transaction, ids: Sequence[UUID]) -> list[FollowedExecution]:
-    """Return the results of these executions, and the callbacks that follow them."""
+    """Return these ended executions with their results and callbacks."""
     return [
         FollowedExecution(
             row["id"],

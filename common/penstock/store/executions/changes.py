@@ -1,5 +1,4 @@
-"""Moves of executions as they come, for watchers. They are read from the history, so that a transaction that moves one does
-nothing more for it."""
+"""Recent moves of executions, for watchers. They are read from the history, so that moves cost nothing more."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An execution has moved from one status (None: it is new) to another."""
+    """A move of an execution from one status (None: it is new) to another."""
 
     id: UUID
     at: datetime
@@ -31,8 +30,8 @@ class Change:
         return self.namespace.partition("::")[0]
 
 
-# A session with a transaction id may have moved rows since its transaction began, a session at a statement since that began.
-# Of other roles, and at a standby, this cannot be seen.
+# A session with a transaction id may have moved rows since its transaction began; one that runs a statement, since
+# that began. Sessions of other roles, and those of a standby's primary, cannot be seen.
 SETTLED = """
 select greatest(
     case when not pg_is_in_recovery() and not coalesce(bool_or(a.state is null), false) then least(
@@ -45,8 +44,8 @@ where a.datname = current_database() and a.backend_type = 'client backend' and a
 
 
 async def settled(session: Session, max_seconds: float) -> datetime:
-    """Return the instant up to which a later look sees every move. No older move is under way, except in transactions that
-    have been open for longer than `max_seconds`."""
+    """Return the instant up to which a later query sees every move. Older moves are committed, except in transactions
+    that have been open for longer than `max_seconds`."""
     at: datetime = (await session.fetch(SETTLED, max_seconds))[0]["at"]
     return at
 
@@ -55,6 +54,6 @@ AFTER = "select id, at, old, new, attempt, reason, namespace, action, parent, ta
 
 
 async def after(session: Session, at: datetime, limit: int) -> list[Change]:
-    """The moves after that instant, oldest first; where there are more than `limit`, any so many of them. Those of
-    executions that are archived are left out."""
+    """Return the moves after an instant, oldest first; if there are more than `limit`, any `limit` of them. Moves of
+    archived executions are left out."""
     return rows_as(Change, await session.fetch(AFTER, at, limit))

@@ -1,4 +1,4 @@
-"""Executions as lists show them, from the hot table and the archive as one."""
+"""The list of executions, open or archived, with its filter."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import rows_as
 
 CLOCKS = 3660
-"""Seconds: how far the time in an id, which a client made, may be off the instant at which it was stored."""
+"""Seconds by which the time in an id, which a client made, may differ from the instant of storage."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionFilter:
     """A filter of executions: all top-level executions, or those of them that match every field that is set. `since`
-    and `until` (aware) bound when they were made; `params` are parameters that they have, among others; `event` is
-    the one that started them, `parent` the workflow of these tasks; `key` is their idempotency key, of `tenant`
-    (or public). `tenants`: only those of these, whatever else is asked for. `ended`: only those that have ended, or
-    that have not. `children`: the tasks of workflows, too."""
+    and `until` (aware) bound the instant of creation. `params` are parameters that an execution has, among others.
+    `event` is the event that started it, `parent` the workflow of tasks, and `key` the idempotency key in `tenant`
+    (or public). `tenants` restricts the result to these tenants, whatever the other fields are. `ended`: only ended
+    executions, or only open ones. `children`: include tasks of workflows."""
 
     status: Collection[str] | None = None
     action: str | None = None
@@ -43,7 +43,7 @@ class ExecutionFilter:
 
 @dataclass(slots=True)
 class ListedExecution:
-    """An execution as lists show it."""
+    """An execution of the list."""
 
     id: UUID
     status: str
@@ -82,7 +82,8 @@ where {ALIKE}
     and ($15::text[] is null or split_part(x.namespace, '::', 1) = any($15))
 """
 EVERY = "from execution x"
-# Whatever ended badly has an error, and those have an index: without it, all that went well since the last of them is read.
+# Every execution that ended badly has an error, and errors have an index. Without it, the query would read all
+# executions that completed since the last failure.
 BADLY = """from (
     select r.execution_id from result r
     where r.error is not null and ($2::uuid is null or r.execution_id < $2)
@@ -106,7 +107,8 @@ async def page(
     before: UUID | None = None,
     limit: int = 50,
 ) -> list[ListedExecution]:
-    """The newest executions, open, finished or archived, newest first; `before` an id goes on from a page's end."""
+    """Return at most `limit` executions, open, finished or archived, newest first. `before` is the last id of the
+    page before."""
     sql = _among(filters, PAGE)
     return rows_as(ListedExecution, await session.fetch(sql, *_given(filters, before), limit))
 
@@ -120,13 +122,13 @@ async def count(session: Session, filters: ExecutionFilter) -> int:
 
 
 def _among(filters: ExecutionFilter, statement: str) -> str:
-    """The statement with what it looks through, of what is not archived yet."""
+    """Insert the tables that a statement reads for unarchived executions."""
     badly = filters.status is not None and BAD.issuperset(filters.status)
     return statement.replace("{among}", BADLY if badly else EVERY)
 
 
 def _given(filters: ExecutionFilter, cursor: UUID | None) -> tuple[Any, ...]:
-    # Ids are in the order of time, and have the index.
+    # Ids are in the order of time, and indexed: bounds on ids make the bounds on time fast.
     return (
         None if filters.status is None else list(filters.status),
         cursor,

@@ -1,4 +1,4 @@
-"""The steps in the life of an execution, each one call to the database."""
+"""The steps in the life of an execution; each is one call to the database."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from penstock.store.session.rows import rows_as
 from penstock.tracing import Trace, trace_of
 
 
-@dataclass(slots=True)  # frozen ones take twice as long to make, and many are made
+@dataclass(slots=True)  # not frozen: that would double the time to create one, and many are created
 class Submission:
-    """A checked request to run something, ready to join a group. `params`, `options` and `origin` are JSON. `watcher` is
-    notified of its end."""
+    """A checked request to run an action, ready to join a group. `params`, `options` and `origin` are JSON. `watcher`
+    is notified of the end."""
 
     id: UUID
     namespace: int
@@ -37,11 +37,11 @@ class Submission:
 
 
 class Stages(Protocol):
-    """A transaction that publishes what its statements stage, or leaves that to a relay."""
+    """A transaction that publishes the messages that its statements stage, or leaves that to a relay."""
 
     @property
     def empty(self) -> bool:
-        """Return whether the transaction has done nothing, so that it may be one statement."""
+        """Return True if the transaction has done nothing yet, so that it may be one statement."""
 
     async def stage_alone(self, sql: str, *args: Any) -> list[Row]: ...
 
@@ -60,8 +60,9 @@ with awaiting as (
 
 
 def with_watchers(sql: str, group: Sequence[Submission], *args: Any) -> tuple[Any, ...]:
-    """Return a submit's statement and arguments with the watchers of the group, if it has any. The end may commit a moment after
-    the submit: a watcher that is named by a later statement could miss it."""
+    """Return the statement and arguments of a submit, extended by the watchers of the group, if it has any. One
+    statement does both: an execution may end a moment after the submit, before a later statement could name the
+    watcher."""
     watched = [submission for submission in group if submission.watcher is not None]
     if not watched:
         return sql, *args
@@ -71,8 +72,9 @@ def with_watchers(sql: str, group: Sequence[Submission], *args: Any) -> tuple[An
 
 @dataclass(slots=True)
 class Submitted:
-    """`stale`: a definition is not current any more, and nothing was stored. `existing` and `conflicts`: by the id given,
-    the execution that has its idempotency key, for the same or for something else."""
+    """The result of a submit. `stale`: a definition is not current any more, and nothing was stored. The other
+    submissions have a used idempotency key, of the same request (`existing`) or another one (`conflicts`): their ids
+    are mapped to the stored executions."""
 
     stale: bool
     existing: dict[UUID, UUID]
@@ -80,8 +82,8 @@ class Submitted:
 
 
 async def submit(tx: Stages, group: Sequence[Submission]) -> Submitted:
-    """Create these, all or none, in one round trip. Where it is the whole transaction, those under limits are let in or put in
-    line with it, if they are not many; else an executor is asked to."""
+    """Create the executions of a group, all or none, in one round trip. If this is the whole transaction, and
+    executions under limits are few, they are admitted or queued at once. Otherwise an executor does that."""
     keyed = any(s.key is not None for s in group)
     timed = any(s.expires is not None for s in group)
     arguments = (
@@ -107,7 +109,8 @@ SCHEDULE = "select schedule_executions($1::uuid[]) as messages"
 
 
 async def schedule(tx: Transaction, ids: Sequence[UUID]) -> None:
-    """Claim, admit, route and stage those that are still requested. The whole transaction, in one round trip."""
+    """Admit, route and stage the executions among `ids` that are still requested. The call is the whole transaction,
+    in one round trip."""
     await tx.stage_alone(SCHEDULE, ids)
 
 
@@ -115,10 +118,10 @@ CANCEL = "select messages, canceling, stopping, moved from cancel_executions($1:
 
 
 async def cancel(tx: Transaction, ids: Sequence[UUID], reason: str) -> int:
-    """Ask for executions to end: at once where no worker has them, else as soon as their worker hears of it. Returns how
-    many were told; the others have ended before."""
+    """Cancel executions: those without a worker end at once, the others when their worker is notified. Return the
+    number of executions that were ended or notified; the others had ended before."""
     [row] = await tx.stage(CANCEL, sorted(ids), reason)
-    told = len(row["moved"] + row["canceling"] + row["stopping"])  # at once, on a worker, a workflow
+    told = len(row["moved"] + row["canceling"] + row["stopping"])  # ended at once, run by a worker, workflows
     tx.tell(asked=len(ids), told=told)
     return told
 
@@ -129,7 +132,7 @@ END = "select messages, moved from end_executions($1::uuid[], $2::text[], $3, $4
 async def end(
     tx: Transaction, ids: Sequence[UUID], from_: Sequence[str], to: str, reason: str, error: str | None = None
 ) -> list[UUID]:
-    """End executions that are in one of the statuses `from_`. Returns the ids that were really moved."""
+    """End executions that are in one of the statuses `from_`. Return the ids that this call ended."""
     [row] = await tx.stage(END, sorted(ids), list(from_), to, reason, error)
     return list(row["moved"])
 
@@ -142,16 +145,16 @@ order by e.id for no key update of e
 
 
 async def lock_scheduled(tx: Transaction, ids: Sequence[UUID], queues: Sequence[str]) -> dict[UUID, str]:
-    """Lock, in order, the executions among `ids` that wait for a worker on one of these queues. Return the queue of each."""
+    """Lock the executions among `ids`, in order, that wait for a worker on one of these queues. Return the queue of
+    each."""
     return {row["id"]: row["queue"] for row in await tx.fetch(LOCK_SCHEDULED, ids, queues)}
 
 
 @dataclass(slots=True)
 class Execution:
-    """An execution, open, finished or archived. `params`, `options`, `origin`, `result` and `error` are JSON; `item` is -1
-    where its task has no items. `kind` is action, workflow or wait; what waits
-    has no `queue`. `since`: when it began to wait for what it waits for. Of an archived one `kind`, `queue`, `ready_at`, `since`,
-    `not_before` and `claim` are None."""
+    """An execution, open, finished or archived. `params`, `options`, `origin`, `result` and `error` are JSON. `item`
+    is -1 if its task has no items. `kind` is action, workflow or wait; a wait has no `queue`. `since`: the beginning
+    of its present wait. If it is archived, `kind`, `queue`, `ready_at`, `since`, `not_before` and `claim` are None."""
 
     id: UUID
     status: str
@@ -182,13 +185,13 @@ class Execution:
 
     @property
     def open_queue(self) -> str:
-        """Its queue, of one that is not archived."""
+        """The queue of an execution that is not archived."""
         assert self.queue is not None
         return self.queue
 
     @property
     def trace(self) -> Trace | None:
-        """The trace that it belongs to, as its origin says."""
+        """The trace of the execution, from its origin; None if it is not traced."""
         origin = orjson.loads(self.origin) if self.origin is not None else None
         return trace_of(origin.get("trace")) if origin else None
 
@@ -213,7 +216,7 @@ from archive a where a.id = any($1::uuid[])
 
 
 async def find(session: Session | Transaction, ids: Sequence[UUID]) -> list[Execution]:
-    """Executions, with what they were given and what came of it."""
+    """Return executions by id, open or archived, with their parameters and results."""
     return rows_as(Execution, await session.fetch(FIND, list(ids)))
 
 
@@ -233,7 +236,7 @@ async def itself_or_tasks(session: Session, id: UUID, of: Sequence[UUID]) -> set
 
 
 async def tenant(session: Session, id: UUID) -> str | None:
-    """Return the tenant of an execution; None where there is no such execution."""
+    """Return the tenant of an execution; None if it does not exist."""
     return next((str(row["tenant"]) for row in await session.fetch(TENANT, id)), None)
 
 
@@ -261,7 +264,8 @@ async def finished(session: Session, ids: Sequence[UUID]) -> list[ExecutionEnd]:
 
 @dataclass(slots=True)
 class Move:
-    """A change of an execution's status: when, from and to which, in which attempt, the actor, and the reason."""
+    """A change of an execution's status: its instant, the old and the new status, the attempt, the actor, and the
+    reason."""
 
     at: datetime
     old: str | None
@@ -280,14 +284,14 @@ order by at
 
 
 async def history(session: Session, execution: Execution) -> list[Move]:
-    """Every move of an execution, oldest first."""
+    """Return every move of an execution, oldest first."""
     rows = await session.fetch(HISTORY, execution.id, execution.created_at, execution.finished_at)
     return rows_as(Move, rows)
 
 
 async def waited_and_ran(session: Session, execution: Execution) -> tuple[float | None, float | None]:
-    """Return the seconds that an execution waited (for a slot, a worker, its time, a human), and the seconds that it ran.
-    Both are None if its history was dropped."""
+    """Return the seconds that an execution waited (for a slot, a worker, an instant, a human), and the seconds that
+    it ran. Both are None if its history was dropped."""
     moves = await history(session, execution)
     if not moves:
         return None, None

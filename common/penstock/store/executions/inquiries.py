@@ -1,4 +1,4 @@
-"""Questions to humans that executions wait for."""
+"""Inquiries: questions to humans that executions wait for."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ order by created_at desc limit $3
 async def newest(
     session: Session, *, answered: bool, assignee: str | None, limit: int, tenants: Collection[str] | None
 ) -> list[Inquiry]:
-    """Return open inquiries (with `answered` all) of an assignee, or of all, newest first. Of all tenants; or of these,
-    and then only those of executions that are not archived."""
+    """Return at most `limit` open inquiries (with `answered` all) of an assignee (None: of all), newest first. With
+    `tenants`, only inquiries of executions of these tenants that are not archived."""
     tenant_list = None if tenants is None else list(tenants)
     return rows_as(Inquiry, await session.fetch(LIST, answered, assignee, limit, tenant_list))
 
@@ -62,8 +62,7 @@ LOCK_ASKING = "select 1 from execution where id = $1 for no key update"
 
 
 async def find_locked(tx: Transaction, execution: UUID) -> Inquiry | None:
-    """Return the inquiry of an execution and lock it. The execution asks nothing else until this transaction has
-    ended."""
+    """Return the inquiry of an execution, and lock the execution: it asks nothing else until this transaction ends."""
     await tx.fetch(LOCK_ASKING, execution)
     return await find(tx, execution)
 
@@ -75,7 +74,7 @@ where e.parent = $1 and i.status = 'created' order by i.created_at limit 3
 
 
 async def of_tasks(tx: Transaction, workflow: UUID) -> dict[UUID, str]:
-    """Tasks of a workflow's run that ask something, and their names: a few of them."""
+    """Return at most three tasks of a workflow's run that wait for an answer, with their names."""
     return {row["execution_id"]: row["task"] for row in await tx.fetch(OF_TASKS, workflow)}
 
 
@@ -83,6 +82,7 @@ ANSWER = "select messages, moved from answer_inquiry($1, $2, $3)"
 
 
 async def answer(tx: Transaction, execution: UUID, response: str, by: str) -> bool:
-    """The response (JSON) becomes the execution's result. False, and nothing is changed, if it does not wait for one."""
+    """Answer the inquiry of an execution; the response (JSON) becomes the execution's result. Return False, and
+    change nothing, if the execution does not wait for an answer."""
     [row] = await tx.stage(ANSWER, execution, response, by)
     return bool(row["moved"])

@@ -1,4 +1,4 @@
-"""Attempts end, and what waited for their slots begins in their place."""
+"""The ends of attempts, and the claim of executions that waited for their slots, in one transaction."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from finish_and_claim({FINISH_PARAMETERS}, $12, $13::text[], $14::integer[], $15
 
 @dataclass(slots=True)
 class LetIn:
-    """`moved`: as of `attempts.finish`. `staged` is to be published. What was for `queue` (None: nothing was) was claimed as far
-    as `claimed` says."""
+    """The result of `finish_and_claim`. `moved`: as in `attempts.finish`. `staged`: messages to publish. Executions
+    on `queue` (None: on none) were claimed, as `claimed` says."""
 
     moved: set[UUID]
     staged: list[StagedMessage]
@@ -41,8 +41,8 @@ async def finish_and_claim(
     ends: Sequence[AttemptEnd],
     claims: Sequence[UUID],
 ) -> LetIn:
-    """Write down these ends (see `attempts.finish`), and claim of what they let in, and is on one of these queues, no more than
-    what ends. The whole transaction, in one round trip."""
+    """Record these ends (see `attempts.finish`), and claim executions that the ends admit on one of `queues`: at most
+    as many as end. The call is the whole transaction, in one round trip."""
     [row] = await session.fetch(
         FINISH_AND_CLAIM,
         *finish_arguments(claimant.worker, ends, claims),

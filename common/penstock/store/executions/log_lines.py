@@ -14,7 +14,8 @@ from penstock.store.session.rows import rows_as
 
 
 class NewLine(NamedTuple):
-    """A line to store: `seq` puts those of a worker in order; streams are `stdout`, `stderr`, `log` and Penstock's own."""
+    """A line to store. `seq` orders the lines of an attempt. Streams are `stdout`, `stderr`, `log` and Penstock's
+    own."""
 
     execution_id: UUID
     attempt: int
@@ -31,25 +32,26 @@ on conflict do nothing
 
 
 async def store(session: Session, lines: Sequence[NewLine], worker: UUID, name: str) -> None:
-    """Store lines of attempts of this worker. Those that are there already are left alone."""
+    """Store lines of attempts of this worker. A line that is stored already is left alone."""
     await session.fetch(STORE, *(list(column) for column in zip(*lines, strict=True)), worker, name)
 
 
 PAGE = 5000
-"""Lines that are read at once."""
+"""Lines that one query reads."""
 LATE = 2.0
-"""Seconds after an end for which lines may still come: workers write them some times a second, beside the ends."""
+"""Seconds after the end of an execution within which its last lines may be stored: workers write lines some times a
+second, separately from ends."""
 
 
 async def are_all_there(session: Session, finished_at: datetime | None) -> bool:
-    """Return true if a read from now on contains the last lines of an execution that ended at this instant. The lines
-    of a worker that is cut off from the database can come later."""
+    """Return True if a read from now on contains the last lines of an execution that ended at `finished_at`. Lines of
+    a worker that is cut off from the database can come later."""
     return finished_at is not None and await clock.seconds_since(session, finished_at) > LATE
 
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line: of which attempt, the how manieth of it, of which stream, and on which worker it was written."""
+    """A line of a stream. `seq` is its number within the attempt. `worker` is the name of the worker that wrote it."""
 
     attempt: int
     seq: int
@@ -67,7 +69,7 @@ where execution_id = $1 and stream = $2 order by attempt desc, seq desc limit 1
 
 
 async def latest(session: Session, execution: UUID, stream: str) -> LogLine | None:
-    """The last line of a stream, of the last attempt that wrote one."""
+    """Return the last line of a stream, of the last attempt that wrote one; None for none."""
     rows = rows_as(LogLine, await session.fetch(LATEST, execution, stream))
     return rows[0] if rows else None
 
@@ -85,8 +87,8 @@ select execution_id, attempt, seq, stream, line, at, worker_id, worker from (
 
 
 async def after_each(session: Session, last: Mapping[UUID, tuple[int, int]]) -> list[tuple[UUID, LogLine]]:
-    """The next lines of several executions, each after its `last` one (attempt, number), in the order of time; PAGE at the
-    most. Lines of one execution stay in their own order."""
+    """Return the next lines of several executions, each after its `last` line (attempt, number), in the order of
+    time; at most PAGE. Lines of one execution keep their own order."""
     rows = await session.fetch(
         AFTER_EACH,
         list(last),

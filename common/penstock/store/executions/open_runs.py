@@ -1,4 +1,4 @@
-"""Runs of durable functions that are open, by the code that they began with."""
+"""Open runs of durable functions, grouped by the code that they began with."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(slots=True)
 class OpenRuns:
-    """Runs of a durable function that have begun and have not ended, by the code that they began with. `current` is the digest of
-    the code that is registered now."""
+    """The number of open runs of a durable function that began with the code `digest`. `current` is the digest of the
+    code that is registered now. `example` is one of the runs."""
 
     ref: str
     digest: str

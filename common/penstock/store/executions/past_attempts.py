@@ -1,7 +1,8 @@
-"""The attempts that an execution had: when each began and ended, where, and what it came to.
+"""The attempts of an execution: the beginning and end of each, its worker and its outcome.
 
-Nothing is written for it: an attempt begins with a move to running and ends with the move away from there, and both are in
-the history. What did not complete has a row of its own beside it, with its error."""
+They are read from the history: an attempt begins with a move to running, and ends with the move away from it. An
+attempt that did not complete also has a row of its own, with its error.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +17,10 @@ from penstock.store.session.rows import first_as, rows_as
 
 @dataclass(slots=True)
 class PastAttempt:
-    """An attempt. `outcome`: `running`, `completed`, `failed` (tried again or not), `timeout`, `cancelled`, `lost` (with its
-    worker), `deferred` (by itself), `waiting` (for a human), `handed_back` (its worker stopped).
-    `worker` is the name of its worker. `error` is JSON: what it failed with, or what it carried over to the next one.
-    Instants are the database's; all three are None of an attempt that is older than the history is kept."""
+    """An attempt. `outcome`: `running`, `completed`, `failed` (retried or not), `timeout`, `cancelled`, `lost` (with
+    its worker), `deferred` (by itself), `waiting` (for a human), `handed_back` (its worker stopped). `worker` is the
+    name of its worker. `error` is JSON: its error, or the values that it carried over to the next attempt. Instants
+    are the database's; all three are None if the history of the attempt was dropped."""
 
     attempt: int
     outcome: str
@@ -58,7 +59,7 @@ order by n
 
 
 async def attempts(session: Session, execution: Execution) -> list[PastAttempt]:
-    """Every attempt of an execution, the one that runs now and the one that completed too, oldest first."""
+    """Return every attempt of an execution, oldest first; also the running one, and the one that completed."""
     rows = await session.fetch(
         ATTEMPTS,
         execution.id,
@@ -72,7 +73,7 @@ async def attempts(session: Session, execution: Execution) -> list[PastAttempt]:
 
 @dataclass(frozen=True, slots=True)
 class LatestAttempt:
-    """The attempt before the one to come, and its error, or what it carries over (JSON)."""
+    """The last attempt that did not complete, and its error or the values that it carries over (JSON)."""
 
     attempt: int
     error: str | None
@@ -84,5 +85,5 @@ LATEST = (
 
 
 async def latest(session: Session, execution: UUID) -> LatestAttempt | None:
-    """The latest attempt that did not complete, of an execution that is open."""
+    """Return the last attempt of an open execution that did not complete; None for none."""
     return first_as(LatestAttempt, await session.fetch(LATEST, execution))

@@ -1,7 +1,5 @@
-"""Executions that need no decision: submits and ends of a few, each one statement of the database beneath its function's guard.
-
-What the guard refuses, the function itself passes on to the function for everything, in the same round trip.
-"""
+"""Executions without a decision: submits and ends of a few, which one statement writes if the guard of the SQL
+function allows it. Otherwise that function calls the general function, in the same round trip."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from penstock.store.executions.executions import Submission, Submitted, with_wat
 from penstock.store.session.database import Transaction
 
 MOST_ALIKE = 20
-"""Executions of one such submit, and attempts of one such end. A larger group goes to the functions for everything."""
+"""The largest group for one such submit or end. A larger group goes to the general functions."""
 
 PLACE_ALIKE = """
 select messages, stale, existing, conflicts
@@ -23,7 +21,8 @@ from place_alike($1::uuid[], $2, $3, $4::text[], $5::text[], $6::smallint, $7)
 
 
 def are_alike(group: Sequence[Submission]) -> bool:
-    """Return whether all submissions of `group` are for the same version and place, at once and without options or keys."""
+    """Return True if the group is small, and all its submissions have the same definition, namespace and priority,
+    with neither delays nor options nor keys."""
     first = group[0]
     return len(group) <= MOST_ALIKE and all(
         submission.namespace == first.namespace
@@ -35,9 +34,9 @@ def are_alike(group: Sequence[Submission]) -> bool:
 
 
 async def submit(tx: Transaction, group: Sequence[Submission]) -> Submitted:
-    """Create the executions of a group that is alike, in a transaction of their own and in one round trip. Assign them to workers
-    that have permits. Behind a pooler the transaction is several round trips, and could stay open with the permits: there, assign
-    none."""
+    """Create the executions of a group that is alike. The call is the whole transaction, in one round trip. Assign them
+    to workers that have permits. Behind a pooler the transaction is several round trips, and could stay open with the
+    permits: there, assign none."""
     first = group[0]
     arguments = (
         [submission.id for submission in group],
@@ -58,7 +57,7 @@ FINISH_COMPLETED = (
 
 
 def all_completed(ends: Sequence[AttemptEnd]) -> bool:
-    """Return whether `ends` are few, completed, belong to no workflow, and are followed by no action."""
+    """Return True if `ends` are few and completed, belong to no workflow, and are followed by no action."""
     return len(ends) <= MOST_ALIKE and all(
         end.status == COMPLETED and not (end.workflow or end.error or end.reason or end.followed)
         for end in ends
@@ -68,8 +67,8 @@ def all_completed(ends: Sequence[AttemptEnd]) -> bool:
 async def finish(
     tx: Transaction, worker: UUID, ends: Sequence[AttemptEnd], claims: Sequence[UUID]
 ) -> set[UUID]:
-    """Write down completed ends, in the order of their executions' ids and as the whole transaction. Forget `claims`, which have
-    no attempt left. Return the executions that were still this worker's."""
+    """Record completed ends, in the order of execution ids, and delete `claims`, which have no attempt left. Return
+    the executions that the worker still owned. The call is the whole transaction."""
     [row] = await tx.stage_alone(
         FINISH_COMPLETED,
         worker,

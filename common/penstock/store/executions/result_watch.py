@@ -1,5 +1,6 @@
-"""The wait for results. A process that ends an awaited execution notifies this one, with the result or only of the end, and
-then this one looks. It also looks now and then without a notice, in one query for all that are awaited."""
+"""The wait for results of executions. The process that ends an awaited execution notifies this one, with the result
+if it is short. This process also polls, with one query for all awaited executions, which also finds ends after a lost
+notification."""
 
 from __future__ import annotations
 
@@ -23,28 +24,29 @@ from penstock.store.executions.told_ends import ToldEnds
 from penstock.store.session.database import Database, retried
 
 FIRST, MOST = 0.01, 1.0
-"""Seconds between looks: soon after a waiter came or something ended, rarer while nothing happens."""
+"""Seconds between two polls: FIRST after a waiter came or an execution ended, growing to MOST while nothing happens."""
 RARER, RARER_WHERE_TOLD = 1.5, 4.0
-"""By how much they become rarer; and where one is told of ends, so that a look only finds what ended while one began to listen,
-or what nobody told."""
+"""Factors by which the pause between polls grows: without notifications; and with notifications, where a poll finds
+only ends of which a notification was missed."""
 LINGER = 10.0
-"""Seconds for which one still listens when nobody waits."""
+"""Seconds for which the process goes on listening after the last waiter."""
 FORGOTTEN = 1.0
-"""Seconds that it may take to say that nobody waits any more."""
+"""Timeout in seconds for deleting the rows of this watcher at the end."""
 SAID_AGAIN = 3600.0
-"""Seconds after which it is said again who is waited for: it is forgotten after a day."""
+"""Seconds after which all awaited ids are written again: the database deletes them after a day."""
 OUTAGE = 60.0
-"""Seconds without an answer from PostgreSQL after which whoever waits is told so. They may wait again."""
+"""Seconds without an answer from PostgreSQL after which the waiting callers get the error. They may wait again."""
 DONE_AT_ONCE = 100
-"""Ends after which a statement only says that they are not waited for any more."""
+"""Ended executions after which a statement is sent only to delete their rows."""
 EARLY = 1000
-"""Ends that are kept at most for submits that have not returned."""
+"""The maximum number of ends that are kept for submits that have not returned."""
 GONE = 1.0
-"""Seconds after which ids that no table knows are looked for in the archive, and then given up."""
+"""Seconds of fruitless polls after which ids are looked up in the archive as well, and unknown ones fail with
+NotFound."""
 
 
 class ResultWatch:
-    """Looks for all awaited executions at once."""
+    """A watcher that waits for the ends of all executions that callers await."""
 
     def __init__(self, database: Database) -> None:
         self._session = database.session()
@@ -52,24 +54,24 @@ class ResultWatch:
         self.stored = StoredResults(settings.result_store, settings.result_store_cap)
         self._told = ToldEnds(database, self._hear)
         self._new: set[UUID] = set()
-        """Of which nobody has been told that they are waited for."""
+        """Awaited ids that are not written to the database yet."""
         self._heard: set[UUID] = set()
         self._done: set[UUID] = set()
         self._said_at = -SAID_AGAIN
         self._look_at = 0.0
-        """When all are looked for."""
+        """The instant of the next poll for all awaited ids (monotonic)."""
         self._waiting: dict[UUID, list[asyncio.Future[ExecutionEnd]]] = {}
         self._looking: asyncio.Task[None] | None = None
         self._expecting = 0
-        """Submits under way that name this watcher."""
+        """The number of submits under way that name this watcher."""
         self._early: dict[UUID, ExecutionEnd | None] = {}
-        """Ends that were told before their submits had returned. None: the execution has ended, and how is to be looked for."""
+        """Ends that arrived before their submits returned. None: the execution has ended, and its end has to be polled."""
         self._came = asyncio.Event()
 
     @contextmanager
     def expecting(self) -> Iterator[UUID | None]:
-        """Give the watcher that a submit may name, while this process listens. Ends that are told before the submit returns are
-        kept for `ended`, which is called inside this block."""
+        """Yield the id of this watcher, for a submit to name; None while the process does not listen. Ends that
+        arrive before the submit returns are kept for `ended`, which must be called inside this block."""
         self._expecting += 1
         try:
             yield self._told.watcher if self._looks and self._told.listens else None
@@ -83,8 +85,8 @@ class ResultWatch:
         return self._looking is not None and not self._looking.done()
 
     async def result(self, id: UUID, *, timeout: float | None = None, named: bool = False) -> Any:
-        """The result of an execution once it has ended. Raises ExecutionFailed, NotFound, TimeoutError, and what PostgreSQL
-        says when it has not answered for OUTAGE seconds. `named` as for `ended`."""
+        """Return the result of an execution once it has ended. Raises ExecutionFailed, NotFound, TimeoutError, and
+        the error of PostgreSQL after OUTAGE seconds without an answer. `named` as in `ended`."""
         async with asyncio.timeout(timeout):
             row = await self.ended(id, named=named)
             if row.status == COMPLETED:
@@ -100,13 +102,13 @@ class ResultWatch:
         )
 
     async def ended(self, id: UUID, *, named: bool = False) -> ExecutionEnd:
-        """The row of an execution once it has ended (id, status, result, error as JSON text). `named`: the submit named this
-        watcher, so that the end is told. A look only finds it if the connection is lost."""
-        id = UUID(str(id))  # an id that came as text would never be found among those that have ended
+        """Return the end of an execution once it has ended. `named`: the submit named this watcher, so the end is
+        notified, and polls are only needed if the connection is lost."""
+        id = UUID(str(id))  # an id in text form would never equal the ids of ended executions
         if id in self._early:
             if (end := self._early.pop(id)) is not None:
                 return end
-            named = False  # its end was too long for a notification: it is looked for
+            named = False  # its end was too long for a notification: poll for it
         future: asyncio.Future[ExecutionEnd] = asyncio.get_running_loop().create_future()
         if named and not self._waiting:
             self._look_at = time.monotonic() + MOST
@@ -127,8 +129,8 @@ class ResultWatch:
                     self._done.add(id)
 
     async def _watch(self) -> None:
-        """Look until no caller waits any more. An error that ends this early goes to all callers that wait: no other task
-        would look for them."""
+        """Poll until no caller waits any more. An error that ends this task is raised in all waiting callers: no
+        other task polls for them."""
         try:
             while True:
                 await self._look()
@@ -164,17 +166,17 @@ class ResultWatch:
             await self._rest(self._look_at - time.monotonic())
 
     async def _somebody_waits(self) -> bool:
-        """Return whether a caller waits, or did a moment ago."""
+        """Return True if a caller waits. Without one, wait up to LINGER seconds for the next."""
         until = time.monotonic() + LINGER
         while not self._waiting and self._told.listens and (self._expecting or time.monotonic() < until):
-            self._came.clear()  # one may be told late of what one found
+            self._came.clear()  # a late notification may have set it, about an end that a poll found
             await self._rest(max(FIRST, until - time.monotonic()))
         return bool(self._waiting)
 
     async def _rest(self, seconds: float) -> None:
-        """Wait until something comes, or nothing did for so long."""
+        """Sleep for `seconds`, or until a caller or a notification comes."""
         if not self._told.listens and self._waiting:
-            await asyncio.sleep(FIRST)  # the ends of callers that come meanwhile are looked for together
+            await asyncio.sleep(FIRST)  # callers that come meanwhile share one poll
             seconds -= FIRST
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, seconds)):
@@ -189,7 +191,7 @@ class ResultWatch:
         if time.monotonic() > self._said_at + SAID_AGAIN:
             self._said_at, new = time.monotonic(), set(self._waiting)
         if not (ids or new or len(done) > DONE_AT_ONCE):
-            self._done |= done  # until there is something to ask
+            self._done |= done  # until another statement is needed
             return []
         return await retried(
             lambda: awaited.look(self._session, self._told.watcher, ids, new, done), deadline=OUTAGE
@@ -198,14 +200,14 @@ class ResultWatch:
     def _hear(self, notice: Told) -> None:
         for end in notice.ends:
             self._resolve(end.id, end)
-        if not notice.ends:  # it has to be looked for
+        if not notice.ends:  # the ends have to be polled
             self._heard.update(notice.ids or self._waiting)
             for id in notice.ids:
                 self._keep_early(id, None)
             self._came.set()
 
     async def _find_gone(self) -> None:
-        """Executions that are not in the hot table any more, or never were."""
+        """Look up awaited executions in the archive. Those that do not exist fail with NotFound."""
         stored = await retried(lambda: executions.find(self._session, list(self._waiting)), deadline=OUTAGE)
         rows = {row.id: row for row in stored}
         for id in list(self._waiting):
@@ -232,7 +234,7 @@ class ResultWatch:
                 del self._early[next(iter(self._early))]
 
     async def close(self) -> None:
-        """Stop looking. That this process waits for nothing more is said if PostgreSQL answers at once."""
+        """Stop polling. Delete the rows of this watcher, if PostgreSQL answers within FORGOTTEN seconds."""
         if self._looking is not None:
             self._looking.cancel()
         await self._stop_listening()

@@ -1,6 +1,6 @@
-"""Results that are too large for the database, in a store of the user's: any that fsspec reaches (S3, Azure, a shared folder). In
-their place stands a reference (`penstock.language.terms.stored_references`). Nothing is ever deleted: a lifecycle rule of the
-store does that."""
+"""Results that are too large for the database, in a store of the user's: any that fsspec supports (S3, Azure, a
+shared folder). The database has a reference instead (`penstock.language.terms.stored_references`). Penstock deletes
+nothing there: a lifecycle rule of the store does."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _UNSET = "Set PENSTOCK_RESULT_STORE to what the workers have."
 
 
 class StoredResults:
-    """The store at an fsspec URL; without one nothing is put there. `cap`: bytes of a result, and of all that is read for one
-    value, at the most."""
+    """The result store at an fsspec URL; None: no store is configured. `cap`: the maximum bytes of a result, and of
+    all stored results that are read for one value."""
 
     def __init__(self, url: str | None, cap: int) -> None:
         self.url = url
@@ -32,7 +32,7 @@ class StoredResults:
 
     @cached_property
     def _files(self) -> tuple[Any, str]:
-        """Its file system, and the path in it."""
+        """The file system of the store, and the root path in it."""
         if self.url is None:
             raise ConfigurationError("a result is in a result store, and none is set", hint=_UNSET)
         try:
@@ -43,7 +43,7 @@ class StoredResults:
             ) from None
         try:
             files, root = url_to_fs(self.url)
-        except Exception as error:  # what the package of this kind of store raises, or that there is none
+        except Exception as error:  # the package of this kind of store is missing, or rejects the URL
             raise ConfigurationError(
                 f"PENSTOCK_RESULT_STORE cannot be used: {str(error).partition(chr(10))[0]}",
                 hint="fsspec lists the kinds of stores, and which package each needs.",
@@ -51,13 +51,14 @@ class StoredResults:
         return files, str(root).rstrip("/")
 
     def open(self) -> None:
-        """Find out whether it can be used at all, without asking it. Raises ConfigurationError, MissingExtra."""
+        """Check the URL and the packages that it needs, without a request to the store. Raises ConfigurationError,
+        MissingExtra."""
         if self.url is not None:
             _ = self._files
 
     async def put(self, execution: UUID, encoded: bytes) -> bytes:
-        """Keep this result of an execution (JSON); the reference to it, as JSON. Raises ResultNotStorable where the store takes
-        nothing, after some tries."""
+        """Store the result of an execution (JSON), and return the reference to it (JSON). Raises ResultNotStorable
+        after TRIES failed writes."""
         name = f"{datetime.now(UTC):%Y-%m-%d}/{execution}-{sha256(encoded).hexdigest()}.json"
         try:
             await self._tried(self._write, name, encoded)
@@ -69,13 +70,13 @@ class StoredResults:
         return orjson.dumps({KEY: name, SIZE: len(encoded)})
 
     async def loads(self, text: str) -> Any:
-        """The value of a result as it is kept, as `resolved`."""
+        """Return the value of a stored text, with references resolved."""
         value = orjson.loads(text)
         return await self.resolved(value) if KEY in text else value
 
     async def resolved(self, value: Any) -> Any:
-        """`value` with what they stand for in place of all references in it. Raises ConfigurationError without a store, NotFound
-        for what is not in it, InvalidInput for what is too large or was changed."""
+        """Return `value` with each reference replaced by its result. Raises ConfigurationError without a store,
+        NotFound for a missing result, InvalidInput for results that are larger than `cap` or were changed."""
         references = {reference[KEY]: reference[SIZE] for reference in references_in(value)}
         if not references:
             return value
@@ -106,7 +107,7 @@ class StoredResults:
         try:
             files.pipe_file(path, encoded)
         except FileNotFoundError:
-            # The first of its day, where folders have to be made. The root is the user's to make.
+            # The first result of a day needs a new folder. The user creates the root.
             with suppress(FileExistsError):
                 files.mkdir(path.rpartition("/")[0], create_parents=False)
             files.pipe_file(path, encoded)

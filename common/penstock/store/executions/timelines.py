@@ -13,8 +13,8 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class TaskStay:
-    """The time that an execution of a task stayed in a status. `until` is None for the current status. `item` is -1
-    where the task has none."""
+    """The stay of a task's execution in a status. `until` is None for the current status. `item` is -1 if the task
+    has no items."""
 
     id: UUID
     task: str
@@ -25,7 +25,7 @@ class TaskStay:
 
 
 MOST = 20_000
-"""Stays that are read of one run, those of the first executions."""
+"""The maximum number of stays that are read of one run; those of its first executions."""
 
 STAYS = f"""
 with child as materialized (
@@ -44,6 +44,6 @@ select * from (
 
 
 async def of_tasks(session: Session, run: Execution, final: list[str]) -> list[TaskStay]:
-    """Return the stays of the executions of the tasks of a run, except those in `final` statuses; the earliest first."""
+    """Return the stays of the executions of a run's tasks, earliest first, without those in `final` statuses."""
     rows = await session.fetch(STAYS, run.id, run.created_at, run.finished_at, final)
     return rows_as(TaskStay, rows)

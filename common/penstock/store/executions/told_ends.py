@@ -1,4 +1,4 @@
-"""A listener for the ends that this process waits for, on a connection that it has for as long as a caller waits."""
+"""A listener for notifications about awaited ends, on a connection of its own while a caller waits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.store.session.database import Database, Row
 
 
 class ToldEnds:
-    """`heard` is called with what has ended, or what is known of it."""
+    """A listener that calls `heard` with each notification."""
 
     def __init__(self, database: Database, heard: Callable[[Told], None]) -> None:
         self._database = database
@@ -28,7 +28,7 @@ class ToldEnds:
         return self._connection is not None and not self._connection.is_closed()
 
     async def open(self) -> None:
-        """Listen, if that is possible: not behind a pooler, nor where PostgreSQL has no connection to spare."""
+        """Listen, if possible: not behind a pooler, nor if PostgreSQL has no free connection."""
         if self.listens or self._database.settings.database_pooler:
             return
         with contextlib.suppress(ConnectionFailed, asyncpg.PostgresError, asyncpg.InterfaceError, OSError):

@@ -1,4 +1,4 @@
-"""Traced executions that have ended, and that have a span to send."""
+"""Traced executions that have ended, with spans that are still to be sent."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(slots=True)
 class TracedExecution:
-    """An execution that has ended. `origin` is JSON, and holds its trace context; `workflow` is the definition of the workflow
-    around it."""
+    """A traced execution that has ended. `origin` is JSON, with its trace context. `workflow` is the definition of
+    the workflow around it."""
 
     id: UUID
     status: str
@@ -51,13 +51,14 @@ left join workflow w on w.execution_id = e.parent
 
 
 async def take(tx: Transaction, limit: int) -> list[TracedExecution]:
-    """Take so many, to send their spans. No other process gets them."""
+    """Delete at most `limit` executions from `untraced`, and return them, to send their spans. No other process gets
+    the same ones."""
     return rows_as(TracedExecution, await tx.fetch(TAKE, limit))
 
 
 @dataclass(slots=True)
 class LostAttempt:
-    """An attempt that was lost with its worker, which could not send its span."""
+    """An attempt that was lost with its worker, so that the worker could not send its span."""
 
     execution_id: UUID
     attempt: int
@@ -78,7 +79,7 @@ where a.execution_id = any($1::uuid[]) and a.outcome = 'lost'
 
 
 async def lost_attempts(tx: Transaction, ids: Sequence[UUID], since: datetime) -> list[LostAttempt]:
-    """Return the lost attempts of these executions, of which none is older than `since`."""
+    """Return the lost attempts of these executions. `since` bounds the search: no attempt is older."""
     return rows_as(LostAttempt, await tx.fetch(LOST, ids, since))
 
 
@@ -95,8 +96,8 @@ cross join lateral (
 async def joined(
     tx: Transaction, predecessors: Sequence[tuple[TracedExecution, str]], limit: int
 ) -> dict[UUID, list[UUID]]:
-    """Return, for each execution, the executions of a task before it that had ended when it began. `predecessors` holds each
-    execution with the name of that task. `limit` bounds the executions of a task."""
+    """Return, for each execution, the executions of a preceding task that had ended when it began. `predecessors` has
+    each execution with the name of that task. `limit` bounds the executions of a task."""
     rows = await tx.fetch(
         JOINED,
         [row.id for row, _ in predecessors],

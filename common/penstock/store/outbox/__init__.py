@@ -1,4 +1,4 @@
 """Messages on their way: the outbox, its queues, dead letters and lost messages.
 
-Not here: transports.
+Not here: the transports.
 """

@@ -1,4 +1,4 @@
-"""The status moves that are announced to listening programs. None is announced until `penstock announce` names some."""
+"""The statuses that are announced to listening programs. There are none until `penstock announce` names some."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ async def announced(session: Session) -> list[str]:
 
 
 async def announce(session: Session, statuses: Sequence[str]) -> list[str]:
-    """Announce moves to these statuses from now on, and to no others. Returns them. Raises InvalidInput."""
+    """Announce moves to these statuses from now on, and to no others. Return them in the order of STATUSES. Raises
+    InvalidInput for an unknown status."""
     if unknown := sorted(set(statuses) - set(STATUSES)):
         raise InvalidInput(
             f"there is no status {', '.join(unknown)}", hint=f"There are {', '.join(STATUSES)}."

@@ -1,4 +1,4 @@
-"""Messages that could not be handled, as they are kept."""
+"""The rows of dead letters: messages that could not be handled."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import rows_as
 
 TRIGGER = "x-penstock-trigger"
-"""In the stored headers of an event from outside: its routing key."""
+"""The stored header with the routing key of an event from outside."""
 APP = "x-penstock-app"
-"""In the stored headers of an event from outside: its `app_id`."""
+"""The stored header with the `app_id` of an event from outside."""
 USER = "x-penstock-user"
-"""In the stored headers of an event from outside: the user of the broker that published it."""
+"""The stored header with the broker's user that published an event from outside."""
 
 OF_POLICIES = {"expired": "message-ttl", "maxlen": "max-length"}
-"""Reasons for which only a policy of the broker ends a message of ours, and the key of such a policy."""
+"""Reasons for which only a policy of the broker can dead-letter our messages, and the key of such a policy."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptLetter:
-    """A letter to keep, which came `count` times. `headers` is JSON; `cut_from` are the bytes that the body had, where this
-    is only its beginning. The same `fingerprint` again is the same letter again."""
+    """A dead letter to store, which arrived `count` times. `headers` is JSON. If `body` is only the beginning,
+    `cut_from` is the number of bytes of the whole. Letters with the same `fingerprint` are one letter that arrived
+    again."""
 
     id: UUID = field(default_factory=new_id, kw_only=True)
     queue: str
@@ -44,8 +45,8 @@ class KeptLetter:
 
 @dataclass(frozen=True, slots=True)
 class LetterFilter:
-    """A filter of dead letters: all, or those that match every field that is set. `reason` is a part of the reason, or the
-    reason as `counts` gives it."""
+    """A filter of dead letters: all, or those that match every field that is set. `reason` is a part of the reason,
+    or a reason as `counts` returns it."""
 
     ids: Sequence[UUID] | None = None
     queue: str | None = None
@@ -54,8 +55,8 @@ class LetterFilter:
 
 @dataclass(frozen=True, slots=True)
 class LetterCount:
-    """Dead letters of one queue and reason: how many there are, and how often they came in all (`deliveries`). In the reason
-    `#` stands for ids and numbers, which differ from letter to letter; `example` is the letter that came last."""
+    """The dead letters of one queue and reason: their number, and how often they arrived in all (`deliveries`). In
+    the reason, `#` replaces ids and numbers, which differ between letters. `example` is the letter that arrived last."""
 
     queue: str
     reason: str
@@ -68,8 +69,8 @@ class LetterCount:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterSummary:
-    """A dead letter without its contents: how often it came (`count`), first and last, how many bytes are kept of it, and
-    of how many (`cut_from`) if that is not all."""
+    """A dead letter without its contents. It arrived `count` times, first and last at these instants. `bytes` of its
+    body are kept; if that is not all, `cut_from` is the size of the whole."""
 
     id: UUID
     queue: str
@@ -85,8 +86,8 @@ class DeadLetterSummary:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message that could not be handled: where it was, why, how often it came (`count`), and its body as text; `cut_from`
-    are the bytes that it had, if only the beginning was kept."""
+    """A message that could not be handled: its queue, the reason, how often it arrived (`count`), and its body as
+    text. If only the beginning is kept, `cut_from` is the size of the whole body in bytes."""
 
     id: UUID
     queue: str
@@ -103,7 +104,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class RecentLetter:
-    """A dead letter that came `count` times, last `age` seconds ago."""
+    """A dead letter that arrived `count` times, last `age` seconds ago."""
 
     id: UUID
     queue: str
@@ -120,7 +121,7 @@ from dead_letter where queue = any($1::text[]) and cut_from is null order by las
 
 
 async def recent(session: Session, queue_names: Sequence[str]) -> list[RecentLetter]:
-    """The hundred of these queues that came last, whole ones."""
+    """Return the hundred dead letters of these queues that arrived last, without those with a cut body."""
     return rows_as(RecentLetter, await session.fetch(RECENT, list(queue_names)))
 
 
@@ -136,14 +137,14 @@ returning fingerprint, count
 
 
 async def keep(tx: Transaction, letters: Sequence[KeptLetter]) -> dict[str, int]:
-    """Keep letters, or count those that are there already. No two have the same fingerprint, and they are in its order. Return
-    how often each came by now, by its fingerprint."""
+    """Store letters, or add to the counts of those that exist. Fingerprints must differ and be sorted. Return the
+    count of each letter by its fingerprint."""
     columns = zip(*map(astuple, letters), strict=True)
     return {row["fingerprint"]: row["count"] for row in await tx.fetch(KEEP, *map(list, columns))}
 
 
 FOLDED = r"regexp_replace(reason, '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\m\d+([.,]\d+)*', '#', 'g')"
-"""A reason without what differs between letters that died of the same."""
+"""An SQL expression: the reason without ids and numbers, which differ between letters with the same cause."""
 CHOSEN = f"""
 ($1::uuid[] is null or id = any($1)) and ($2::text is null or queue = $2)
 and ($3::text is null or position($3 in reason) > 0 or {FOLDED} = $3)
@@ -159,7 +160,8 @@ order by last_at desc, id desc limit $5
 async def newest(
     session: Session, filters: LetterFilter, limit: int, before: UUID | None = None
 ) -> list[DeadLetterSummary]:
-    """Return dead letters, the latest to arrive first. `before` is the last letter of the page before."""
+    """Return dead letters, newest first. A letter that arrived again counts as new. `before` is the last letter of
+    the page before."""
     return rows_as(DeadLetterSummary, await session.fetch(LIST, *_given(filters), before, limit))
 
 
@@ -182,7 +184,7 @@ from dead_letter where id = $1
 
 
 async def find(session: Session, id: UUID) -> DeadLetter | None:
-    """One with its contents."""
+    """Return a dead letter with its contents; None if it does not exist."""
     return next(iter(map(_letter, await session.fetch(FIND, id))), None)
 
 
@@ -199,7 +201,8 @@ where bytes_before < $6 order by id
 async def batch(
     session: Session, filters: LetterFilter, cursor: UUID | None, *, limit: int, most: int
 ) -> list[DeadLetter]:
-    """Return the next letters after `cursor`, by id, with their contents: at most `limit`, and hardly more bytes than `most`."""
+    """Return the next letters after `cursor` with their contents, in the order of ids: at most `limit`, and not many
+    more bytes than `most`."""
     return [_letter(row) for row in await session.fetch(BATCH, *_given(filters), cursor, limit, most)]
 
 
@@ -207,7 +210,7 @@ HOLD = "select id from dead_letter where id = any($1::uuid[]) order by id for up
 
 
 async def hold(tx: Transaction, ids: Sequence[UUID]) -> set[UUID]:
-    """Lock those of these that are there."""
+    """Lock the letters among `ids` that exist, and return their ids."""
     return {row["id"] for row in await tx.fetch(HOLD, list(ids))}
 
 
@@ -215,7 +218,7 @@ DROP = "delete from dead_letter where id = any($1::uuid[]) returning id"
 
 
 async def drop(tx: Transaction, ids: Sequence[UUID]) -> list[UUID]:
-    """Forget these. Returns those that were there."""
+    """Delete these letters. Return the ids of those that existed."""
     return [row["id"] for row in await tx.fetch(DROP, list(ids))]
 
 
@@ -233,7 +236,7 @@ returning id
 
 
 async def drop_batch(tx: Transaction, filters: LetterFilter, limit: int) -> list[UUID]:
-    """Forget at most `limit` of them. Returns those that are gone."""
+    """Delete at most `limit` letters that match. Return their ids."""
     return [row["id"] for row in await tx.fetch(DROP_BATCH, *_given(filters), limit)]
 
 

@@ -1,4 +1,4 @@
-"""The number of executions of a namespace that travel in one envelope."""
+"""The number of executions of a namespace that share an envelope."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ ALONE = "update namespace set envelope = 1 where name = $1 and envelope <> 1"
 
 
 async def send_alone(session: Session, namespace: str) -> None:
-    """Executions of this namespace travel in an envelope each."""
+    """Send each execution of this namespace in an envelope of its own."""
     await session.fetch(ALONE, namespace)
 
 
@@ -16,5 +16,5 @@ TOGETHER = "update namespace set envelope = default where name = $1 and envelope
 
 
 async def send_together(session: Session, namespace: str) -> None:
-    """Executions of this namespace share envelopes again."""
+    """Let executions of this namespace share envelopes again."""
     await session.fetch(TOGETHER, namespace)

@@ -1,4 +1,4 @@
-"""The rows that wait for a message that was lost with the broker. The message is staged again."""
+"""Rows with a message that the broker lost. The message is staged again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ QUEUES_OF_WORK = "select distinct queue from namespace where kind = 'action'"
 
 
 async def queues_of_work(session: Session) -> list[str]:
-    """The queues that executions are scheduled on."""
+    """Return the queues of routes that have namespaces."""
     return [row["queue"] for row in await session.fetch(QUEUES_OF_WORK)]
 
 
@@ -19,7 +19,7 @@ ANY_OPEN = "select from live limit 1"
 
 
 async def any_open_execution(session: Session) -> bool:
-    """Return true if an execution has not ended."""
+    """Return True if an execution has not ended."""
     return bool(await session.fetch(ANY_OPEN))
 
 
@@ -27,7 +27,7 @@ ANY_EVENT = "select from unmatched limit 1"
 
 
 async def any_unmatched_event(session: Session) -> bool:
-    """Return true if there is an event that was not matched with its rules yet."""
+    """Return True if an event was not matched with its rules yet."""
     return bool(await session.fetch(ANY_EVENT))
 
 
@@ -35,7 +35,8 @@ RESTAGE_EVENTS = "select restage_events(make_interval(secs => $1), $2) as messag
 
 
 async def restage_events(tx: Transaction, age: float, limit: int) -> None:
-    """Stage events that no executor has matched with rules for `age` seconds. The whole transaction, in one round trip."""
+    """Stage events that no executor has matched with rules for `age` seconds. The call is the whole transaction, in
+    one round trip."""
     await tx.stage_alone(RESTAGE_EVENTS, age, limit)
 
 
@@ -43,7 +44,7 @@ ANY_END = "select from untold limit 1"
 
 
 async def any_untold_end(session: Session) -> bool:
-    """Return true if an execution has ended and its followers were not notified."""
+    """Return True if an execution has ended and its followers were not notified yet."""
     return bool(await session.fetch(ANY_END))
 
 
@@ -51,7 +52,8 @@ RESTAGE_ENDS = "select restage_ends(make_interval(secs => $1), $2) as messages"
 
 
 async def restage_ends(tx: Transaction, age: float, limit: int) -> None:
-    """Stage ends that their followers have not heard of for `age` seconds. The whole transaction, in one round trip."""
+    """Stage ends again that were not delivered to their followers for `age` seconds. The call is the whole
+    transaction, in one round trip."""
     await tx.stage_alone(RESTAGE_ENDS, age, limit)
 
 
@@ -59,8 +61,8 @@ RESTAGE_WORKFLOWS = "select restage_workflows(make_interval(secs => $1), $2, $3)
 
 
 async def restage_workflows(tx: Transaction, age: float, cursor: UUID, limit: int) -> None:
-    """Stage workflows that wait for a message of their own for `age` seconds: of the next `limit` open executions after the
-    id `cursor`."""
+    """Stage workflows that have waited for their own message for `age` seconds, among the next `limit` open
+    executions after the id `cursor`."""
     await tx.stage(RESTAGE_WORKFLOWS, age, cursor, limit)
 
 
@@ -70,8 +72,8 @@ RESTAGE_EXECUTIONS = "select messages, next from restage_lost(make_interval(secs
 async def restage_executions(
     tx: Transaction, age: float, cursor: UUID, limit: int, queues: Sequence[str]
 ) -> UUID | None:
-    """Stage executions that wait on one of these queues for `age` seconds: of the next `limit` open ones after the id
-    `cursor`. Returns the id to go on after; None at the end."""
+    """Stage executions that have waited for their message for `age` seconds, on these queues, among the next `limit`
+    open executions after the id `cursor`. Return the id to continue after; None at the end."""
     [row] = await tx.stage(RESTAGE_EXECUTIONS, age, cursor, limit, list(queues))
     onward: UUID | None = row["next"]
     return onward

@@ -1,4 +1,4 @@
-"""The outbox: messages that were staged with the change that caused them, until they are published."""
+"""The outbox: messages that were staged in the transaction of a change, until they are published."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(slots=True)
 class Unpublished:
-    """A staged message that was not published yet. `body`: of a message that is more than an envelope of `ids`."""
+    """A staged message that was not published yet. `body` is None for an envelope, which only has `ids`."""
 
     outbox_id: int
     queue: str
@@ -33,7 +33,7 @@ with recursive found (queue) as (
 )
 select queue from found where queue is not null
 """
-"""The queues that have messages: as many steps in the index as there are queues, however many messages wait."""
+"""A query of the queues that have messages. It reads one index entry for each queue, however many messages wait."""
 LEASE = f"""
 with old as (
     select o.id from (select * from ({WAITING}) w where $5::text[] is null or queue ^@ any($5)) q
@@ -59,8 +59,8 @@ async def lease(
     only: Sequence[str] | None,
     holder: UUID | None,
 ) -> list[Unpublished]:
-    """Take up to `limit` messages that are older than `age` seconds, and not older than `reach`; for so many `seconds`, or
-    until this process has ended, no other process takes them. `only`: of queues that begin so."""
+    """Lease at most `limit` messages that are older than `age` and not older than `reach` (seconds). The lease ends
+    after `seconds`, or when this process has ended. `only`: prefixes of the queues."""
     return rows_as(Unpublished, await session.fetch(LEASE, age, limit, reach, seconds, only, holder))
 
 
@@ -80,8 +80,8 @@ limit $2
 async def lock_unconsumed(
     tx: Transaction, age: float, limit: int, reach: float, stray_age: float
 ) -> list[Unpublished]:
-    """Lock messages that no service consumes: announcements older than `age` seconds (but status moves, which a loop of
-    their own publishes), and others older than `stray_age`; none older than `reach`."""
+    """Lock messages that no service consumes: announcements older than `age` seconds, and others older than
+    `stray_age`; none older than `reach`. Announcements of status moves are left out: another loop publishes them."""
     rows = await tx.fetch(
         UNCONSUMED,
         age,
@@ -100,17 +100,17 @@ DELETE = "delete from outbox where id = any($1::bigint[])"
 
 
 async def delete(db: Session | Transaction, ids: Sequence[int]) -> None:
-    """These are published, or settled in another way."""
+    """Delete messages that are published, or settled in another way."""
     await db.fetch(DELETE, ids)
 
 
-# A process that settles rows one after the other shares a connection with deciding ones: to set it to relaxed commits, and back,
-# would be two round trips.
+# The condition RELAXED sets this transaction to relaxed commits. To set the shared connection to them, and back,
+# would take two round trips.
 DELETE_SETTLED = f"{DELETE} and {RELAXED}"
 
 
 async def delete_settled(session: Session, ids: Sequence[int]) -> None:
-    """Delete settled rows in a commit that may be lost. If it is, the messages are published, or delivered, again."""
+    """Delete settled rows in a commit that a crash may undo. Then the messages are published, or delivered, again."""
     await session.fetch(DELETE_SETTLED, ids)
 
 
@@ -118,7 +118,7 @@ RELEASE = "update outbox set due_at = clock_timestamp(), holder = null where id 
 
 
 async def release(session: Session, ids: Sequence[int]) -> None:
-    """These may be taken again at once."""
+    """End the leases of these messages, so that they can be taken at once."""
     await session.fetch(RELEASE, ids)
 
 
@@ -130,7 +130,8 @@ where id = any($1::bigint[])
 
 
 async def refused(session: Session, ids: Sequence[int]) -> None:
-    """The broker did not take these: they are tried later and later."""
+    """Record that the broker did not accept these messages. They are retried with an exponential backoff of at most
+    300 s."""
     await session.fetch(REFUSED, ids)
 
 
@@ -140,7 +141,7 @@ update outbox set due_at = clock_timestamp() where queue = $1 and error = 'the b
 
 
 async def offer_again(session: Session, queue: str) -> None:
-    """Offer the messages that were `refused` again at once, since this queue has a consumer now."""
+    """Make the `refused` messages of a queue due at once, since the queue has a consumer now."""
     await session.fetch(OFFER_AGAIN, queue)
 
 
@@ -148,11 +149,12 @@ STAGE = "select stage($1, $2::uuid[], $3) as messages"
 
 
 async def stage(tx: Transaction, queue: str, ids: Sequence[UUID], envelope: int) -> None:
-    """Stage messages about these ids, so many in one. They go out as whatever this transaction stages."""
+    """Stage messages about these ids, `envelope` ids in each. They are published with all that this transaction
+    stages."""
     await tx.stage(STAGE, queue, list(ids), envelope)
 
 
-# A row that was published a moment ago may still be there: only one that waits for its instant counts as staged.
+# A row that was published a moment ago may still exist: only a row with a future instant counts as staged.
 STAGE_LATER = """
 insert into outbox (queue, ids, due_at)
 select $1, array[d.id], clock_timestamp() + make_interval(secs => d.seconds)
@@ -164,7 +166,8 @@ where not exists (
 
 
 async def stage_later(tx: Transaction, queue: str, delays: Mapping[UUID, float]) -> None:
-    """Stage a message about each of these ids, unless one is staged. A relay publishes it after so many seconds."""
+    """Stage a message about each id, to be published by a relay after so many seconds. Skip an id that has a message
+    with a future instant already."""
     await tx.fetch(STAGE_LATER, queue, list(delays), list(delays.values()))
 
 
@@ -178,7 +181,8 @@ group by queue order by 2 desc limit 5
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """Messages of one queue that should have been published: how many, the most tries, the oldest's age in seconds."""
+    """Messages of one queue that should have been published: their number, the most tries, and the age of the oldest
+    in seconds."""
 
     queue: str
     count: int
@@ -188,5 +192,6 @@ class Stuck:
 
 
 async def stuck(session: Session, age: float) -> list[Stuck]:
-    """Queues with messages, work left out, that were staged more than `age` seconds ago; five at the most."""
+    """Return at most five queues with messages that were staged more than `age` seconds ago. Queues of routes are
+    left out."""
     return rows_as(Stuck, await session.fetch(STUCK, age, queues.WORK))

@@ -1,4 +1,4 @@
-"""The outbox as a queue, where PostgreSQL carries the messages too. A delivery is a lease on a row."""
+"""The outbox as a queue, for the PostgreSQL transport. A delivery is a lease on a row."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(slots=True)
 class Taken:
-    """A message that was taken. `age` is for how many seconds it could have been; `size` is the bytes of its body, if it has
-    one. `headers` is JSON."""
+    """A message that was taken. It has been due for `age` seconds; `size` is the bytes of its body, 0 without one.
+    `headers` is JSON."""
 
     id: int
     ids: list[UUID]
@@ -28,7 +28,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
-    """A message that is put into a queue with its body. `headers` is JSON."""
+    """A message with a body that is put into a queue. `headers` is JSON."""
 
     queue: str
     body: bytes
@@ -55,9 +55,9 @@ returning o.id, o.ids, o.body, o.message_id, o.type, o.headers, o.tries,
 async def take(
     session: Session, queue: str, limit: int, lease: float, reach: float, most: int, holder: UUID | None
 ) -> list[Taken]:
-    """Lease up to `limit` messages of a queue that became due within `reach` seconds. The lease lasts `lease` seconds, or until
-    the process `holder` has ended (None: a process without heartbeats). Take as many as fit into `most` bytes, and one more. A
-    lost commit has them delivered again."""
+    """Lease at most `limit` messages of a queue that became due within `reach` seconds. The lease lasts `lease`
+    seconds, or until the process `holder` has ended (None: a process without heartbeats). The bodies have at most
+    `most` bytes, apart from the last message. If the commit is lost, the messages are delivered again."""
     return rows_as(Taken, await session.fetch(TAKE, queue, limit, lease, reach, most, holder))
 
 
@@ -69,7 +69,7 @@ select q, '{}', b, m, t, h::jsonb from unnest($1::text[], $2::bytea[], $3::text[
 
 
 async def put(db: Session | Transaction, messages: Sequence[NewMessage]) -> None:
-    """Put messages into their queues."""
+    """Put messages with bodies into their queues."""
     await db.fetch(
         PUT,
         [m.queue for m in messages],
@@ -88,7 +88,7 @@ where exists (select from outbox where queue = q
 
 
 async def waiting(session: Session, queues: Sequence[str], reach: Sequence[float]) -> list[str]:
-    """Return the queues among these that have a message which became due within so many seconds."""
+    """Return the queues with a message that became due within the queue's `reach` (seconds)."""
     return [row["q"] for row in await session.fetch(WAITING, queues, reach)]
 
 
@@ -96,5 +96,5 @@ DEPTH = "select count(*) as count from outbox where queue = $1 and due_at <= clo
 
 
 async def depth(session: Session, queue: str) -> int:
-    """Return the number of messages of a queue that can be taken now."""
+    """Return the number of messages of a queue that are due."""
     return int((await session.fetch(DEPTH, queue))[0]["count"])

@@ -1,6 +1,6 @@
-"""The queues, by name. An outbox row is for one of them, and so is a message on either transport.
+"""The names of the queues. An outbox row, and a message on either transport, names one of them.
 
-The one list: a transport declares what is here, `doctor` looks at what is here, a handler takes what is here.
+This list is the only one: transports declare it, `doctor` checks it, and handlers consume it.
 """
 
 from __future__ import annotations
@@ -19,44 +19,46 @@ QUEUES = (
     WORKFLOW_STARTED,
     DEAD,
 )
-"""All but those of the routes, in the order in which work goes through them."""
+"""All queues except those of routes, in the order in which work passes through them."""
 
 WORK = "work."
-"""The queue of a route is `work.<route>`."""
+"""The prefix of a route's queue: `work.<route>`."""
 
 INQUIRY_CREATED = "inquiry.created"
 INQUIRY_RESPONDED = "inquiry.responded"
 STATUS_MOVED = "execution.status."
 ANNOUNCEMENTS = (STATUS_MOVED, INQUIRY_CREATED, INQUIRY_RESPONDED)
-"""No queues: a message staged for a name that begins so tells other programs what happened, and may be dropped."""
+"""Prefixes of names that are no queues. A message that is staged under one announces a change to other programs, and
+may be dropped."""
 
 
 AWAITED = "awaited."
-"""No queue: what is staged for a name that begins so tells a watcher, whose id comes after it, what he waits for has ended."""
+"""A prefix, not of queues: a message that is staged under `awaited.<watcher>` notifies a watcher that awaited
+executions have ended."""
 ASSIGNED = "assigned."
-"""No queue: what is staged for a name that begins so tells a worker, by the id that comes after it, to look for claims that
+"""A prefix, not of queues: a message that is staged under `assigned.<worker>` tells a worker to look for claims that
 submits made for it."""
 TIMERS_SET = "timers.set"
-"""No queue: what is staged for it says that timers were set, of which one may be due sooner than executors know."""
+"""Not a queue: a message that is staged under this name says that a timer may be due sooner than executors know."""
 PARKED = "parked."
-"""No queue: what is staged for a name that begins so says that work of the queue whose name comes after it was parked."""
+"""A prefix, not of queues: a message that is staged under `parked.<queue>` says that work of that queue was parked."""
 
 
 def is_work(name: str) -> bool:
-    """Return whether this is the queue of a route."""
+    """Return True for the queue of a route."""
     return name.startswith(WORK)
 
 
 def is_announcement(name: str) -> bool:
-    """Return whether the messages of a queue may be dropped, as they only announce to other programs what happened."""
+    """Return True if the messages under this name may be dropped, since they only announce changes to other programs."""
     return name.startswith(ANNOUNCEMENTS)
 
 
 def is_consumed(name: str) -> bool:
-    """Return whether a service consumes this queue: those of work, and every queue of the list."""
+    """Return True if a service consumes this queue: the queues of routes and QUEUES."""
     return is_work(name) or name in QUEUES
 
 
 def message_type(name: str) -> str:
-    """The type of the messages of a queue. All work is of one type."""
+    """Return the type of a queue's messages: `work` for all routes, otherwise the queue's name."""
     return "work" if is_work(name) else name

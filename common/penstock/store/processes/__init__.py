@@ -1,4 +1,4 @@
-"""Processes, their presence and their heartbeats.
+"""The rows of processes, with their heartbeats.
 
-Not here: the heartbeat itself.
+Not here: the loop that sends heartbeats.
 """

@@ -1,4 +1,4 @@
-"""The rows of a process about itself: its registration, its heartbeats, its state, and its departure."""
+"""The row of a process about itself: its registration, heartbeats, state and departure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.store.session.database import Row, Session
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The identity of a process. `id` is random: a restart under the same name inherits nothing."""
+    """The identity of a process. `id` is random, so that a restarted process under the same name is another one."""
 
     id: UUID
     kind: str
@@ -30,8 +30,9 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """The answer to a heartbeat. It names attempts that are not ours any more, attempts to cancel, and attempts that only
-    the database thinks we hold. `known` says whether the database knows us at all, `share` how many connections we may have."""
+    """The answer to a heartbeat: attempts that the process has `lost`, and attempts that it has to cancel
+    (`canceling`). `missing` are attempts that the database has for it, and that it does not know. `known`: the
+    process is registered. `cordoned`: it must take no new work. `share`: the connections that it may have."""
 
     lost: Sequence[UUID] = ()
     canceling: Sequence[UUID] = ()
@@ -45,7 +46,7 @@ NOTE_SILENCE = "select note_silence(make_interval(secs => $1))"
 
 
 async def note_silence(session: Session, silence: float) -> None:
-    """If no process at all has beaten for `silence` seconds, the database or the network was away, which is noted."""
+    """Record it if no process has sent a heartbeat for `silence` seconds: the database or the network was away."""
     await session.fetch(NOTE_SILENCE, silence)
 
 
@@ -59,7 +60,7 @@ on conflict (id) do update set beat_at = clock_timestamp(), holding = '{}', miss
 
 
 async def register(session: Session, me: Identity, lock: int | None) -> None:
-    """From now on the others know this process, and that it holds this lock, if any. One that was taken for dead is active
+    """Insert the row of a process, which holds the lock `lock`, if any. A process that was marked dead is active
     again; a cordon stays."""
     labels = orjson.dumps(dict(me.labels)).decode()
     await session.fetch(
@@ -69,7 +70,7 @@ async def register(session: Session, me: Identity, lock: int | None) -> None:
 
 BACKEND = "select pg_backend_pid() as pid"
 LOCK = "select pg_advisory_lock($1)"
-# Relaxed as the heartbeats are: a connection is opened anew while commits wait for a standby, too.
+# A relaxed commit, as for heartbeats: a connection can be opened again while commits wait for a standby, too.
 RELOCK = """
 with relaxed as materialized (select set_config('synchronous_commit', 'off', true))
 update process set lock_key = $2, locked_at = clock_timestamp(), unlocked_at = null from relaxed where id = $1
@@ -77,9 +78,9 @@ update process set lock_key = $2, locked_at = clock_timestamp(), unlocked_at = n
 
 
 async def hold_lock(connection: asyncpg.Connection[Row], id: UUID) -> int | None:
-    """Take a lock that goes when this connection or its process does, and say so, if the process is registered. Every
-    connection has one of its own: none waits for the lock of a session that was cut off and that the server thinks alive. None
-    where a pooler stands in between: its sessions outlive their users."""
+    """Take an advisory lock that is released when this connection or the process ends. Record it, if the process is
+    registered, and return its key. Each connection has its own lock, so that none waits for that of a session that
+    was cut off and that the server still has. Return None behind a pooler: its sessions outlive their users."""
     [row] = await connection.fetch(BACKEND)
     key = None
     if row["pid"] == connection.get_server_pid():
@@ -89,7 +90,7 @@ async def hold_lock(connection: asyncpg.Connection[Row], id: UUID) -> int | None
     return key
 
 
-# In one line, by which the log of the server can be searched.
+# On one line, so that the log of the server can be searched for it.
 BEAT = " ".join(
     f"""
 select known, cordoned, lost, canceling, missing, room, used, others, services,
@@ -102,8 +103,8 @@ from beat($1, $2::uuid[], $3::integer[], make_interval(secs => $4), $5::jsonb), 
 async def beat(
     session: Session, id: UUID, holding: Mapping[UUID, int], silence: float, executors: str | None = None
 ) -> Pulse:
-    """It lives, and holds these attempts (execution to number). A silence of all processes is noted as `note_silence` does.
-    `executors` (JSON): what its task executors say of themselves, None for what they said before."""
+    """Send the heartbeat of a process that runs these attempts (execution to number). A silence of all processes is
+    recorded as in `note_silence`. `executors` (JSON) are figures of its task executors; None leaves the former ones."""
     [row] = await session.fetch(BEAT, id, list(holding), list(holding.values()), silence, executors)
     room = ConnectionRoom(row["room"], row["used"], row["others"], row["services"])
     share = room.share(row["place"])
@@ -114,7 +115,7 @@ SET_STATE = "update process set state = $2 where id = $1 and state <> 'dead'"
 
 
 async def set_state(session: Session, id: UUID, state: str) -> None:
-    """It is in this state (`penstock.language.moves.processes`) from now on, unless it was taken for dead."""
+    """Set the state of a process (`penstock.language.moves.processes`), unless it was marked dead."""
     await session.fetch(SET_STATE, id, state)
 
 
@@ -128,7 +129,7 @@ update process set beat_at = '-infinity' where id = $1 and exists (select from c
 
 
 async def leave(session: Session, id: UUID) -> None:
-    """It is no more. One that still holds attempts is swept at the next opportunity. Its permits go first: that waits for submits
-    that have taken one, and their claims are seen then."""
+    """Delete a process. If it still owns attempts, the sweeper takes them back soon. Its permits go first: that waits for
+    submits that have taken one, and their claims are seen then."""
     await session.fetch(WITHDRAW, id)
     await session.fetch(LEAVE, id)

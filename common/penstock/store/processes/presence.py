@@ -1,4 +1,4 @@
-"""Processes that are alive: executors, and workers that serve a route and have an action."""
+"""Live processes: executors, and workers that serve a route and have an action."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ async def by_kind(session: Session, stale: float) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """Counts of live workers: all, on a route, and with an action. Workers with both are `able`, or `leaving` if they take
-    no more work. `slots` are those of the able ones, of which so many were `busy` at their last heartbeats."""
+    """The numbers of live workers: all, those on a route, and those with an action. Workers with both are `able`, or
+    `leaving` if they take no more work. `slots` are those of the able workers, of which `busy` were used at their
+    last heartbeats."""
 
     live: int
     on_route: int
@@ -64,7 +65,8 @@ async def workers(session: Session, stale: float, route: str, action: str) -> Wo
 
 @dataclass(frozen=True, slots=True)
 class Unserved:
-    """A queue of work for which no worker lives: how many executions wait there, and labels that they ask for (JSON)."""
+    """A queue of a route that no live worker serves: the number of executions that wait there, and the labels that
+    they require (JSON)."""
 
     queue: str
     count: int
@@ -83,7 +85,7 @@ group by n.queue, d.body -> 'labels' order by 2 desc limit 5
 
 
 async def unserved(session: Session, stale: float) -> Sequence[Unserved]:
-    """Return at most five routes and actions with scheduled executions that no started worker serves."""
+    """Return at most five routes and actions with scheduled executions that no live worker serves."""
     return rows_as(Unserved, await session.fetch(UNSERVED, stale))
 
 
@@ -95,7 +97,7 @@ group by route order by route
 
 
 async def served_routes(session: Session, stale: float) -> dict[str, int]:
-    """The routes that living workers serve, and how many of them."""
+    """Return the routes that live workers serve, with the number of these workers."""
     return {row["route"]: row["workers"] for row in await session.fetch(SERVED, stale)}
 
 
@@ -117,5 +119,5 @@ group by route, actions, process.labels order by route
 
 
 async def workers_by_route(session: Session, stale: float) -> Sequence[RouteWorkers]:
-    """The workers that have beaten within `stale` seconds, by route, those that are alike together."""
+    """Return the workers with a heartbeat within `stale` seconds, by route; equal workers are counted together."""
     return rows_as(RouteWorkers, await session.fetch(ALIKE, stale))

@@ -1,4 +1,4 @@
-"""Executors and workers that live, as their heartbeats say."""
+"""The list of executors and workers, and the recovery of lost ones."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(slots=True)
 class Process:
-    """An executor or a worker. `age` is the time since its last beat, and `held` how many attempts it named then. `labels` is
-    JSON, and `executors` (JSON) the numbers of its task executors by their names."""
+    """An executor or a worker. `age` is the time since its last heartbeat, which named `held` attempts. `labels` is
+    JSON, and `executors` (JSON) has the figures of its task executors by name."""
 
     id: UUID
     kind: str
@@ -41,7 +41,7 @@ from process p where ($1::text is null or p.kind = $1) order by p.kind, p.name
 
 
 async def all(session: Session, kind: str | None = None) -> list[Process]:
-    """Every process, of one kind if given."""
+    """Return every process, or those of one kind."""
     return rows_as(Process, await session.fetch(LIST, kind))
 
 
@@ -49,18 +49,19 @@ CORDON = "update process set state = $2 where name = any($1::text[]) and kind = 
 
 
 async def cordon(session: Session, names: Sequence[str]) -> list[str]:
-    """These workers take no new work. Returns the names found active."""
+    """Let these workers take no new work. Return the names of those that were active."""
     return [row["name"] for row in await session.fetch(CORDON, list(names), CORDONED, ACTIVE)]
 
 
 async def uncordon(session: Session, names: Sequence[str]) -> list[str]:
-    """These workers take work again. Returns the names found cordoned."""
+    """Let these workers take work again. Return the names of those that were cordoned."""
     return [row["name"] for row in await session.fetch(CORDON, list(names), ACTIVE, CORDONED)]
 
 
 @dataclass(slots=True)
 class LostProcess:
-    """A process that is gone, why it is thought so, how long ago it was heard, and how many attempts were taken from it."""
+    """A process that is gone, with the reason to assume that. `age` is the time since its last heartbeat, and
+    `recovered` the number of attempts that were taken back."""
 
     id: UUID
     name: str
@@ -76,9 +77,9 @@ from reap_process(make_interval(secs => $1), make_interval(secs => $2), make_int
 
 
 async def reap(tx: Transaction, stale: float, silence: float, grace: float) -> LostProcess | None:
-    """Take everything away from one process that is gone: its session ended more than `grace` seconds ago, or it has not
-    beaten for `stale` seconds (and not all were silent for `silence` seconds lately). None: there is none. The whole
-    transaction, in one round trip."""
+    """Take all attempts from one process that is gone: its session ended more than `grace` seconds ago, or its last
+    heartbeat is older than `stale` seconds. Heartbeats do not count after a silence of all processes for `silence`
+    seconds. Return None if there is none. The call is the whole transaction, in one round trip."""
     for row in await tx.stage_alone(REAP, stale, silence, grace):
         return LostProcess(row["worker"], row["name"], row["reason"], row["age"], len(row["moved"]))
     return None
@@ -88,5 +89,5 @@ FORGET_DEAD = "delete from process where state = 'dead' and beat_at < clock_time
 
 
 async def forget_dead(session: Session) -> None:
-    """Forget processes that are dead for a day."""
+    """Delete processes that have been dead for a day."""
     await session.fetch(FORGET_DEAD)

@@ -1,4 +1,4 @@
 """Schedules in the database: from a stored definition to fires and their executions.
 
-When they are due is `penstock.language.schedules`, which is pure.
+Not here: the computation of due instants, which is `penstock.language.schedules`.
 """

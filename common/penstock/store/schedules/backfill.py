@@ -1,4 +1,4 @@
-"""Fires by hand: one at this instant, or those of a past range."""
+"""Fires that a user requests: one at this instant, or those of a past range."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from penstock.store.schedules.statements import FiredUpTo
 from penstock.store.session.database import Session, Transaction
 
 MOST = 10_000
-"""Fires of one backfill."""
+"""The maximum number of fires of one backfill."""
 STEP = 500
-"""Fires of one transaction."""
+"""Fires that one statement or transaction handles."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackfillFire:
-    """A fire of a backfill. `status` is what it has now, None if it does not exist; `starts` says whether the backfill
-    starts (or, on a dry run, would start) it."""
+    """A fire of a backfill. `status` is its present status, None if it does not exist. `starts`: the backfill starts
+    it, or would, on a dry run."""
 
     due: datetime
     status: str | None
@@ -65,7 +65,8 @@ def _dues(compiled: CompiledSchedule, first: datetime, last: datetime) -> list[d
 
 async def backfill(tx: Transaction, ref: str, dues: Sequence[datetime]) -> dict[str, int]:
     """Start the fires of these past instants that have no execution: all at once under the overlap policy `allow`,
-    under the others one after another. Returns how many became created, queued and failed. Raises NotFound."""
+    one after another under the other policies. Return the number of created, queued and failed fires. Raises
+    NotFound."""
     row = next(iter(await statements.lock(tx, [ref])), None)
     if row is None:
         raise await missing(tx, ref)
@@ -76,8 +77,8 @@ async def backfill(tx: Transaction, ref: str, dues: Sequence[datetime]) -> dict[
 
 
 async def run(tx: Transaction, ref: str) -> tuple[datetime, dict[str, int]]:
-    """Fire a schedule at this instant, enabled or not, under its overlap policy. Returns the instant and what became of
-    the fire. Raises NotFound."""
+    """Fire a schedule at this instant, enabled or not, under its overlap policy. Return the instant and the fires by
+    status. Raises NotFound."""
     row = next(iter(await statements.lock(tx, [ref])), None)
     if row is None:
         raise await missing(tx, ref)

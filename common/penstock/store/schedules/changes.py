@@ -1,4 +1,4 @@
-"""Schedules applied, enabled, paused, disabled and deleted. Lock order: catalog, then schedule."""
+"""Changes of schedules: apply, enable, pause, disable and delete. The lock order is: catalog, then schedule."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ from penstock.store.session.database import Session, Transaction
 
 
 async def put(tx: Transaction, applied: Sequence[tuple[str, int, dict[str, Any]]]) -> None:
-    """Make schedules (ref, definition, body) what their definitions say, in the transaction that makes these current.
-
-    One that is due at the same instants as before goes on where it was. Otherwise it begins now: what the old
-    expression would have fired is not missed. Raises DefinitionError."""
+    """Store schedules (ref, definition, body), in the transaction that makes these definitions current. A schedule
+    that is due at the same instants as before goes on where it was. Otherwise it begins now: instants of the old
+    expression are not missed. Raises DefinitionError."""
     if not applied:
         return
     rows = {row.ref: row for row in await statements.lock(tx, [ref for ref, _, _ in applied])}
@@ -54,11 +53,12 @@ def _goes_on(row: LockedSchedule, compiled: CompiledSchedule) -> bool:
         old = compile_schedule(orjson.loads(row.body))
     except DefinitionError:
         return False
-    return row.since > row.now or same_times(old, compiled)  # paused stays paused
+    return row.since > row.now or same_times(old, compiled)  # a paused schedule stays paused
 
 
 async def enable(tx: Transaction, ref: str) -> ScheduleState:
-    """Let a schedule fire again, from now on: what fell into the pause is not missed. Returns it. Raises NotFound."""
+    """Let a schedule fire again from now on: instants within the pause are not missed. Return its state. Raises
+    NotFound."""
     await catalog.set_enabled(tx, "schedule", ref, True)
     row = await _locked(tx, ref)
     if not row.enabled or row.since > row.now:
@@ -68,8 +68,8 @@ async def enable(tx: Transaction, ref: str) -> ScheduleState:
 
 
 async def disable(tx: Transaction, ref: str) -> ScheduleState:
-    """Let a schedule fire nothing until it is enabled again. What it has started goes on; what waits will not
-    start. Raises NotFound."""
+    """Let a schedule fire nothing until it is enabled again. Running executions go on, and waiting fires are skipped.
+    Return its state. Raises NotFound."""
     await catalog.set_enabled(tx, "schedule", ref, False)
     row = await _locked(tx, ref)
     await statements.move(tx, ref, enabled=False, since=row.since, next_due=None)
@@ -78,8 +78,8 @@ async def disable(tx: Transaction, ref: str) -> ScheduleState:
 
 
 async def pause(tx: Transaction, ref: str, seconds: float) -> ScheduleState:
-    """Let an enabled schedule fire nothing for so long, and then again by itself. Raises NotFound; Conflict for a disabled
-    schedule, which would be enabled by the end of its pause."""
+    """Let an enabled schedule fire nothing for `seconds`, and then fire again. Return its state. Raises NotFound, and
+    Conflict for a disabled schedule, which the end of the pause would enable."""
     row = await _locked(tx, ref)
     if not row.enabled:
         raise Conflict(
@@ -93,7 +93,7 @@ async def pause(tx: Transaction, ref: str, seconds: float) -> ScheduleState:
 
 
 async def delete(tx: Transaction, ref: str) -> None:
-    """Remove a schedule. Its fires are kept for as long as any; what it has started goes on. Raises NotFound."""
+    """Delete a schedule. Its fires are kept for their retention, and running executions go on. Raises NotFound."""
     await catalog.delete(tx, "schedule", ref)
     await _locked(tx, ref)
     await statements.drop_waiting(tx, ref, "the schedule was deleted")
@@ -108,6 +108,6 @@ async def _locked(tx: Transaction, ref: str) -> LockedSchedule:
 
 
 async def missing(db: Session | Transaction, ref: str) -> NotFound:
-    """The error for a schedule that does not exist."""
+    """Return the error for a schedule that does not exist."""
     otherwise = "`penstock schedule list` shows the schedules there are."
     return NotFound(f"no schedule {ref!r}", hint=await catalog.hint(db, ["schedule"], ref, otherwise))

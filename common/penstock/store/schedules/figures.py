@@ -1,4 +1,4 @@
-"""The figures and names of schedules that metrics and the health check read."""
+"""Figures and lists of schedules for the metrics and the health check."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class FireCount:
-    """The number of fires of a schedule in one state, and the `first` (for missed ones the last) of them."""
+    """The number of fires of a schedule in some state, and the due instant of the `first` of them (for missed fires:
+    the last)."""
 
     schedule: str
     count: int
@@ -36,7 +37,7 @@ class FireCount:
 
 @dataclass(frozen=True, slots=True)
 class Erroring:
-    """A schedule with a latest fire that did not end well: `how` it ended."""
+    """A schedule with a bad end of its latest ended fire; `how` is that outcome."""
 
     schedule: str
     due_at: datetime
@@ -65,9 +66,11 @@ cross join lateral (
 ) f
 where s.enabled and (f.status = 'failed' or f.outcome in ('failed', 'timeout', 'abandoned'))
 """
-"""Of a schedule `s` the latest fire that is known to have ended: the latest of all may run for longer than its period."""
+"""An SQL join: the latest fire of a schedule `s` that is known to have ended, if it ended badly. The very latest fire
+may run for longer than the period."""
 
-# The table of schedules, which is small, the latest end of each by its key, and the last minutes' fires by BRIN.
+# It reads the small table of schedules, the latest end of each by the primary key, and the fires of the last minutes
+# by BRIN.
 FIGURES = f"""
 select s.*, l.erroring, f.*
 from (
@@ -91,7 +94,8 @@ from (
 
 
 async def figures(session: Session, late: float, window: float) -> Figures:
-    """With rates over the last `window` seconds; overdue by `late` is late."""
+    """Return the figures, with rates over the last `window` seconds. A schedule is late if it has been due for `late`
+    seconds."""
     return rows_as(Figures, await session.fetch(FIGURES, late, window))[0]
 
 
@@ -122,7 +126,7 @@ group by o.schedule order by 2 desc, 1
 
 
 async def stalled(session: Session, age: float) -> list[FireCount]:
-    """Schedules with runs that were ready `age` seconds ago, have started, and not ended."""
+    """Return schedules with runs that became ready `age` seconds ago or earlier, have started, and have not ended."""
     return rows_as(FireCount, await session.fetch(STALLED, age))
 
 
@@ -146,7 +150,7 @@ group by schedule order by 2 desc, 1
 
 
 async def missed(session: Session, window: float) -> list[FireCount]:
-    """Schedules with fires that were missed, as found out in the last `window` seconds."""
+    """Return schedules with fires that were recorded as missed in the last `window` seconds."""
     return rows_as(FireCount, await session.fetch(MISSED, window))
 
 
@@ -157,5 +161,5 @@ from schedule where error is not null or next_due < statement_timestamp() - make
 
 
 async def troubled(session: Session, late: float) -> list[Troubled]:
-    """Return schedules that could not be planned, or that no executor fires although they are due for `late` seconds."""
+    """Return schedules that could not be planned, or that have been due for `late` seconds and were not fired."""
     return rows_as(Troubled, await session.fetch(TROUBLED, late))

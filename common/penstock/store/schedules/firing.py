@@ -1,4 +1,5 @@
-"""From due instants to fires with executions. What cannot be rendered becomes a failed fire, so that an operator sees it."""
+"""The step from due instants to fires with executions. If the parameters cannot be rendered, the fire is stored as
+failed, so that an operator sees it."""
 
 from __future__ import annotations
 
@@ -27,21 +28,21 @@ from penstock.store.session.database import Transaction
 from penstock.tracing.spans import execution_span
 
 MOST = 1_000
-"""Fires of one transaction. Schedules that are left over are still due."""
+"""The maximum number of fires of one transaction. The remaining schedules stay due."""
 NAMED = 50
-"""Skipped fires of one schedule that are recorded at once. They come without an execution, and after a long outage
-there may be thousands."""
+"""The number of skipped fires of one schedule that are recorded at once. After a long outage there may be thousands."""
 ASIDE = 300.0
-"""Seconds for which a schedule is left alone that cannot be planned."""
+"""Seconds until a schedule that could not be planned is tried again."""
 
 
 Schedule: TypeAlias = DueSchedule | LockedSchedule | LostFire
-"""What a fire is made of: `ref`, `definition_id`, `namespace_id`, and the database's instant `now`."""
+"""A row from which fires are built: it has `ref`, `definition_id`, `namespace_id`, and the database's instant `now`."""
 
 
 @dataclass(slots=True)
 class Fired:
-    """The outcome of firing a batch: fires by status, and the seconds of delay of the latest fire in time."""
+    """The outcome of firing a batch: the number of fires by status, and the largest delay of a fire in time (`lag`,
+    seconds)."""
 
     counts: dict[str, int] = field(default_factory=dict)
     schedules: int = 0
@@ -50,7 +51,7 @@ class Fired:
 
 
 async def fire_due(tx: Transaction, limit: int, ref: str | None = None) -> Fired:
-    """Fire schedules that are due (or the one of that ref), as many as fit into one transaction."""
+    """Fire due schedules, at most `limit` (or only `ref`), as many as fit into one transaction."""
     rows = await statements.lock_due(tx, limit, ref)
     fired = Fired(schedules=len(rows))
     if not rows:
@@ -73,11 +74,11 @@ async def fire_due(tx: Transaction, limit: int, ref: str | None = None) -> Fired
 
 
 def _planned(builder: FireBuilder, row: DueSchedule, now: datetime) -> tuple[FiredUpTo, list[NewFire]]:
-    """The fires of a schedule that is due, and how far it is fired then."""
+    """Return the instant up to which a due schedule is fired now, and its fires."""
     try:
         compiled = builder.compiled(row.definition_id)
     except DefinitionError as error:
-        # A zone that this machine does not know, say. Another replica, or a later version, may.
+        # For instance a time zone that this machine does not know. Another replica, or a later version, may know it.
         return FiredUpTo(row.ref, row.since, builder.later(now), error.message), []
     plan = compiled.plan(row.since, now)
     skipped = plan.skipped[-NAMED:]
@@ -96,7 +97,7 @@ def _planned(builder: FireBuilder, row: DueSchedule, now: datetime) -> tuple[Fir
 
 
 class FireBuilder:
-    """A builder of rows of fires, for schedules of which it has looked up the definitions and actions."""
+    """A builder of rows of fires, for schedules with definitions and actions that it has looked up."""
 
     def __init__(
         self, cache: dict[Any, Any], actions: Mapping[str, int], schemas: Mapping[int, Schema], now: datetime
@@ -108,7 +109,7 @@ class FireBuilder:
 
     @classmethod
     async def load(cls, tx: Transaction, rows: Sequence[Schedule]) -> FireBuilder:
-        """Load the builder of fires for rows with a `definition_id`, read at the database's instant `now`."""
+        """Load a builder for rows with a `definition_id` that were read at the database's instant `now`."""
         await _look_up(tx, {row.definition_id for row in rows})
         schedules = [tx.cache["schedule", row.definition_id] for row in rows]
         actions = await statements.actions(
@@ -118,7 +119,7 @@ class FireBuilder:
         return cls(tx.cache, actions, schemas, rows[0].now)
 
     def compiled(self, definition: int) -> CompiledSchedule:
-        """Raises the DefinitionError that it was found to have."""
+        """Return a compiled schedule. Raises DefinitionError if its definition has an error."""
         entry: CompiledSchedule | DefinitionError = self._cache["schedule", definition]
         if isinstance(entry, DefinitionError):
             raise entry
@@ -142,7 +143,7 @@ class FireBuilder:
         recovery: bool = False,
         overlap: str | None = None,
     ) -> NewFire:
-        """A fire of the schedule of `row` (ref, definition_id, namespace_id), with its execution."""
+        """Return a fire of the schedule of `row` (ref, definition_id, namespace_id), with its execution."""
         compiled = self.compiled(row.definition_id)
         context = context_of(compiled, due, kind, recovery=recovery)
         action = self._actions.get(compiled.action)
@@ -173,7 +174,7 @@ class FireBuilder:
     def _params(
         self, compiled: CompiledSchedule, definition: int, action: int | None, context: Mapping[str, Any]
     ) -> tuple[str | None, str | None]:
-        """The parameters as JSON, or the reason why they are not what the action takes."""
+        """Return the parameters as JSON, or the reason why the action does not accept them."""
         if action is None:
             return None, f"NotFound: {compiled.action} is not registered, or is retired"
         key = ("schedule.params", definition, action)
@@ -191,8 +192,8 @@ class FireBuilder:
 
 
 def context_of(compiled: CompiledSchedule, due: datetime, kind: str, *, recovery: bool) -> dict[str, Any]:
-    """Return the values that templates of the parameters and the run see: the schedule's own context and, with
-    precedence, the reserved keys. `scheduled_time` is ISO 8601 with the offset of the schedule's zone."""
+    """Return the values that templates of the parameters, and the run, can read: the schedule's own context,
+    overridden by the reserved keys. `scheduled_time` is ISO 8601 with the offset of the schedule's zone."""
     return {
         **compiled.context,
         "schedule": compiled.ref,
@@ -206,7 +207,7 @@ def context_of(compiled: CompiledSchedule, due: datetime, kind: str, *, recovery
 
 
 async def _look_up(tx: Transaction, ids: Collection[int]) -> None:
-    """Compile the versions of schedules that were not seen before."""
+    """Compile the versions of schedules that are not cached."""
     missing = [id for id in ids if ("schedule", id) not in tx.cache]
     if not missing:
         return
@@ -218,9 +219,9 @@ async def _look_up(tx: Transaction, ids: Collection[int]) -> None:
 
 
 def ids_at(now: datetime) -> Iterator[UUID]:
-    """UUIDv7s (RFC 9562) of the database's instant `now`, in order: the clock of this machine may be wrong."""
+    """Yield UUIDv7s (RFC 9562) of the database's instant `now`, in order: the clock of this machine may be wrong."""
     random = int.from_bytes(os.urandom(10), "big")
     start = (int(now.timestamp() * 1000) << 80) | (7 << 76) | ((random >> 62 & 0xFFF) << 64) | (2 << 62)
-    tail = random & ((1 << 61) - 1)  # half the range: it never runs over
+    tail = random & ((1 << 61) - 1)  # from half of the range, so that counting on never overflows
     for n in itertools.count(tail):
         yield UUID(int=start | n)

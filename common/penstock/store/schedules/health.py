@@ -1,4 +1,4 @@
-"""The health of schedules: which of them do not do what they should, and why."""
+"""The health of schedules: their troubles, with reasons."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from penstock.store.schedules.figures import FireCount, Troubled
 from penstock.store.session.database import Session
 
 LATE = 30.0
-"""Seconds after which a schedule that is due and was not fired is late. Replicas look every few seconds."""
+"""Seconds after which a due schedule that was not fired is late. Replicas look every few seconds."""
 ORPHANED = 1800.0
-"""Seconds after which a fire's execution that has not started is orphaned. The field's half an hour."""
+"""Seconds after which a fire is orphaned if its execution has not started. Half an hour is the field's value."""
 STALLED, MOST_STALLED = 1800.0, 5
-"""Seconds after which a run that has not ended is stalled, and how many of these are no trouble yet."""
+"""Seconds after which an open run is stalled, and the number of stalled runs up to which there is no trouble."""
 WINDOW, MOST_MISSED = 3600.0, 10
-"""Seconds that missed fires are counted for, and how many of these are no trouble yet."""
+"""Seconds for which missed fires are counted, and the number of them up to which there is no trouble."""
 STALE = 60.0
-"""Seconds without a heartbeat after which an executor does not count."""
+"""Seconds without a heartbeat after which an executor does not count as alive."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Something wrong: its kind, the schedule (None where it is not one schedule's), what it is and what to do."""
+    """A trouble: its kind, the schedule (None if it concerns all), a sentence, and what to do."""
 
     kind: str
     schedule: str | None
@@ -73,7 +73,7 @@ def _late(row: Troubled) -> Trouble:
 
 
 def _several(kind: str, rows: Iterable[FireCount], limit: int, description: str) -> list[Trouble]:
-    """Trouble only when it is more than a few over all schedules together."""
+    """Return troubles of one kind, if all schedules together have more than `limit`."""
     rows = list(rows)
     if sum(row.count for row in rows) <= limit:
         return []

@@ -1,5 +1,5 @@
-"""Fires with ended executions, which it records; and fires with an execution that is gone without a trace, which are
-started again, a bounded number of times."""
+"""The end of fires: outcomes of ended executions are recorded, and fires with a lost execution are started again, a
+bounded number of times."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from penstock.store.schedules.statements import LostFire, NewFire
 from penstock.store.session.database import Transaction
 
 MOST_RECOVERIES = 3
-"""Executions that a fire gets after its first was lost. More would be lost the same way."""
+"""Executions that a fire gets after its first was lost. Further ones would probably be lost the same way."""
 
 
 async def settle(tx: Transaction, limit: int) -> tuple[int, int]:
-    """Settle up to `limit` fires. Returns how many had ended, and how many were started again."""
+    """Settle at most `limit` fires. Return the number that had ended, and the number that were started again."""
     settled, lost_fires = await statements.settle(tx, limit)
     if not lost_fires:
         return settled, 0

@@ -1,4 +1,4 @@
-"""Schedules as they are looked at: each with its state, its fires, and figures of them."""
+"""Queries of schedules: their states, fires and figures."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class ScheduleState:
-    """A schedule at the database's instant `now`: fired up to `since`, or paused until then if that is to come; when it
-    fires next (None: never again), how its last fire ended (`last`), how many fires are `waiting`, what is wrong with it
-    (`error`), and its definition as JSON (`body`)."""
+    """A schedule at the database's instant `now`. It was fired up to `since`; if that is to come, it is paused until
+    then. `next_due` is its next fire (None: none), and `last` how its last fire ended. `waiting` is the number of
+    waiting fires, `error` why it could not be planned, and `body` its definition as JSON."""
 
     ref: str
     definition_id: int
@@ -44,16 +44,16 @@ order by s.ref
 
 
 async def listed(db: Session | Transaction, ref: str | None = None) -> list[ScheduleState]:
-    """Every schedule by ref, or the one of that ref."""
+    """Return every schedule by ref, or the one with this ref."""
     return rows_as(ScheduleState, await db.fetch(LIST, ref))
 
 
 @dataclass(frozen=True, slots=True)
 class Fire:
-    """A due instant of a schedule, and its fire: `kind` (due, missed, manual, backfill), `status` (created,
-    queued, skipped, failed), `outcome` (the status of its execution), and its author and instant. `recoveries` is how
-    often its execution was lost. `started_at` is when that began to run, before its end. In seconds, `lag` is how late
-    the fire was created, and `took` how long its execution ran."""
+    """A due instant of a schedule, and its fire. `kind` is due, missed, manual or backfill; `status` is created,
+    queued, skipped or failed; `outcome` is the status of the execution. `made_by` recorded it at `made_at`.
+    `recoveries`: how often its execution was lost. `started_at`: when the execution began to run. `lag`: seconds by
+    which the fire was recorded late; `took`: seconds from then to the end of the execution."""
 
     due_at: datetime
     kind: str
@@ -84,14 +84,14 @@ order by f.due_at desc limit $2
 
 
 async def history(session: Session, ref: str, limit: int, before: datetime | None = None) -> list[Fire]:
-    """The newest fires of a schedule (`before` an instant, if given), newest first."""
+    """Return the newest fires of a schedule, newest first; only fires due before `before`, if that is set."""
     return rows_as(Fire, await session.fetch(HISTORY, ref, limit, before))
 
 
 @dataclass(frozen=True, slots=True)
 class FireStats:
-    """Counts of fires, and times of theirs in seconds: how late those were made that were due (`lag`), and how long
-    executions `took`; None where there are none."""
+    """Counts of fires, and times in seconds: the delay of fires that were due (`lag`), and the duration until the
+    executions ended (`took`); None without fires."""
 
     fires: int
     started: int
@@ -134,5 +134,5 @@ KNOWN = "select due_at, status from fire where schedule = $1 and due_at = any($2
 
 
 async def known(db: Session | Transaction, ref: str, dues: Sequence[datetime]) -> dict[datetime, str]:
-    """The statuses of those of these fires that exist."""
+    """Return the statuses of the fires among `dues` that exist."""
     return {row["due_at"]: row["status"] for row in await db.fetch(KNOWN, ref, list(dues))}

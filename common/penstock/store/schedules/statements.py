@@ -1,4 +1,4 @@
-"""Schedules and their fires: locking what is due, recording fires, settling them."""
+"""The statements of schedules and fires: lock due schedules, record fires, settle fires."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from penstock.store.session.rows import columns_as, rows_as
 
 
 class FiredUpTo(NamedTuple):
-    """The instant up to which a schedule was fired. Without `since` its times stay unchanged."""
+    """The instant up to which a schedule was fired, and when it is due next. With `since` None, the schedule's times
+    stay unchanged."""
 
     ref: str
     since: datetime | None
@@ -42,8 +43,8 @@ class NewFire(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ToDo:
-    """Seconds until the next schedule is due (negative: it is late; None: there is none), and whether fires wait or
-    are open."""
+    """Seconds until the next schedule is due (negative if it is late, None if none is planned), and whether fires are
+    waiting or open."""
 
     seconds: float | None
     waiting: bool
@@ -58,13 +59,13 @@ select extract(epoch from (select min(next_due) from schedule where next_due is 
 
 
 async def look(session: Session) -> ToDo:
-    """Return the due work. It is an index scan and two empty tables, and all that idle schedules cost."""
+    """Return the due work. The query is an index scan and two usually empty tables: all that idle schedules cost."""
     return rows_as(ToDo, await session.fetch(LOOK))[0]
 
 
 @dataclass(frozen=True, slots=True)
 class DueSchedule:
-    """A schedule that is due and locked, at the database's instant `now`: fired up to `since`."""
+    """A due schedule that this transaction has locked, at the database's instant `now`. It was fired up to `since`."""
 
     ref: str
     definition_id: int
@@ -74,8 +75,8 @@ class DueSchedule:
     now: datetime
 
 
-# statement_timestamp(), as an index can be searched by it; clock_timestamp() would be compared with every row.
-# A replica that stops between this and its commit loses the rows after ten seconds.
+# statement_timestamp() can be used with an index; clock_timestamp() would be compared with every row. The timeout
+# releases the row locks of a replica that hangs between this statement and its commit for ten seconds.
 LOCK_DUE = """
 select ref, definition_id, namespace_id, since, next_due, statement_timestamp() as now,
     set_config('idle_in_transaction_session_timeout', '10000', true)
@@ -86,13 +87,14 @@ order by next_due limit $1 for update skip locked
 
 
 async def lock_due(tx: Transaction, limit: int, ref: str | None = None) -> list[DueSchedule]:
-    """Lock schedules that are due (of these, `ref`), the latest first, without waiting for those that others hold."""
+    """Lock at most `limit` due schedules (or only `ref`), the most overdue first. Rows that other transactions have
+    locked are skipped."""
     return columns_as(DueSchedule, await tx.fetch(LOCK_DUE, limit, ref))
 
 
 @dataclass(frozen=True, slots=True)
 class LockedSchedule:
-    """A schedule that is locked, at the database's instant `now`. `body` is its definition as JSON."""
+    """A schedule that this transaction has locked, at the database's instant `now`. `body` is its definition as JSON."""
 
     ref: str
     definition_id: int
@@ -112,7 +114,7 @@ where s.ref = any($1::text[]) order by s.ref for update of s
 
 
 async def lock(tx: Transaction, refs: Sequence[str]) -> list[LockedSchedule]:
-    """Lock these schedules, as far as they exist, in order, until the transaction ends."""
+    """Lock the schedules among `refs` that exist, in the order of refs, until the transaction ends."""
     return rows_as(LockedSchedule, await tx.fetch(LOCK, list(refs)))
 
 
@@ -122,7 +124,7 @@ select ref, definition_id from catalog where kind in ('action', 'workflow') and 
 
 
 async def actions(tx: Transaction, refs: Collection[str]) -> dict[str, int]:
-    """The current versions of these actions and workflows, as far as they are there and enabled."""
+    """Return the current versions of these actions and workflows. Missing and disabled ones are left out."""
     return {row["ref"]: row["definition_id"] for row in await tx.fetch(ACTIONS, list(refs))}
 
 
@@ -135,8 +137,8 @@ from fire_schedules($1::text[], $2::timestamptz[], $3::timestamptz[], $4::text[]
 
 
 async def fire(tx: Transaction, positions: Sequence[FiredUpTo], fires: Sequence[NewFire]) -> dict[str, int]:
-    """Record fires that are new, start their executions, and write down how far the schedules, which the transaction
-    holds, were fired. Returns how many became created, queued, skipped and failed."""
+    """Record new fires, start their executions, and record how far the schedules, which the transaction has locked,
+    were fired. Return the number of created, queued, skipped and failed fires."""
     schedules = [list(column) for column in zip(*positions, strict=True)] or [[]] * len(FiredUpTo._fields)
     columns = [list(column) for column in zip(*fires, strict=True)] or [[]] * len(NewFire._fields)
     [row] = await tx.stage(FIRE, *schedules, *columns)
@@ -147,7 +149,7 @@ START_WAITING = "select messages, started from start_waiting_fires($1)"
 
 
 async def start_waiting(tx: Transaction, limit: int) -> bool:
-    """Start waiting fires that have their turn now. Return whether there were any."""
+    """Start waiting fires after the end of the previous run. Return True if any were started."""
     [row] = await tx.stage(START_WAITING, limit)
     return bool(row["started"])
 
@@ -156,13 +158,14 @@ CANCEL_REPLACED = "select messages, canceling from cancel_replaced()"
 
 
 async def cancel_replaced(tx: Transaction) -> None:
-    """Ask the runs to end that a waiting fire replaces."""
+    """Request the end of runs that a waiting fire replaces."""
     await tx.stage(CANCEL_REPLACED)
 
 
 @dataclass(frozen=True, slots=True)
 class LostFire:
-    """A fire with a lost execution, at the database's instant `now`. Without a `namespace_id` its schedule is gone too."""
+    """A fire with a lost execution, at the database's instant `now`. Without a `namespace_id`, its schedule was
+    deleted too."""
 
     ref: str
     due_at: datetime
@@ -178,7 +181,7 @@ SETTLE = "select settled, lost from settle_fires($1)"
 
 
 async def settle(tx: Transaction, limit: int) -> tuple[int, list[LostFire]]:
-    """Write down how executions of fires ended: how many did, and the fires with a lost execution."""
+    """Record how executions of at most `limit` fires ended. Return their number, and the fires with a lost execution."""
     [row] = await tx.fetch(SETTLE, limit)
     return row["settled"], columns_as(LostFire, row["lost"])
 
@@ -191,7 +194,8 @@ from recover_fires($1::text[], $2::timestamptz[], $3::uuid[], $4::uuid[], $5::in
 
 
 async def recover(tx: Transaction, old: Sequence[UUID], fires: Sequence[NewFire]) -> int:
-    """Replace the lost executions `old` of fires, or end fires that have an error. Returns how many got one."""
+    """Give fires another execution than the lost ones in `old`, or end those with an error. Return the number of
+    fires with a new execution."""
     [row] = await tx.stage(
         RECOVER,
         [f.schedule for f in fires],
@@ -215,7 +219,7 @@ where ref = $1 and next_due <= clock_timestamp()
 
 
 async def put_aside(tx: Transaction, ref: str, error: str, seconds: float) -> None:
-    """Leave a schedule that cannot be fired alone for a while. Nothing of it is lost: `since` stays."""
+    """Make a schedule that cannot be fired due again in `seconds`, with its error. No instant is lost: `since` stays."""
     await tx.fetch(PUT_ASIDE, ref, error, seconds)
 
 
@@ -229,7 +233,8 @@ set definition_id = excluded.definition_id, namespace_id = excluded.namespace_id
 
 
 async def put(tx: Transaction, rows: Sequence[tuple[str, int, int, bool, datetime, datetime | None]]) -> None:
-    """Make or change schedules: (ref, definition, namespace, enabled, since, next due). `enabled` is for new ones."""
+    """Insert or change schedules: (ref, definition, namespace, enabled, since, next due). `enabled` is used for new
+    ones only."""
     if rows:
         await tx.fetch(PUT, *(list(column) for column in zip(*rows, strict=True)))
 
@@ -242,7 +247,7 @@ update schedule set enabled = $2, since = $3, next_due = $4, error = null, updat
 async def move(
     tx: Transaction, ref: str, *, enabled: bool, since: datetime, next_due: datetime | None
 ) -> None:
-    """Enable, disable or pause a schedule that the transaction holds."""
+    """Enable, disable or pause a schedule that the transaction has locked."""
     await tx.fetch(MOVE, ref, enabled, since, next_due)
 
 
@@ -250,7 +255,7 @@ DROP_WAITING = "select drop_waiting_fires($1, $2)"
 
 
 async def drop_waiting(tx: Transaction, ref: str, reason: str) -> None:
-    """The fires of a schedule that wait will not start."""
+    """Skip the waiting fires of a schedule."""
     await tx.fetch(DROP_WAITING, ref, reason)
 
 
@@ -258,5 +263,5 @@ DELETE = "delete from schedule where ref = $1"
 
 
 async def delete(tx: Transaction, ref: str) -> None:
-    """Remove a schedule that the transaction holds. Its fires stay."""
+    """Delete a schedule that the transaction has locked. Its fires stay."""
     await tx.fetch(DELETE, ref)

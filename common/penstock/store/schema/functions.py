@@ -1,7 +1,6 @@
-"""The functions of the database: a file each below migrations/functions, applied anew when what it says has changed.
-
-migrations/README.md says how to change one. Nothing here needs alembic: services ask too whether theirs are applied.
-"""
+"""The functions of the database: one file each below migrations/functions, applied again when the file has changed.
+migrations/README.md explains how to change one. This module does not need alembic: services check with it that their
+functions are applied."""
 
 from __future__ import annotations
 
@@ -40,26 +39,28 @@ set digest = excluded.digest, release = excluded.release, applied_at = clock_tim
 """
 
 Fetch: TypeAlias = Callable[..., Awaitable[Iterable[Any]]]
-"""Runs a statement and gives its rows: that of a session, a transaction or a connection."""
+"""A callable that runs a statement and returns its rows: `fetch` of a session, a transaction or a connection."""
 
 
 TRIGGER = re.compile(r"^create or replace trigger\b", re.MULTILINE)
-"""Where a file's triggers begin, after its function. Writers of their tables wait for the transaction that makes them."""
+"""The beginning of a file's triggers, after its function. Creating a trigger locks out the writers of its table until
+the transaction ends."""
 
 DEFINER = re.compile(r"^language \w+.* security definer$", re.MULTILINE)
-"""Where a file says that its function has the rights of the schema's owner."""
+"""The line of a file that gives its function the rights of the schema's owner."""
 FENCE = """
 do $$ begin
     execute format('alter function {name} set search_path = %I, pg_temp', current_schema());
     execute 'revoke execute on function {name} from public';
 end $$
 """
-"""A function with the owner's rights looks names up in the owner's schema alone; only roles that were given it may call it."""
+"""Statements for a function with the owner's rights: it resolves names in the owner's schema only, and only roles
+with a grant may call it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """The declaration of a function in its file: the text that makes it, and the planner settings of its statements."""
+    """A function as its file declares it: the SQL text that creates it, and the planner settings of its statements."""
 
     name: str
     text: str
@@ -67,7 +68,7 @@ class Function:
 
     @property
     def definer(self) -> bool:
-        """Return whether the function has the rights of the schema's owner, whichever role calls it."""
+        """True if the function has the rights of the schema's owner, whichever role calls it."""
         return DEFINER.search(self.text) is not None
 
     @property
@@ -77,7 +78,8 @@ class Function:
 
 
 def folder() -> Path:
-    """Return the folder of the migrations: beside the code in a checkout, under share/ where installed."""
+    """Return the folder of the migrations: beside the code in a checkout, below share/ in an installation. Raises
+    ConfigurationError if neither exists."""
     for path in (Path(__file__).parents[4] / "migrations", Path(sys.prefix) / "share/penstock/migrations"):
         if (path / "env.py").exists():
             return path
@@ -85,12 +87,13 @@ def folder() -> Path:
 
 
 def release() -> str:
-    """The version of Penstock that this is."""
+    """Return the version of Penstock that runs."""
     return version("penstock")
 
 
 def declared() -> dict[str, Function]:
-    """The functions that this release needs, by name. Raises ConfigurationError where files contradict each other."""
+    """Return the functions that this release needs, by name. Raises ConfigurationError if two files declare one, or a
+    planner profile is wrong."""
     home = folder() / "functions"
     profiles = tomllib.loads((home / "planner.toml").read_text())
     functions: dict[str, Function] = {}
@@ -112,7 +115,7 @@ def declared() -> dict[str, Function]:
 
 
 async def missing(fetch: Fetch) -> list[Function]:
-    """Return the functions that the database does not have as this release declares them. None are missing where a later
+    """Return the functions that the database does not have as this release declares them. None are missing if a later
     release has applied its own: replicas of this release run on those."""
     rows = list(await fetch(APPLIED))
     if any(_number(row["release"]) > _number(release()) for row in rows):
@@ -122,7 +125,7 @@ async def missing(fetch: Fetch) -> list[Function]:
 
 
 async def check(fetch: Fetch) -> None:
-    """Raises NotMigrated if functions that this release calls have not been applied yet."""
+    """Raise NotMigrated if functions that this release calls have not been applied yet."""
     try:
         names = [function.name for function in await missing(fetch)]
     except asyncpg.UndefinedTableError:
@@ -135,7 +138,7 @@ async def check(fetch: Fetch) -> None:
 
 
 async def apply(connection: asyncpg.Connection[asyncpg.Record]) -> list[str]:
-    """Apply missing functions, in the caller's transaction, which holds the lock of migrations. Returns the names.
+    """Apply missing functions, in the caller's transaction, which holds the lock of migrations. Return their names.
     Raises ConfigurationError if one of them has another signature than before."""
     due = await missing(connection.fetch)
     if not due:
@@ -143,7 +146,7 @@ async def apply(connection: asyncpg.Connection[asyncpg.Record]) -> list[str]:
     names = [function.name for function in due]
     await connection.execute(
         "set local check_function_bodies = off"
-    )  # one may name another that comes after it
+    )  # a function may call one that is created later
     for function in due:
         try:
             await connection.execute(TRIGGER.split(function.text)[0])
@@ -190,7 +193,7 @@ def _changed_signature(name: str, why: str) -> ConfigurationError:
 
 
 def _number(name: str) -> tuple[int, ...]:
-    """A version as numbers that can be compared: what comes after them (a release candidate) counts for nothing."""
+    """Return a version as numbers that can be compared. A suffix such as that of a release candidate is ignored."""
     match = re.match(r"\d+(\.\d+)*", name)
     return tuple(int(part) for part in match[0].split(".")) if match else ()
 

@@ -1,4 +1,4 @@
-"""The rights of services, as PostgreSQL is given them and as it has them."""
+"""The rights of services: the statements that grant them, and the rights that roles have."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from penstock.store.session.rows import rows_as
 
 
 def quoted(name: str) -> str:
-    """Return a name as an identifier of SQL."""
+    """Return a name as a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def statements(schema: str, service: str, role: str) -> Iterator[str]:
-    """Give the statements after which a role has the rights of a service in this schema, and no others."""
+    """Yield the statements after which a role has the rights of a service in this schema, and no others."""
     inside, to = quoted(schema), quoted(role)
     yield f"revoke create on schema {inside} from public"
     for kind in ("tables", "sequences", "functions"):
@@ -46,7 +46,8 @@ select copy_rights(p.relname::text, c.relname::text) from pg_inherits i
 join pg_class p on p.oid = i.inhparent join pg_class c on c.oid = i.inhrelid
 where p.relkind = 'p' and c.relkind = 'r' and pg_table_is_visible(p.oid)
 """
-"""Gives the partitions that there are the rights of their tables. (`revoke all on all tables` took theirs, too.)"""
+"""A statement that grants the rights on each partitioned table to its partitions. `revoke all on all tables` removed
+them there, too."""
 
 
 def _text(value: str) -> str:
@@ -54,7 +55,7 @@ def _text(value: str) -> str:
 
 
 def script(schema: str, roles: Mapping[str, str]) -> Iterator[str]:
-    """Give the statements that make the role of each service, without a password, with its rights."""
+    """Yield the SQL script that creates the role of each service, without a password, and grants its rights."""
     yield "begin;"
     for service, role in roles.items():
         yield f"\n-- {service}: set a password with \\password {role}"
@@ -76,18 +77,18 @@ select s.role, s.service from service_role s join pg_roles r on r.rolname = s.ro
 
 
 async def renew(connection: asyncpg.Connection[Any]) -> None:
-    """Give every recorded role the rights that this release has for its service."""
+    """Grant every recorded role the rights that this release has for its service."""
     [schema] = await connection.fetch(SCHEMA)
     recorded = await connection.fetch(RECORDED)
     for row in recorded:
-        if row["service"] in SERVICES:  # else a later release knows it
+        if row["service"] in SERVICES:  # an unknown service is one of a later release
             await connection.execute(";\n".join(statements(schema["name"], row["service"], row["role"])))
     if recorded:
         await connection.fetch(RENEW_PARTITIONS)
 
 
 async def give(tx: Transaction, service: str, role: str) -> None:
-    """Give a role the rights of a service, and take all others in this schema from it."""
+    """Grant a role the rights of a service, and revoke all its other rights in this schema."""
     [schema] = await tx.fetch(SCHEMA)
     for statement in statements(schema["name"], service, role):
         await tx.execute(statement)
@@ -98,7 +99,7 @@ EXISTS = "select exists (select from pg_roles where rolname = $1) as there"
 
 
 async def exists(tx: Session | Transaction, role: str) -> bool:
-    """Say whether the server has a role of this name."""
+    """Return True if the server has a role of this name."""
     return bool((await tx.fetch(EXISTS, role))[0]["there"])
 
 
@@ -106,7 +107,7 @@ CREATE = "create role {role} login noinherit password {verifier}"
 
 
 async def create(tx: Transaction, role: str, verifier: str) -> None:
-    """Create a role that may log in. `verifier`: what the server keeps of its password."""
+    """Create a role that may log in. `verifier` is the hash of its password, as the server stores it."""
     await tx.execute(CREATE.format(role=quoted(role), verifier=_text(verifier)))
 
 
@@ -114,14 +115,14 @@ SET_PASSWORD = "alter role {role} password {verifier}"
 
 
 async def set_password(tx: Transaction, role: str, verifier: str) -> None:
-    """Give a role that exists another password."""
+    """Set the password of an existing role. `verifier` is its hash, as the server stores it."""
     await tx.execute(SET_PASSWORD.format(role=quoted(role), verifier=_text(verifier)))
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceRole:
-    """A role that runs a service, by the record of `penstock roles` or by a session that is open; `owner`: it can do anything
-    with the schema, as its owner, a member of the owner's role, or a superuser."""
+    """A role that runs a service: one that `penstock roles` recorded, or one with a session now (`open`). `owner`:
+    the role can do anything with the schema, as its owner, a member of the owner's role, or a superuser."""
 
     role: str
     service: str
@@ -144,7 +145,7 @@ group by u.role, u.service, r.oid order by u.service, u.role
 
 
 async def roles(session: Session) -> list[ServiceRole]:
-    """List the roles that services run as, as far as the database session may see."""
+    """Return the roles that services run as, as far as this session may see them."""
     return rows_as(ServiceRole, await session.fetch(ROLES, list(SERVICES)))
 
 
@@ -166,7 +167,7 @@ order by 1
 
 
 async def excess(session: Session, service: str, role: str) -> list[str]:
-    """List what a role may do that its service does not need: `select on secret`."""
+    """Return the rights of a role that its service does not need, each as a text: `select on secret`."""
     held = await session.fetch(HELD, role)
     unneeded = []
     for row in held:

@@ -1,4 +1,4 @@
-"""Brings a database's schema up to date, one process at a time."""
+"""The migration of a database's schema to this release, by one process at a time."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from penstock.store.session.database import Database
 LOCK = 8_207_339_114_905_041
 """The advisory lock that a process holds while it migrates."""
 VERSIONS = "penstock_migration"
-"""The table of alembic's, and of penstock_function beside it."""
+"""The table in which alembic stores the revision. `penstock_function` stores the applied functions."""
 PATIENCE = "set lock_timeout = '3s'"
-"""While this waits for the lock of a table, all who come after it wait for this."""
+"""The longest wait for a table lock: all statements that ask for the table after this one wait behind it."""
 LOCKED_OUT = ("40P01", "55P03")
-"""SQLSTATEs of a deadlock, and of a lock that was not to be had in time."""
+"""SQLSTATEs of a deadlock, and of a lock that could not be taken in time."""
 TRIES = 20
 EXISTS = "select to_regclass($1::text) is not null as there"
 SCHEMA_EXISTS = "select exists (select from pg_namespace where nspname = $1)"
@@ -42,20 +42,20 @@ def _config() -> Config:
 
 
 def newest() -> str:
-    """The revision that this code needs."""
+    """Return the revision that this code needs."""
     return ScriptDirectory.from_config(_config()).get_current_head() or ""
 
 
 async def current(fetch: functions.Fetch) -> str | None:
-    """The revision of the database; None where there is none yet."""
+    """Return the revision of the database; None if it has no schema yet."""
     if not [row for row in await fetch(EXISTS, VERSIONS) if row["there"]]:
         return None
     return next((str(row["version_num"]) for row in await fetch(f"select version_num from {VERSIONS}")), None)
 
 
 async def missing(fetch: functions.Fetch) -> list[str]:
-    """Return the revisions and functions that `penstock migrate` would apply. None are missing where a later release has
-    migrated: this release runs on its schema. Raises ConfigurationError where the schema is none of any release."""
+    """Return the revisions and functions that `penstock migrate` would apply. None are missing if a later release has
+    migrated: this release runs on its schema. Raises ConfigurationError if the revision belongs to no release."""
     revision = await current(fetch)
     if revision is not None and not _is_known(revision):
         if not [row for row in await fetch(EXISTS, "penstock_function") if row["there"]]:
@@ -71,14 +71,14 @@ async def missing(fetch: functions.Fetch) -> list[str]:
 
 
 def named(missing: list[str]) -> str:
-    """Name the missing revisions and functions in a few words."""
+    """Return the names of the missing revisions and functions, shortened to three."""
     return ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
 
 
 async def upgrade(settings: Settings) -> str:
-    """Create the schema if need be and apply what is missing. Returns the revision. Safe to run anywhere, any time, and again
-    after it was interrupted: replicas may be at work meanwhile. Raises what PostgreSQL says where their locks are in the way
-    of every try."""
+    """Create the schema if it does not exist, and apply what is missing. Return the revision. It is safe to run at
+    any time while replicas work, and again after it was interrupted. Raises the error of PostgreSQL if the locks of
+    replicas are in the way of all TRIES."""
     tries = tenacity.AsyncRetrying(
         retry=tenacity.retry_if_exception(_is_locked_out),
         wait=tenacity.wait_random_exponential(multiplier=0.2, max=5),
@@ -90,7 +90,8 @@ async def upgrade(settings: Settings) -> str:
 
 
 def _is_locked_out(error: BaseException) -> bool:
-    """Replicas at work take locks of tables in orders of their own: one of them may wait for this, and this for it."""
+    """Return True for a deadlock or a lock timeout. Replicas lock tables in various orders, so a replica and this
+    process may wait for each other."""
     return getattr(error, "sqlstate", None) in LOCKED_OUT
 
 
@@ -111,7 +112,7 @@ async def _upgrade_once(settings: Settings) -> str:
                 await driver.execute("analyze legal_move")
             return newest()
         await connection.run_sync(_apply_versions)
-        await connection.rollback()  # they are committed; what is left was read
+        await connection.rollback()  # the versions are committed: only reads are left in this transaction
         async with driver.transaction():
             await functions.apply(driver)
             await grants.renew(driver)
@@ -120,7 +121,8 @@ async def _upgrade_once(settings: Settings) -> str:
 
 
 def _apply_versions(connection: Connection) -> None:
-    """Each in a transaction of its own, where the connection is in none: what one locks is let go when it is done."""
+    """Apply each version in a transaction of its own, unless the connection is in one, so that its locks are released
+    early."""
     config = _config()
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
@@ -132,7 +134,7 @@ def _is_known(revision: str) -> bool:
 
 @asynccontextmanager
 async def locked_connection(settings: Settings) -> AsyncIterator[AsyncConnection]:
-    """A connection that holds the lock of migrations."""
+    """Open a connection that holds the lock of migrations."""
     database = Database(settings, role="migrate")
 
     async def connect() -> Any:
@@ -157,8 +159,8 @@ async def locked_connection(settings: Settings) -> AsyncIterator[AsyncConnection
 
 
 async def _create_schema(connection: asyncpg.Connection[asyncpg.Record], schema: str) -> None:
-    """Create the schema unless it exists. `create schema if not exists` needs CREATE on the database even where it does nothing.
-    Raises ConfigurationError where the role may not create it."""
+    """Create the schema unless it exists. The query comes first since `create schema if not exists` needs the right
+    CREATE on the database even if it does nothing. Raises ConfigurationError if the role may not create it."""
     if await connection.fetchval(SCHEMA_EXISTS, schema):
         return
     try:

@@ -1,4 +1,4 @@
-"""Tables that have a partition a day: made ahead of time, read block by block, and dropped whole."""
+"""Tables with daily partitions, which are made ahead of time, read block by block, and dropped as a whole."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAKE_PATIENCE = "set local lock_timeout = '2s'"
 
 
 async def make(tx: Transaction, days: int) -> None:
-    """Make the partitions of the next `days` days that are not there."""
+    """Make the missing partitions of the next `days` days."""
     await tx.execute(MAKE_PATIENCE)
     await tx.fetch(MAKE, days)
 
@@ -26,19 +26,21 @@ OLD = "select * from old_partitions($1, make_interval(days => $2))"
 
 
 async def old(session: Session, table: str, days: int) -> list[str]:
-    """The partitions of a table that ended more than `days` days ago."""
+    """Return the partitions of a table that ended more than `days` days ago."""
     return [name for (name,) in await session.fetch(OLD, table, days)]
 
 
-# Two that drop one table at once can end in an internal error of PostgreSQL: the second one looks when the first is done.
+# Two processes that drop one table at once can cause an internal error of PostgreSQL. With this lock, the second one
+# looks after the first has finished.
 DROP_ALONE = "select pg_advisory_xact_lock(7, -3)"
-# A drop that waits for the table's lock blocks every statement that asks for the table after it, so it gives up soon.
+# While a drop waits for the table's lock, every later statement on the table waits behind it. So the drop gives up
+# soon.
 DROP_PATIENCE = "set local lock_timeout = '200ms'"
 DROP = "select drop_partition($1)"
 
 
 async def drop(session: Session, name: str) -> bool:
-    """Drop a partition, in a transaction of its own. False if another session reads its table just now."""
+    """Drop a partition, in a transaction of its own. Return False if another session is using its table."""
     try:
         async with session.transaction() as tx:
             await tx.fetch(DROP_ALONE)
@@ -64,7 +66,7 @@ where attrelid = quote_ident($1)::regclass and attnum > 0 and not attisdropped o
 
 
 async def columns(db: Session | Transaction, table: str) -> list[Column]:
-    """The columns of a table, in the order in which its rows have them. Raises PartitionDropped."""
+    """Return the columns of a table, in the order of its rows' values. Raises PartitionDropped."""
     with _there(table):
         return [Column(name, type) for name, type in await db.fetch(COLUMNS, table)]
 
@@ -76,7 +78,7 @@ async def blocks(session: Session, table: str) -> int:
     """Return the number of blocks (of 8 KB) of a table. Raises PartitionDropped."""
     with _there(table):
         [(count,)] = await session.fetch(BLOCKS, table)
-    if count is None:  # it was dropped between the look at its name and the look at its size
+    if count is None:  # another process dropped it between the two look-ups, of the name and of the size
         raise PartitionDropped(f"{table} is not there any more")
     return int(count)
 
@@ -85,7 +87,7 @@ ROWS = 'select * from "{name}" where ctid >= $1::tid and ctid < $2::tid'
 
 
 async def rows(session: Session, table: str, first: int, last: int) -> list[tuple[Any, ...]]:
-    """The rows in the blocks from `first` on and before `last`. Raises PartitionDropped."""
+    """Return the rows in the blocks from `first` to before `last`. Raises PartitionDropped."""
     with _there(table):
         return [tuple(row) for row in await session.fetch(ROWS.format(name=table), (first, 0), (last, 0))]
 
@@ -113,7 +115,7 @@ async def missing(session: Session, names: Sequence[str]) -> list[str]:
 
 
 async def has_strays(session: Session, table: str) -> bool:
-    """Return whether its default partition has rows: those of days for which there was no partition."""
+    """Return True if the default partition of a table has rows: those of days without a partition."""
     rows = await session.fetch(f'select exists (select from "{table}_default") as there')
     return bool(rows[0]["there"])
 

@@ -1,8 +1,6 @@
-"""The rights of each service in the database: the one table from which `penstock roles`, `penstock doctor` and the tests work.
-
-Letters as PostgreSQL writes them: r select, a insert, w update, d delete; `r*` some columns. No service reaches a table that is
-not named.
-"""
+"""The rights of each service in the database: the one table that `penstock roles`, `penstock doctor` and the tests
+use. The letters are PostgreSQL's: r select, a insert, w update, d delete; `r*` means some columns. No service may use
+a table that is not named here."""
 
 from __future__ import annotations
 
@@ -10,10 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 SERVICES = ("executor", "worker", "api", "client", "look")
-"""What runs as a role of its own. The role that owns the schema is that of `penstock migrate`.
-
-`client` starts executions, publishes events and reads what became of them. `look` reads what is not secret: no payload, no
-result, no definition, no output."""
+"""The kinds of processes that have a role of their own. `penstock migrate` runs as the owner of the schema. `client`
+starts executions, publishes events and reads results. `look` reads everything that is not secret: neither payloads
+nor results, definitions or output."""
 
 _TABLES = """
 table               executor  worker  api   client  look
@@ -115,7 +112,8 @@ _COLUMNS: Mapping[tuple[str, str], str] = {
     ): "trigger definition_id namespace_id every enabled next_due running called_at found failures",
     ("workflow", "look"): "execution_id",
 }
-"""The columns that a service reads where the table has `r*`: the others may hold what users gave, or are none of its business."""
+"""The columns that a service may read if the table has `r*`. The other columns may hold data of users, or the service
+does not need them."""
 
 FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "make_partitions": ("executor",),
@@ -131,18 +129,18 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "place_alike": ("executor", "api", "client"),
     "store_events": ("executor", "api", "client"),
 }
-"""The functions that have the owner's rights, and the services that may call each. All others have the rights of their caller,
-and give nothing that the tables do not."""
+"""The functions with the owner's rights, and the services that may call each. All other functions have the rights of
+their caller, and allow nothing that the tables do not."""
 
 SEQUENCES: Mapping[str, tuple[str, ...]] = {"admission_seq": ("executor", "worker", "api")}
-"""Sequences that no table owns, and the services that draw numbers from them."""
+"""Sequences that no table owns, and the services that may draw numbers from them."""
 
 _VERBS = {"r": "select", "a": "insert", "w": "update", "d": "delete"}
 
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """A right on a table; `columns`: with these alone, or, where there are none, with all."""
+    """A right on a table, limited to `columns` if there are any."""
 
     verb: str
     columns: tuple[str, ...] = ()

@@ -10,18 +10,18 @@ from penstock.store.session.rows import first_as, rows_as
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """The version of the server, as text and as a `number` such as 160003, and what its settings are."""
+    """The version of the server, as text and as a `number` such as 160003, and settings of the server."""
 
     version: str
     number: int
     read_only: bool
-    """It takes no writes."""
+    """The server accepts no writes."""
     frozen: bool
-    """Its sessions take none by default. Penstock's do not follow that."""
+    """Sessions are read-only by default. Penstock's sessions override that."""
     safe: bool
-    """A crash loses nothing."""
+    """A crash of the server loses no commit (`fsync`, `full_page_writes`)."""
     commits: str
-    """Its synchronous_commit."""
+    """The value of synchronous_commit."""
     vacuums: bool
 
 
@@ -46,7 +46,7 @@ EPOCH = "select extract(epoch from clock_timestamp())::float8 as seconds"
 
 
 async def seconds_since_epoch(session: Session) -> float:
-    """Its clock."""
+    """Return the server's clock, in seconds since 1970."""
     return float((await session.fetch(EPOCH))[0]["seconds"])
 
 
@@ -57,13 +57,13 @@ where n.nspname = current_schema() and 'autovacuum_enabled=false' = any(c.relopt
 
 
 async def unvacuumed(session: Session) -> list[str]:
-    """Our tables for which autovacuum is off."""
+    """Return the tables of the schema for which autovacuum is off."""
     return [row["name"] for row in await session.fetch(UNVACUUMED)]
 
 
 @dataclass(frozen=True, slots=True)
 class LongTransaction:
-    """The sessions that have had a transaction open for so many seconds."""
+    """A session with a transaction that has been open for `age` seconds."""
 
     pid: int
     application_name: str | None
@@ -79,13 +79,13 @@ order by xact_start limit 1
 
 
 async def longest_transaction(session: Session, seconds: float) -> LongTransaction | None:
-    """The oldest one that is open for more than so many seconds."""
+    """Return the session with the oldest transaction, if that has been open for more than `seconds`."""
     return first_as(LongTransaction, await session.fetch(LONGEST, seconds))
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionPath:
-    """The way of a connection to the server: encrypted (`tls`), from the server's own machine (`local`), or neither."""
+    """The path of a connection to the server: encrypted (`tls`), from the server's own machine (`local`), or neither."""
 
     tls: bool
     local: bool
@@ -98,5 +98,5 @@ select coalesce((select ssl from pg_stat_ssl where pid = pg_backend_pid()), fals
 
 
 async def connection_path(session: Session) -> ConnectionPath:
-    """Return how this connection reaches the server. Behind a pooler it is the pooler's connection."""
+    """Return the path of this connection to the server. Behind a pooler, it is that of the pooler's connection."""
     return rows_as(ConnectionPath, await session.fetch(PATH))[0]

@@ -1,5 +1,5 @@
-"""Sessions of the database: connections, transactions, retries, errors of PostgreSQL, and the records that every statement
-uses.
+"""Sessions of the database: connections, transactions, retries, errors of PostgreSQL, and the conversions that every
+statement uses.
 
 Not here: a table.
 """

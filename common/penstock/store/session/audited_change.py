@@ -1,7 +1,8 @@
-"""A change that is under way notes itself in the audit, in the transaction that makes it.
+"""The audit rows of changes, each written in the transaction of its change.
 
-A route or a command begins a change. The first transaction of its task that writes anything inserts the row before it commits, so
-that neither is there without the other. Each later transaction that tells details of its own inserts a further row.
+A route or a command begins a change. The first transaction of its task that writes anything inserts the audit row
+before it commits, so that neither exists without the other. Each later transaction that adds details inserts another
+row.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ import orjson
 
 LONGEST_REASON = 10_000
 LONGEST_DETAILS = 16_384
-"""Characters of the details of a row. Longer ones are replaced by their length."""
+"""The maximum number of characters of a row's details. Longer details are replaced by their length."""
 
 DONE, REFUSED, UNCHANGED = "done", "refused", "unchanged"
-"""The outcomes: the change was made; the caller may not make it; nothing was there to be changed."""
+"""The outcomes: the change was made; the caller may not make it; there was nothing to change."""
 
 NOTE = """
 insert into audit (by, operation, target, outcome, reason, details) values ($1, $2, $3, $4, $5, $6)
@@ -31,20 +32,20 @@ NOTE_WHERE_WRITTEN = """
 insert into audit (by, operation, target, outcome, reason, details)
 select $1, $2, $3, $4, $5, $6 where pg_current_xact_id_if_assigned() is not null
 """
-"""A transaction that has written nothing has no id."""
+"""Insert a row only if the transaction has written anything: otherwise it has no id."""
 _TELLS_ROWS = re.compile(r"\s*(insert|update|delete)\b.*\breturning\b", re.IGNORECASE | re.DOTALL)
-"""A statement that returns each row that it writes."""
+"""A pattern for statements that return each row that they write."""
 
 
 class Statements(Protocol):
-    """A session, a transaction or a connection."""
+    """A session, a transaction or a connection, for single statements."""
 
     async def fetch(self, sql: str, *args: Any) -> list[Any]: ...
 
 
 @dataclass(slots=True)
 class Change:
-    """A change that is under way. `by` is None until the caller is known, and then nothing is noted yet."""
+    """A change that is under way. `by` is None until the caller is known: until then no row is written."""
 
     by: str | None
     operation: str
@@ -52,9 +53,9 @@ class Change:
     reason: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
     noted: int = 0
-    """Rows that are committed."""
+    """The number of its committed audit rows."""
     task: asyncio.Task[Any] | None = None
-    """The task that makes the change. What other tasks write meanwhile is not part of it."""
+    """The task that makes the change. Writes of other tasks do not belong to it."""
 
 
 _CHANGE: ContextVar[Change | None] = ContextVar("change", default=None)
@@ -62,7 +63,7 @@ _CHANGE: ContextVar[Change | None] = ContextVar("change", default=None)
 
 @contextmanager
 def begun(change: Change) -> Iterator[Change]:
-    """Let the transactions of this task note the change, until the block ends."""
+    """Let the transactions of this task write audit rows of the change, until the block ends."""
     change.task = asyncio.current_task()
     token = _CHANGE.set(change)
     try:
@@ -74,7 +75,7 @@ def begun(change: Change) -> Iterator[Change]:
 
 @contextmanager
 def apart() -> Iterator[None]:
-    """Keep the statements of the block apart from the change: they are bookkeeping, which a refusal leaves behind, too."""
+    """Exclude the statements of the block from the change: they are bookkeeping, which a refused change leaves too."""
     token = _CHANGE.set(None)
     try:
         yield
@@ -83,7 +84,7 @@ def apart() -> Iterator[None]:
 
 
 def current() -> Change | None:
-    """Return the change that this task makes; None where it makes none, or the caller is not known yet."""
+    """Return the change that this task makes; None if it makes none, or the caller is not known yet."""
     change = _CHANGE.get()
     if change is None or change.by is None or change.task is not asyncio.current_task():
         return None
@@ -91,7 +92,7 @@ def current() -> Change | None:
 
 
 def made_by(by: str) -> None:
-    """Name the caller of the change that this task has begun, if it has begun one."""
+    """Set the caller of the change that this task has begun, if it has begun one."""
     change = _CHANGE.get()
     if change is not None:
         change.by = by
@@ -106,19 +107,19 @@ def details_text(details: Mapping[str, Any]) -> str:
 
 
 def stored_text(text: str) -> str:
-    """Return `text` as PostgreSQL takes it: without NUL, and lone surrogates as escapes."""
+    """Return `text` as PostgreSQL can store it: without NUL, and with lone surrogates as escapes."""
     return text.replace("\0", "").encode("utf-8", "backslashreplace").decode()
 
 
 def is_due() -> bool:
-    """Return whether this task makes a change of which no row is committed yet."""
+    """Return True if this task makes a change without a committed audit row."""
     change = current()
     return change is not None and not change.noted
 
 
 async def note_written(execute: Callable[..., Awaitable[str]], details: Mapping[str, Any]) -> Change | None:
-    """Insert the row of the change that this task makes, where the transaction has written anything. It is due once, and for each
-    transaction with details of its own. Return the change, or None where no row was inserted."""
+    """Insert the audit row of this task's change if the transaction has written anything. The row is due once, and
+    for each transaction with details of its own. Return the change, or None if no row was inserted."""
     change = current()
     if change is None or (change.noted and not details):
         return None
@@ -127,15 +128,15 @@ async def note_written(execute: Callable[..., Awaitable[str]], details: Mapping[
 
 
 def committed(change: Change | None) -> None:
-    """Count the row of a change, whose transaction has committed."""
+    """Count the audit row of a change after its transaction has committed."""
     if change is not None:
         change.noted += 1
 
 
 @cache
 def _noting(sql: str, count: int) -> str | None:
-    """Return the statement that also inserts the row of its change, or None where its rows do not tell what it wrote.
-    `count`: its parameters, which the values of the row follow."""
+    """Return a statement extended by the insert of an audit row, or None if its result does not show whether it wrote
+    anything. The six values of the row follow the statement's `count` parameters."""
     if _TELLS_ROWS.match(sql) is None:
         return None
     values = ", ".join(f"${count + n}::text" for n in range(1, 7))
@@ -148,8 +149,8 @@ def _noting(sql: str, count: int) -> str | None:
 
 
 def in_one_statement(sql: str, args: tuple[Any, ...]) -> tuple[str, tuple[Any, ...], Change] | None:
-    """Return a statement and its arguments that also insert the row of the change that this task makes, if it returns rows. This
-    saves three round trips. Return None where no row is due, or the statement cannot tell whether it wrote anything."""
+    """Return a statement and its arguments that also insert the audit row of this task's change. This saves three
+    round trips. Return None if no row is due, or the result does not show whether the statement wrote anything."""
     change = current()
     if change is None or change.noted or (noting := _noting(sql, len(args))) is None:
         return None
@@ -157,7 +158,7 @@ def in_one_statement(sql: str, args: tuple[Any, ...]) -> tuple[str, tuple[Any, .
 
 
 async def note(on: Statements, change: Change, outcome: str) -> None:
-    """Insert the row of a change."""
+    """Insert the audit row of a change."""
     await on.fetch(NOTE, *_values(change, outcome, change.details))
 
 

@@ -1,4 +1,4 @@
-"""The database's clock, the only one that decides anything."""
+"""The database's clock, on which all decisions are based."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ SECONDS_SINCE = "select extract(epoch from clock_timestamp() - $1::timestamptz):
 
 
 async def now(db: Session | Transaction) -> datetime:
-    """This instant."""
+    """Return the present instant."""
     at: datetime = (await db.fetch(NOW))[0]["at"]
     return at
 
 
 async def in_seconds(db: Session | Transaction, seconds: float) -> datetime:
-    """The instant after so many seconds."""
+    """Return the instant in `seconds`."""
     at: datetime = (await db.fetch(IN_SECONDS, seconds))[0]["at"]
     return at
 
 
 async def seconds_since(db: Session | Transaction, instant: datetime | None) -> float:
-    """Return the seconds since an instant; 0 where there is none."""
+    """Return the seconds since an instant; 0 for None."""
     return float((await db.fetch(SECONDS_SINCE, instant))[0]["seconds"] or 0.0)

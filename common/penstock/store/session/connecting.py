@@ -1,4 +1,4 @@
-"""One connection to PostgreSQL, set up as Penstock needs it, and errors that do not quote its password."""
+"""A connection to PostgreSQL with the settings that Penstock needs, and errors that do not quote its password."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from penstock.store.session.session_options import (
 
 Row = asyncpg.Record
 KEPT_ALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 10_000}
-"""Options of the socket, where the system has them (seconds, and milliseconds): a machine that is gone without a word is noticed
-after ten seconds. Else who waits for its answer waits for ever, and who sends to it for a quarter of an hour."""
+"""Socket options, where the system has them (seconds, and milliseconds). A machine that vanishes is noticed after ten
+seconds. Without them, a process that waits for an answer would wait for ever, and one that sends for a quarter of an
+hour."""
 
 
 HINTS: tuple[tuple[type[Exception], str], ...] = (
@@ -48,12 +49,13 @@ HINTS: tuple[tuple[type[Exception], str], ...] = (
         "Look for a firewall between here and there, and at host and port in PENSTOCK_DATABASE_URL.",
     ),
 )
-"""What to do about an error in connecting."""
+"""The hint for each kind of connection error."""
 HINT = "Correct PENSTOCK_DATABASE_URL, or look at the log of the server."
 
 
 async def connect(url: str, settings: Settings, *, role: str, timeout: float = 10) -> asyncpg.Connection[Row]:
-    """A connection. Raises ConnectionFailed (ServerFull if it is that), without the URL's password, and ConfigurationError."""
+    """Open a connection. Raises ConnectionFailed (ServerFull if the server has no free connection), without the URL's
+    password, and ConfigurationError."""
     server: dict[str, str] = {"application_name": f"{role}:{settings.name}"[:63]}
     if not settings.database_pooler:
         server |= of_connection(settings)
@@ -71,8 +73,8 @@ async def connect(url: str, settings: Settings, *, role: str, timeout: float = 1
         ):
             await connection.execute(
                 f"set {NO_TRANSACTION_TIMEOUT}"
-            )  # an older server refuses a name it does not know
-    except (ValueError, OverflowError):  # its text may quote a piece of the password
+            )  # an older server rejects an unknown setting
+    except (ValueError, OverflowError):  # the error's text may contain a part of the password
         raise ConfigurationError(
             "PENSTOCK_DATABASE_URL is not an address of PostgreSQL",
             hint="Write postgresql://user:password@host:5432/database, and percent-encode special characters in the "
@@ -83,7 +85,7 @@ async def connect(url: str, settings: Settings, *, role: str, timeout: float = 1
         TimeoutError,
         asyncpg.PostgresError,
         asyncpg.InterfaceError,
-        asyncpg.InternalClientError,  # of several hosts none takes writes just now
+        asyncpg.InternalClientError,  # none of several hosts accepts writes at present
     ) as error:
         if "startup parameter" in str(error) and not settings.database_pooler:
             raise ConfigurationError(
@@ -110,18 +112,18 @@ def _keep_alive(connection: asyncpg.Connection[Row]) -> None:
 
 
 def _place(url: str) -> str:
-    """Host, port and database of an address, where it is plain which part of it is the password."""
+    """Return host, port and database of an address, or nothing if it is unclear where the password ends."""
     user, at, place = url.partition("?")[0].rpartition("@")
     return f" at {place}" if at and "/" not in user.partition("://")[2] else ""
 
 
 def without_password(text: str, url: str) -> str:
-    """The text with what could be the password of this address taken out."""
+    """Return `text` without anything that could be the password of this address."""
     return concealed(text, hidden_forms(_passwords(url)))
 
 
 def _passwords(url: str) -> set[str]:
-    """Return the passwords in the user part and in the query of an address, as they are written there and as they are meant."""
+    """Return the passwords in the user part and in the query of an address, both as written and decoded."""
     user = url.split("://", 1)[-1].rsplit("@", 1)[0] if "@" in url else ""
     written = [user.split(":", 1)[1]] if ":" in user else []
     written += re.findall(r"[?&]password=([^&]*)", url)

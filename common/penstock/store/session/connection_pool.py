@@ -1,8 +1,8 @@
 """The connections that the sessions of a process share.
 
-A library's pool resets a connection whenever it comes back, which is a round trip. Where the server is full it raises
-though others of its connections will be free in a moment (docs/decisions/0015). How many there may be is said anew while it
-runs, as the server's are shared by all processes (docs/decisions/0032).
+A library's pool resets a connection whenever it is returned, which costs a round trip. If the server is full, it
+raises an error although one of its own connections will be free in a moment (docs/decisions/0015). The limit of this
+pool changes while it runs, since all processes share the server's connections (docs/decisions/0032).
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ from penstock.store.session.connecting import Row
 from penstock.store.session.session_options import NO_OPTIONS, SessionOptions
 
 PATIENCE = 0.002
-"""Seconds to wait for a connection to come back before one more is opened. What an idle process asks takes less."""
+"""Seconds to wait for a returned connection before another one is opened. The statements of an idle process take
+less."""
 UNUSED = 10.0
-"""Seconds after which a connection that nobody needed is closed."""
+"""Seconds after which an idle connection is closed."""
 REFUSED = 10.0
-"""Seconds after which a full server is asked again for one more."""
+"""Seconds without attempts to open one more connection after the server was full."""
 FULL, AGAIN = 12.0, 0.5
-"""Seconds for which who has no connection at all waits for one of a full server, and after which it asks again: at their next
-heartbeats services give back what is above their share, or what others need who have come."""
+"""Seconds for which a caller without any connection waits for a full server, and seconds between its attempts. At
+their next heartbeats, services close connections above their share, which leaves room for new processes."""
 CHANGES, OFTEN = 10, 1.0
-"""So many changes of options within so many seconds, each of which is a round trip, are worth one more connection."""
+"""This many changes of options within OFTEN seconds justify one more connection: each change is a round trip."""
 
 
 @dataclass(slots=True, eq=False)
 class PooledConnection:
-    """A connection, the options that it has now, when it was lent and when it came back last."""
+    """A connection, its present options, and when it was last lent and returned."""
 
     connection: asyncpg.Connection[Row]
     options: SessionOptions = NO_OPTIONS
@@ -45,7 +46,7 @@ class PooledConnection:
 
 @dataclass(frozen=True, slots=True)
 class PoolUsage:
-    """The open connections, those in use, and the statements that wait for one."""
+    """The numbers of open connections, of those in use, and of statements that wait for one."""
 
     open: int
     used: int
@@ -53,11 +54,12 @@ class PoolUsage:
 
 
 class ConnectionPool:
-    """At most so many connections. One that is back is lent again before another is opened, the one used last first; those
-    that have not been needed for a while are closed.
+    """A pool of connections with a limit. An idle connection is lent before another is opened, the most recently used
+    one first. Connections that were idle for UNUSED seconds are closed.
 
-    Where there may be none, the pool lends a connection that serves another purpose, such as listening
-    (`may_lend`); where there is no such one either, it has one, as nothing could be done without."""
+    With a limit of zero, the pool lends a connection that has another purpose, such as listening (`may_lend`). If
+    there is none, the pool keeps one connection, since nothing could be done without.
+    """
 
     def __init__(
         self,
@@ -67,27 +69,29 @@ class ConnectionPool:
         *,
         full: float = FULL,
     ) -> None:
-        """`opened` is done first on each connection. `full`: seconds for which a first one of a full server is waited for."""
+        """`opened` is called first on each new connection. `full`: seconds to wait for the first connection to a full
+        server."""
         self._connect = connect
         self._full = full
         self._refused_at: float | None = None
-        """Since when there has been none, because the server is full."""
+        """When the full server first refused, while the pool has no connection; otherwise None."""
         self._most = size
         self._opened = opened
         self._all: set[PooledConnection] = set()
         self._opening = 0
         self._idle: list[PooledConnection] = []
-        """The one that came back last is at the end."""
+        """Idle connections; the most recently returned one is at the end."""
         self._waiting: deque[asyncio.Future[PooledConnection | None]] = deque()
         self._other: PooledConnection | None = None
-        """The one that somebody has for another purpose."""
+        """The connection that its owner uses for another purpose."""
         self._full_until = 0.0
         self._changed_at: deque[float] = deque(maxlen=CHANGES)
         self._closed = False
 
     @asynccontextmanager
     async def lend(self, options: SessionOptions = NO_OPTIONS) -> AsyncIterator[asyncpg.Connection[Row]]:
-        """A connection with these options, for the block. Raises ConnectionFailed if there is none and none can be opened."""
+        """Lend a connection with these options for the block. Raises ConnectionFailed if there is none and none can
+        be opened."""
         pooled = await self._take(options)
         pooled.lent_at = time.monotonic()
         try:
@@ -99,17 +103,19 @@ class ConnectionPool:
             self._take_back(pooled)
 
     def limit(self, size: int) -> None:
-        """From now on there may be so many. Those above are closed: idle ones now, lent ones when they come back."""
+        """Set the number of connections. Idle ones above it are closed now, and lent ones when they are returned."""
         self._most = size
         self._fit()
 
     def may_lend(self, connection: asyncpg.Connection[Row]) -> None:
-        """Lend this connection, which a caller has for another purpose and closes itself. It can do statements meanwhile."""
+        """Allow the pool to lend a connection that its owner uses for another purpose, and closes itself. It can run
+        statements meanwhile."""
         self._other = PooledConnection(connection)
         self._fit()
 
     def _fit(self) -> None:
-        """Have as many as there may be, and the one of another purpose only where there may be none."""
+        """Shrink the pool to its limit, or allow growth. Include the connection with another purpose only while the
+        limit is zero."""
         other = self._other
         if (
             other is not None
@@ -127,7 +133,7 @@ class ConnectionPool:
             self._hand_on(None)
 
     def _is_above(self, pooled: PooledConnection) -> bool:
-        """There may be fewer, or it is needed for its own purpose alone."""
+        """Return True if the limit requires to give up this connection, or its owner needs it alone."""
         if pooled is self._other:
             return self._most > 0
         return len(self._all) > max(1, self._most)
@@ -157,15 +163,15 @@ class ConnectionPool:
         return self._idle.pop(-1 if fitting is None else fitting)
 
     def _grows(self) -> bool:
-        """There may be one more."""
+        """Return True if one more connection may be opened now."""
         return len(self._all) + self._opening < self._most and time.monotonic() >= self._full_until
 
     def _changes_often(self) -> bool:
         return len(self._changed_at) == CHANGES and time.monotonic() < self._changed_at[0] + OFTEN
 
     async def _take(self, options: SessionOptions) -> PooledConnection:
-        """One that is idle, or the one that comes back next, or a new one if that takes too long. One is opened at a time: it
-        takes long enough for others to come back."""
+        """Return an idle connection, or the next returned one, or a new one if that takes too long. Only one is
+        opened at a time: meanwhile others may be returned."""
         waited = False
         while True:
             if pooled := self._idle_one(options):
@@ -203,7 +209,8 @@ class ConnectionPool:
         return pooled
 
     async def _connected(self) -> asyncpg.Connection[Row]:
-        """Open a connection. Raises ServerFull at once if there are others, and for waiters after the first one did."""
+        """Open a connection. Raises ServerFull at once if there are others, and for later waiters after the first one
+        failed."""
         while True:
             try:
                 connection = await self._connect()
@@ -220,7 +227,7 @@ class ConnectionPool:
                 return connection
 
     async def _returned(self, patience: float | None) -> PooledConnection | None:
-        """The next that comes back; None if none did in time, or there is room for a new one."""
+        """Return the next returned connection; None if none came in time, or there is room for a new one."""
         turn: asyncio.Future[PooledConnection | None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
@@ -237,8 +244,8 @@ class ConnectionPool:
         return turn.result() if turn.done() else None
 
     def _hand_on(self, pooled: PooledConnection | None) -> bool:
-        """Give this connection, or the room for a new one, to the task that has waited longest. Return whether a task
-        waited."""
+        """Hand a connection, or the room for a new one (None), to the task that has waited longest. Return False if
+        none waits."""
         if not self._waiting:
             return False
         self._waiting.popleft().set_result(pooled)
@@ -261,14 +268,14 @@ class ConnectionPool:
                 self._part_with(longest)
 
     def lent_for(self, seconds: float) -> list[asyncpg.Connection[Row]]:
-        """Return the connections that have been lent for longer than this."""
+        """Return the connections that have been lent for longer than `seconds`."""
         since = time.monotonic() - seconds
         return [
             pooled.connection for pooled in self._all if pooled not in self._idle and pooled.lent_at < since
         ]
 
     async def close(self) -> None:
-        """Close all, those that are lent too."""
+        """Close all connections, lent ones too."""
         self._closed = True
         await asyncio.gather(*(_close(pooled.connection) for pooled in self._all))
 
@@ -277,7 +284,7 @@ async def _set(pooled: PooledConnection, options: SessionOptions) -> None:
     try:
         await pooled.connection.execute(options.sql)
     except BaseException:
-        pooled.connection.terminate()  # it may have both options or one
+        pooled.connection.terminate()  # it is unknown which options it has now
         raise
     pooled.options = options
 

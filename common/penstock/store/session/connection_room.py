@@ -8,14 +8,14 @@ from penstock.store.session.database import FEWEST, Session
 from penstock.store.session.rows import rows_as
 
 SPARE = 10
-"""One in so many connections is left to clients, to operators, and to services that start."""
+"""One of SPARE connections is left to clients, to operators, and to services that start."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionRoom:
-    """The connection limits of the server, the database or the role, whichever is the narrowest. `room` is the number
-    of allowed connections and `used` the number of open ones. `others` counts the open connections that belong to no
-    executor or worker of this installation, and the last fields count the living executors and workers."""
+    """The narrowest connection limit: that of the server, the database or the role. `room` is the number of allowed
+    connections, and `used` the number of open ones. `others` of them belong to no executor or worker of this
+    installation. `services` is the number of live executors and workers."""
 
     room: int
     used: int
@@ -23,7 +23,8 @@ class ConnectionRoom:
     services: int
 
     def share(self, place: int) -> int:
-        """Connections of the one before which so many others come: all have as many, and what is left over goes to the first."""
+        """Return the connections of the process with `place` processes before it. All get the same number, and the
+        first ones get the remainder."""
         available = max(0, self.room - self.others - max(1, self.room // SPARE))
         quotient, remainder = divmod(available, max(1, self.services))
         return quotient + (place < remainder)
@@ -34,7 +35,8 @@ class ConnectionRoom:
         return self.room - self.others - self.services * FEWEST
 
 
-# A role without the right to see sessions of another role sees their name, database and role, and not their type.
+# Of sessions of another role, a role without further rights sees the name, the database and the role, but not the
+# type.
 ROOM = """
 with session as (
     select s.datname, s.usesysid, exists (
@@ -65,5 +67,5 @@ from bound b order by b.room - b.others limit 1
 
 
 async def read(session: Session) -> ConnectionRoom:
-    """Without the session that asks."""
+    """Return the narrowest limit. This session itself is not counted."""
     return rows_as(ConnectionRoom, await session.fetch(ROOM))[0]

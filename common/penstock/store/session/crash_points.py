@@ -1,8 +1,8 @@
 """The points at which a process can die with work half done: before and after every commit, publish, ack and
 broadcast.
 
-Nothing listens in a running system, and a point costs a comparison. The crash tests set `reached` in a process of
-theirs and kill it there; the caller is read from the stack, so that no call site can be left out.
+In production no function is registered, and a point costs a comparison. The crash tests set `reached` in a process of
+their own and kill it there. They read the caller from the stack, so that no call site can be left out.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 reached: Callable[[str, object], None] | None = None
-"""Called with what is about to happen (`committing`, `publishing`, `acking`, `burying`, `broadcasting`) or has happened
-(`committed`, `written`, `published`, `acked`, `buried`, `told`), and the connection it happens on, if it is PostgreSQL's."""
+"""Called before (`committing`, `publishing`, `acking`, `burying`, `broadcasting`) and after (`committed`, `written`,
+`published`, `acked`, `buried`, `told`) a commit, publish, ack, dead letter or broadcast. It gets the connection if
+that is one of PostgreSQL."""
 
 
 def at(point: str, connection: object = None) -> None:

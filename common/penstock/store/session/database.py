@@ -1,5 +1,5 @@
-"""Sessions with PostgreSQL. A session is used by one task at a time; it has a connection while it is used, and all sessions
-of a process share a few."""
+"""Sessions with PostgreSQL. One task at a time uses a session. A session has a connection only during a statement or
+transaction; all sessions of a process share a few."""
 
 from __future__ import annotations
 
@@ -34,14 +34,15 @@ from penstock.store.session.unanswered import UnansweredWatch
 T = TypeVar("T")
 
 FEWEST = 2
-"""Connections with which a service does all that it does, if slowly: its heartbeat's, and one for all else."""
+"""The fewest connections with which a service can work, if slowly: one for heartbeats, and one for everything else."""
 RELAXED = "set_config('synchronous_commit', 'off', true) = 'off'"
-"""A condition that holds, and has the transaction of its statement not wait for the disk: in a crash of the server it may be
-lost. Only for what decides nothing, and is a transaction by itself."""
+"""A condition that is always true and makes the transaction of its statement not wait for the disk, so that a crash
+of the server may lose it. Only for statements that are a transaction of their own and decide nothing."""
 
 
 def backoff(deadline: float | None = None, first: float = 0.05, most: float = 5.0) -> tenacity.AsyncRetrying:
-    """Retries transient errors, with jitter, for `deadline` seconds (None: for ever)."""
+    """Return a retry of transient errors, with exponential backoff and jitter, for `deadline` seconds (None: for
+    ever)."""
     return tenacity.AsyncRetrying(
         retry=tenacity.retry_if_exception(is_transient),
         wait=tenacity.wait_random_exponential(multiplier=first, max=most),
@@ -51,8 +52,8 @@ def backoff(deadline: float | None = None, first: float = 0.05, most: float = 5.
 
 
 async def retried(work: Callable[[], Awaitable[T]], *, deadline: float | None = None) -> T:
-    """Return the result of `work`, tried again as `backoff` says. The first try, which nearly always is the only one, costs
-    nothing. To prepare retries is a tenth of the computing of a worker for a single execution."""
+    """Return the result of `work`, retried as `backoff` does. The first try, nearly always the only one, needs no
+    retry object: building one would take a tenth of a worker's CPU time for a single execution."""
     try:
         return await work()
     except Exception as error:
@@ -65,7 +66,8 @@ async def retried(work: Callable[[], Awaitable[T]], *, deadline: float | None = 
 
 
 class Transaction:
-    """An open transaction, and what it staged. It begins with its first statement; `Session.transaction` commits it."""
+    """An open transaction, and the messages that it staged. It begins with its first statement; `Session.transaction`
+    commits it."""
 
     def __init__(self, session: Session, connection: asyncpg.Connection[Row]) -> None:
         self.session = session
@@ -74,15 +76,15 @@ class Transaction:
         self.settings = session.settings
         self.staged: list[StagedMessage] = []
         self.canceling: list[UUID] = []
-        """Executions that were asked to end: their workers can be told once this has committed."""
+        """Executions with a requested end: their workers are notified after the commit."""
         self.placed: set[Any] = set()
-        """Namespaces that exist only once this has committed."""
+        """Namespaces that this transaction has inserted."""
         self._told: dict[str, Any] = {}
         self._begun = self._done = False
 
     @property
     def empty(self) -> bool:
-        """Return whether the transaction has done nothing."""
+        """True if the transaction has run no statement yet."""
         return not self._begun
 
     async def fetch(self, sql: str, *args: Any) -> list[Row]:
@@ -94,12 +96,12 @@ class Transaction:
         return await self.connection.execute(sql, *args)
 
     async def stage(self, sql: str, *args: Any) -> list[Row]:
-        """Run a statement that stages messages, which it gives as `messages`; and, where it asked executions to end that a
-        worker has, these as `canceling`. Both are kept for after the commit. Returns the rows."""
+        """Run a statement that stages messages, which it returns in its column `messages`. A column `canceling` has
+        executions that a worker runs and that have to end. Both are kept until after the commit. Return the rows."""
         return self.keep(await self.fetch(sql, *args))
 
     async def stage_alone(self, sql: str, *args: Any) -> list[Row]:
-        """Run a statement as `stage` does, where it is the whole transaction: it commits by itself, in one round trip."""
+        """Run a statement as `stage` does, as the whole transaction: it commits by itself, in one round trip."""
         if self._begun or self.session.pooler or audited_change.is_due():
             return await self.stage(sql, *args)
         crash_points.at("committing", self.connection)
@@ -109,14 +111,14 @@ class Transaction:
         return self.keep(rows)
 
     def keep(self, rows: list[Row]) -> list[Row]:
-        """Keep what these rows say was staged. Returns them."""
+        """Keep the staged messages of these rows for after the commit. Return the rows."""
         for row in rows:
             self.staged += staged_in(row["messages"])
             self.canceling += row.get("canceling") or ()
         return rows
 
     def tell(self, **details: Any) -> None:
-        """Add details of this transaction to the audit of the change that it is part of, if it is part of one."""
+        """Add details to the audit row of the change that this transaction belongs to, if any."""
         self._told |= details
 
     async def _begin(self) -> None:
@@ -142,7 +144,7 @@ class Transaction:
 
 
 class Session:
-    """One statement or transaction at a time, on a connection of the pool."""
+    """A session: it runs one statement or transaction at a time, on a connection of the pool."""
 
     def __init__(
         self,
@@ -153,7 +155,7 @@ class Session:
         *,
         writes: bool = True,
     ) -> None:
-        """`writes`: False where a standby is asked, which refuses transactions that may write."""
+        """`writes` is False for a standby, which rejects transactions that may write."""
         self.settings = settings
         self.cache = cache
         self.pooler = settings.database_pooler
@@ -164,8 +166,8 @@ class Session:
         self._turn = asyncio.Lock()
 
     async def begin(self, connection: asyncpg.Connection[Row]) -> None:
-        """Begin a transaction. Behind a pooler it brings along all that a connection of one's own was given as it opened.
-        Raises ReadOnlySQLTransactionError where the pooler leads to a standby, as after a failover."""
+        """Begin a transaction. Behind a pooler, the statement also sets all that an own connection gets when it is
+        opened. Raises ReadOnlySQLTransactionError if the pooler leads to a standby, as after a failover."""
         if not self.pooler:
             await connection.execute("begin")
             return
@@ -182,8 +184,8 @@ class Session:
             raise asyncpg.ReadOnlySQLTransactionError(str(error)) from None
 
     async def fetch(self, sql: str, *args: Any) -> list[Row]:
-        """One statement, its own transaction, one round trip. A change that is not noted yet takes more for its audit, unless the
-        statement returns the rows that it writes."""
+        """Run one statement as a transaction of its own, in one round trip. A change without an audit row needs more,
+        unless the statement returns the rows that it writes."""
         change = None
         if not self.pooler and (noting := audited_change.in_one_statement(sql, args)) is not None:
             sql, args, change = noting
@@ -197,7 +199,7 @@ class Session:
                     audited_change.committed(change)
                 return rows
             except asyncio.CancelledError:
-                connection.terminate()  # what it was doing is unknown: never reuse it
+                connection.terminate()  # the state of its statement is unknown: never reuse the connection
                 raise
             except asyncpg.PostgresError as error:
                 leave_standby(connection, error)
@@ -207,7 +209,7 @@ class Session:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
-        """Commits when the block ends, rolls back when it raises."""
+        """Open a transaction for the block. Commit when the block ends, roll back when it raises."""
         async with self._turn, self.pool.lend(self.options) as connection:
             tx = Transaction(self, connection)
             try:
@@ -224,18 +226,18 @@ class Session:
                 leave_standby(connection, error)
                 if translated := in_our_words(error):
                     if isinstance(translated, WrongClock) and not connection.is_closed():
-                        # What is tried again has other ids.
+                        # A retry creates new ids, by the database's clock.
                         go_by(await connection.fetchval("select clock_timestamp()"))
                     raise translated from error
                 raise
 
     async def close(self) -> None:
-        """Close its connections; where it shares them, those of all that do."""
+        """Close the pool: the connections of this session and of all that share them."""
         await self.pool.close()
 
 
 class Database:
-    """Hands out sessions to one database, which share `settings.database_connections` connections, and closes them all."""
+    """The source of sessions with one database, which share `settings.database_connections` connections."""
 
     def __init__(self, settings: Settings, *, role: str, writes: bool = True) -> None:
         if settings.database_url is None:
@@ -249,11 +251,11 @@ class Database:
         self._pools = [ConnectionPool(self._connect_for_pool, settings.database_connections)]
         self._watch = UnansweredWatch(self._pools, self.connect)
         self.cache: dict[Any, Any] = {}
-        """What was made of immutable rows (definitions), by their ids. Never anything that decides."""
+        """Objects compiled from immutable rows (definitions), by id. Nothing that decisions depend on."""
 
     def session(self, *, relaxed: bool = False, most: float | None = None) -> Session:
-        """`relaxed` commits may be lost in a crash of the server: for what decides nothing. A statement that takes longer
-        than `most` seconds is cancelled (not behind a pooler)."""
+        """Return a session. Commits of a `relaxed` one may be lost in a crash of the server: only for statements that
+        decide nothing. A statement that takes longer than `most` seconds is cancelled (not behind a pooler)."""
         options = SessionOptions(relaxed, most)
         return Session(self._pools[0], self.settings, self.cache, options, writes=self._writes)
 
@@ -263,30 +265,30 @@ class Database:
         *,
         relaxed: bool = False,
     ) -> Session:
-        """A session that keeps one connection for itself, and is told at once where the server is full. `opened` is done first
-        each time that it is opened anew. `relaxed` as for a session."""
+        """Return a session with a connection of its own, which raises at once if the server is full. `opened` is
+        called first each time the connection is opened. `relaxed` as in `session`."""
         pool = ConnectionPool(self._connect_for_pool, 1, opened, full=0)
         self._pools.append(pool)
         return Session(pool, self.settings, self.cache, SessionOptions(relaxed))
 
     def limit(self, size: int) -> None:
-        """From now on this process may have so many connections in all, never fewer than it needs. A pooler's connections are
-        none of the server's, and no limit is set there."""
+        """Set the number of connections of this process, but at least FEWEST. Behind a pooler no limit is set, since
+        its connections are not the server's."""
         if not self.settings.database_pooler:
             size = max(FEWEST, min(self.settings.most_connections, size))
             self._pools[0].limit(size - (self.settings.most_connections - self.settings.database_connections))
 
     def may_lend(self, connection: asyncpg.Connection[Row]) -> None:
-        """Lend this connection of a listener for statements too, where the server has too few."""
+        """Allow sessions to use this connection of a listener too, while the limit is too low for others."""
         self._pools[0].may_lend(connection)
 
     @property
     def usage(self) -> PoolUsage:
-        """Return the usage of the connections that sessions share."""
+        """The usage of the connections that sessions share."""
         return self._pools[0].usage
 
     async def connect(self, *, timeout: float = 10) -> asyncpg.Connection[Row]:
-        """A connection. Raises ConnectionFailed, without the URL's password."""
+        """Open a connection that does not belong to the pool. Raises ConnectionFailed, without the URL's password."""
         return await self._hosts.connect(self.settings, role=self._role, timeout=timeout)
 
     async def close(self) -> None:
@@ -294,13 +296,13 @@ class Database:
         await asyncio.gather(*(pool.close() for pool in self._pools))
 
     async def _connect_for_pool(self) -> asyncpg.Connection[Row]:
-        if not self.settings.database_pooler:  # a pooler's connections are none of the server's
+        if not self.settings.database_pooler:  # a pooler's connections are not the server's
             self._watch.start()
         return await self.connect()
 
 
 async def _alone(connection: asyncpg.Connection[Row], sql: str, args: tuple[Any, ...]) -> list[Row]:
-    """A statement that is a transaction by itself."""
+    """Run a statement that is a transaction by itself."""
     crash_points.at("committing", connection)
     rows = await connection.fetch(sql, *args)
     crash_points.at("committed", connection)

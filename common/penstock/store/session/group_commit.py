@@ -1,4 +1,4 @@
-"""Group commit: callers that submit at the same time share one transaction, and each waits for just that."""
+"""Group commit: callers that submit at the same time share one transaction, and each waits for its own answer."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ Write = Callable[[Sequence[Item]], Awaitable[Sequence[Answer | Exception]]]
 
 
 class GroupCommit(Generic[Item, Answer]):
-    """Collects what is submitted while a write is under way and writes it together; no write waits for more items.
-
-    `write` answers for each item, in order, with its answer or its error. If it raises, the group is halved until
-    the culprit stands alone. A caller that is cancelled leaves the others alone."""
+    """A collector of items that are submitted while a write is under way, and are then written together. No write
+    waits for more items. `write` returns an answer or an error for each item, in order. If it raises, the group is
+    halved until the faulty item is alone. Cancelling one caller does not affect the others."""
 
     def __init__(self, write: Write[Item, Answer], *, most: int = 500, writers: int = 1) -> None:
         self._write = write
@@ -28,7 +27,7 @@ class GroupCommit(Generic[Item, Answer]):
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def submit(self, item: Item) -> Answer:
-        """The answer for `item`, once it is committed."""
+        """Return the answer for `item`, once it is committed."""
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._pending.append((item, future))
         if self._writing < self._writers:
@@ -45,8 +44,8 @@ class GroupCommit(Generic[Item, Answer]):
                 group = [self._pending.popleft() for _ in range(min(self._most, len(self._pending)))]
                 await self._settle(group)
         finally:
-            # No await between the look that found nothing pending and this: a caller that submits later sees that no writer
-            # is there, and starts one.
+            # No await comes between the check that nothing is pending and this line. So a caller that submits later
+            # sees that no writer runs, and starts one.
             self._writing -= 1
 
     async def _settle(self, group: list[tuple[Item, asyncio.Future[Answer]]]) -> None:
@@ -63,7 +62,7 @@ class GroupCommit(Generic[Item, Answer]):
             return
         for (_, future), answer in zip(group, answers, strict=True):
             if future.done():
-                continue  # its caller was cancelled; the work is stored all the same
+                continue  # its caller was cancelled, and the item is stored all the same
             if isinstance(answer, Exception):
                 future.set_exception(answer)
             else:

@@ -1,4 +1,4 @@
-"""The hosts of one database: each is asked by itself, so that one that does not answer does not block the others."""
+"""The hosts of one database. Each is tried separately, so that a host that hangs does not block the others."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from penstock.settings import Settings
 from penstock.store.session.connecting import Row, connect
 
 READ_WRITE, STANDBY = "read-write", "standby"
-"""What one of several hosts has to be."""
+"""Session attributes that a host among several must have."""
 
 
 class Hosts:
-    """The host that gave a connection last is asked first. Of those that hang, each takes its share of the time, once."""
+    """The hosts of an address, the one that gave the last connection first. Each host has an equal share of the
+    timeout."""
 
     def __init__(self, url: str) -> None:
         self._urls = one_by_one(url)
 
     async def connect(self, settings: Settings, *, role: str, timeout: float = 10) -> asyncpg.Connection[Row]:
-        """A connection to a host that will do. Raises ConnectionFailed, without the URL's password, when none does: ServerFull
-        if one would have and is full. Raises ConfigurationError."""
+        """Open a connection to a suitable host. Raises ConnectionFailed, without the URL's password, if no host is:
+        ServerFull if one of them is full. Raises ConfigurationError."""
         failures: list[ConnectionFailed] = []
         for url in tuple(self._urls):
             try:
@@ -36,25 +37,24 @@ class Hosts:
 
 
 def one_by_one(url: str) -> list[str]:
-    """An address for each host of this one: `postgresql://user:password@one:5432,other:5432/database?...`."""
+    """Return an address for each host of `postgresql://user:password@one:5432,other:5432/database?...`."""
     match = re.fullmatch(r"(?P<before>\w+://(?:[^/?#]*@)?)(?P<hosts>[^/?#@]*)(?P<after>.*)", url, re.DOTALL)
     hosts = [host for host in match["hosts"].split(",") if host] if match else []
-    # Which is the best of all hosts cannot be told by one of them.
+    # With `prefer-standby`, hosts have to be compared: a single host does not show whether there is a better one.
     if match is None or len(hosts) < 2 or "target_session_attrs=prefer-standby" in url:
         return [url]
     return [f"{match['before']}{host}{match['after']}" for host in hosts]
 
 
 def wanting(url: str, attributes: str) -> str:
-    """Return the address with a wanted session attribute, where it names several hosts and does not ask for one of
-    them already."""
+    """Return the address with a required session attribute, if it names several hosts and requires none yet."""
     if len(one_by_one(url)) < 2 or "target_session_attrs=" in url:
         return url
     return f"{url}{'&' if '?' in url else '?'}target_session_attrs={attributes}"
 
 
 def _all_of(failures: list[ConnectionFailed]) -> ConnectionFailed:
-    """One error for all hosts."""
+    """Return one error for the failures of all hosts."""
     kind = ServerFull if any(isinstance(error, ServerFull) for error in failures) else ConnectionFailed
     hints = dict.fromkeys(error.hint for error in failures if error.hint)
     return kind("; ".join(error.message for error in failures), hint=" ".join(hints))

@@ -1,7 +1,6 @@
-"""The type information of the database that asyncpg needs before it can read and write values: type numbers and their
-members. By itself each new session asks for it, for each of its statements: that takes longer than most of them, and
-all that PostgreSQL does for ten new sessions is a third of it. What one session of this process was told the others
-know, for a minute."""
+"""A cache of the type information that asyncpg needs to read and write values: type numbers and their members.
+Without it, asyncpg queries them in each new session, for each statement, which takes longer than most statements: a
+third of PostgreSQL's work for ten new sessions. Sessions of this process share the answers for a minute."""
 
 from __future__ import annotations
 
@@ -12,8 +11,8 @@ from typing import Any, NamedTuple
 import asyncpg
 
 KNOWN_FOR = 60.0
-"""Seconds. A type that is altered meanwhile is read wrongly by new sessions for so long at the most, as by old ones; asyncpg
-sees that by itself when it reads one, and then all is asked for anew."""
+"""Seconds for which an answer is used. New sessions may read an altered type wrongly for that long, as old sessions
+do. asyncpg detects that when it reads such a value, and then all types are queried again."""
 
 
 class Told(NamedTuple):
@@ -22,7 +21,7 @@ class Told(NamedTuple):
 
 
 class _Unasked:
-    """In place of the statement that would have asked: no other one has to be prepared anew for it."""
+    """A placeholder for the statement that would have queried types, so that asyncpg prepares no statement again."""
 
     name = "known"
 
@@ -31,12 +30,13 @@ _told: dict[tuple[Hashable, frozenset[int]], Told] = {}
 
 
 def place(connection: KnowingConnection) -> Hashable:
-    """Return a key of the servers that share type numbers."""
+    """Return a key that is equal for connections to the same database of the same server, which share type numbers."""
     return connection._addr, connection._params.database
 
 
 class KnowingConnection(asyncpg.Connection):
-    """asyncpg has no public way to say what a type is made of; what is overridden here is what it asks by itself."""
+    """A connection that uses the cache. asyncpg has no public way to set type information, so methods that query it
+    are overridden."""
 
     _addr: Hashable
     _params: Any

@@ -1,5 +1,5 @@
-"""NOTIFY and LISTEN: texts for the connections that listen at that moment. On sessions that decide nothing, as a NOTIFY inside
-a deciding transaction would make all such commits wait for each other."""
+"""NOTIFY and LISTEN: texts for the connections that listen at that moment. They use sessions with relaxed commits: a
+NOTIFY inside a deciding transaction would make all such commits wait for each other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import asyncpg
 from penstock.store.session.database import Row, Session
 
 LARGEST = 7900
-"""Bytes that one of them carries, nearly."""
+"""The size of a text in bytes; PostgreSQL allows slightly more."""
 NOTIFY = "select pg_notify($1, $2)"
 NOTIFY_EACH = "select pg_notify(channel, body) from unnest($1::text[], $2::text[]) x (channel, body)"
 NOTIFY_ALL = "select pg_notify($1, body) from unnest($2::text[]) body"
@@ -24,17 +24,17 @@ async def notify(session: Session, channel: str, text: str) -> None:
 
 
 async def notify_each(session: Session, texts: Mapping[str, str]) -> None:
-    """Send to the connections that listen on each of these channels its text."""
+    """Send a text to each channel."""
     await session.fetch(NOTIFY_EACH, list(texts), list(texts.values()))
 
 
 async def notify_all(session: Session, channel: str, texts: Sequence[str]) -> None:
-    """Tell them each of these."""
+    """Send each of these texts to the connections that listen on the channel."""
     await session.fetch(NOTIFY_ALL, channel, texts)
 
 
 async def listen(connection: asyncpg.Connection[Row], channel: str, heard: Callable[[str], None]) -> None:
-    """Call `heard` with each text, from now on, for as long as the connection lasts."""
+    """Call `heard` with each text of the channel from now on, as long as the connection lasts."""
 
     def on_notify(_connection: Any, _pid: int, _channel: str, text: object) -> None:
         heard(str(text))
@@ -43,5 +43,5 @@ async def listen(connection: asyncpg.Connection[Row], channel: str, heard: Calla
 
 
 async def ping(session: Session) -> None:
-    """Go there and back. Raises what the connection raises."""
+    """Make a round trip to the server. Raises the error of the connection."""
     await session.fetch(PING)

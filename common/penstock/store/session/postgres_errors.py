@@ -1,4 +1,4 @@
-"""The errors of PostgreSQL: those that say nothing about the work itself, and the meaning of others to the caller."""
+"""The errors of PostgreSQL: which of them are transient, and the meaning of others for the caller."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ _TRANSIENT = (
     asyncpg.ConfigurationLimitExceededError,
     asyncpg.InternalClientError,
     ConnectionFailed,
-    WrongClock,  # ids are made by the database's clock from then on
+    WrongClock,  # the next try makes its ids by the database's clock
     OSError,
     TimeoutError,
 )
 
 
 def is_transient(error: BaseException) -> bool:
-    """True for an error that says nothing about the work itself: try it again, unchanged."""
+    """Return True for an error that does not depend on the statement: the same work may succeed later."""
     if isinstance(error, asyncpg.InterfaceError):
         return "closed" in str(error) or "released" in str(error)
     return isinstance(error, _TRANSIENT)
 
 
 def in_our_words(error: BaseException) -> PenstockError | None:
-    """Return PostgreSQL's error in our words, where it is about the input of a caller; else None."""
+    """Return the PenstockError for an error of PostgreSQL about the caller's input; None for other errors."""
     if isinstance(error, asyncpg.CharacterNotInRepertoireError | asyncpg.UntranslatableCharacterError):
         return InvalidInput(
             "a text holds a NUL character, which PostgreSQL refuses", hint="Remove it, or send it as base64."
@@ -51,9 +51,9 @@ def in_our_words(error: BaseException) -> PenstockError | None:
             hint="Use the role of a service that may, or, after an update, run `penstock migrate` as the schema's owner.",
         )
     match getattr(error, "sqlstate", None):
-        case "PN001":  # of the triggers execution_moved and row_moved
+        case "PN001":  # raised by the triggers execution_moved and row_moved
             return IllegalMove(str(error))
-        case "PN002":  # of check_ids
+        case "PN002":  # raised by check_ids
             return WrongClock(
                 "this machine's clock is more than an hour off the database's",
                 hint="Set it right (NTP), and try again.",
@@ -62,6 +62,7 @@ def in_our_words(error: BaseException) -> PenstockError | None:
 
 
 def leave_standby(connection: asyncpg.Connection[Any], error: BaseException) -> None:
-    """Close a connection to a server that refuses writes. The next connection may lead to a server that accepts them."""
+    """Close a connection to a server that rejects writes, since the next connection may lead to one that accepts
+    them."""
     if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
         connection.terminate()

@@ -1,7 +1,7 @@
-"""The settings that a session relies upon, and the options in which sessions differ.
+"""The settings that all sessions rely on, and the options in which sessions differ.
 
-A role or a database may bring any default to its sessions. Nothing here is left to such a default: a connection names each
-setting as it opens, and behind a pooler each transaction names them as it begins.
+A role or a database may set any default for its sessions, so Penstock relies on none. A connection sets each setting
+when it is opened, and behind a pooler each transaction sets them when it begins.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from functools import lru_cache
 from penstock.settings import Settings
 
 RELIED_UPON = {
-    # A text form that SQL reads again has one meaning.
+    # Texts that SQL statements parse again must have one form.
     "DateStyle": "ISO, YMD",
     "IntervalStyle": "postgres",
     "TimeZone": "UTC",
     "bytea_output": "hex",
     "extra_float_digits": "1",
-    # SQL means what its text says.
+    # Literals and comparisons must have their standard meaning.
     "standard_conforming_strings": "on",
     "array_nulls": "on",
     "transform_null_equals": "off",
@@ -29,26 +29,27 @@ RELIED_UPON = {
     "jit": "off",
     "plan_cache_mode": "auto",
 }
-"""Settings that every session and transaction has, and why."""
+"""Settings that every session and transaction has, and their reasons."""
 OF_CONNECTIONS = {
-    # A lock's owner decides on what it reads after it has waited for the lock, which an older snapshot does not show.
+    # A transaction that waited for a lock must see what the former holder committed, which an older snapshot would
+    # not show.
     "default_transaction_isolation": "read committed",
     "default_transaction_read_only": "off",
     "idle_session_timeout": "0",
 }
-"""Settings that a connection of one's own needs. Behind a pooler `begin` names the first two, and the pooler has the third."""
+"""Settings that an own connection needs. Behind a pooler, `begin` sets the first two, and the pooler the third."""
 LEAST_SILENCE = 10.0
-"""Seconds that a transaction may be left alone, however short the stale threshold is."""
+"""The shortest timeout of an idle transaction in seconds, however short the stale threshold is."""
 TRANSACTION_TIMEOUT_SINCE = 17
-"""The first version of PostgreSQL that can end a transaction because of its length."""
+"""The first version of PostgreSQL that has a timeout for whole transactions."""
 NO_TRANSACTION_TIMEOUT = "transaction_timeout = 0"
 
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
-    """The options that a session asks of its connection. `relaxed`: its commits may be lost in a crash of the server. `most`: the
-    seconds after which a statement is cancelled (None: never). Such a statement looks on or tidies up, so it takes one core and
-    leaves the others to work. A pooler refuses these options as a connection opens, so they are set afterwards."""
+    """The options of a session. `relaxed`: its commits may be lost in a crash of the server. `most`: the seconds
+    after which a statement is cancelled (None: never). Such a statement observes or tidies up, so it also uses no
+    parallel workers. A pooler rejects these options when a connection is opened, so they are set afterwards."""
 
     relaxed: bool = False
     most: float | None = None
@@ -66,22 +67,23 @@ NO_OPTIONS = SessionOptions()
 
 
 def left_alone(settings: Settings) -> str:
-    """Return the milliseconds for which a transaction may be left alone. A process that falls silent in the midst of a
-    transaction (frozen, cut off) keeps its locks. They have to go when other processes take its work over."""
+    """Return the timeout of an idle transaction in milliseconds. A process that is frozen or cut off within a
+    transaction keeps its locks. They must be released when other processes take over its work."""
     return f"{max(settings.stale_threshold, LEAST_SILENCE) * 1000:.0f}"
 
 
 def search_path(settings: Settings) -> str:
-    """Return the path that a session and every function of the owner's look names up by.
+    """Return the search path of sessions and of every function of the owner.
 
-    Without quotes PostgreSQL would read `Jobs` as `jobs`, and `a.b` not at all. A temporary table comes last, so that it cannot
-    replace one of ours. Both have the same path, since PostgreSQL plans a statement again where the path is another.
+    Without quotes, PostgreSQL would read `Jobs` as `jobs`, and could not read `a.b`. Temporary tables come last, so
+    that they cannot replace ours. Sessions and functions have the same path, since PostgreSQL plans a statement again
+    if the path differs.
     """
     return f'"{settings.database_schema}", pg_temp'
 
 
 def of_connection(settings: Settings) -> dict[str, str]:
-    """Return the settings that a connection of one's own names as it opens. `reset` goes back to these."""
+    """Return the settings that an own connection sets when it is opened. `reset` returns to these."""
     return {
         **RELIED_UPON,
         **OF_CONNECTIONS,
@@ -92,7 +94,8 @@ def of_connection(settings: Settings) -> dict[str, str]:
 
 @lru_cache(64)
 def begin_pooled(schema_path: str, silence: str, *, relaxed: bool, writes: bool, major: int) -> str:
-    """Return the begin of a transaction behind a pooler: its connections have any settings. It is one round trip."""
+    """Return the statements that begin a transaction behind a pooler: its connections may have any settings. They are
+    one round trip."""
     local = {
         **{name: value if "," in value else f"'{value}'" for name, value in RELIED_UPON.items()},
         "search_path": schema_path,

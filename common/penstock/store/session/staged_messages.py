@@ -10,8 +10,8 @@ from uuid import UUID
 
 @dataclass(slots=True)
 class StagedMessage:
-    """An envelope: a row of the outbox, the queue that it is for, and the ids in it. A hint to waiting processes has no
-    row (0)."""
+    """An envelope: the id of its row in the outbox, its queue, and its ids. A hint to waiting processes has no row
+    (0)."""
 
     outbox_id: int
     queue: str

@@ -1,4 +1,5 @@
-"""A standby that is read from: for what decides nothing and may be a moment old. What it cannot answer the primary is asked."""
+"""Reads from a standby, for queries that decide nothing and may be slightly old. The primary answers what the standby
+cannot."""
 
 from __future__ import annotations
 
@@ -18,27 +19,28 @@ from penstock.store.session.hosts import STANDBY, wanting
 log = structlog.get_logger()
 
 LOOK = 1.0
-"""Seconds for which a look at how far behind it is serves everybody."""
+"""Seconds for which the result of a check of the standby's lag is used."""
 PATIENCE = 5.0
-"""Seconds that it has for an answer, before the primary is asked."""
+"""Seconds that the standby has for an answer, before the primary is queried."""
 AGAIN = 5.0
-"""Seconds after which one that was away is asked again."""
+"""Seconds after which a standby that was not usable is tried again."""
 FAR = 30.0
-"""Seconds without a commit from the primary after which it is not read from. By default each process beats more often."""
+"""Seconds without a commit from the primary after which the standby is not read from. Every process normally sends
+heartbeats more often."""
 STATE = """
 select pg_is_in_recovery() as standby,
     extract(epoch from clock_timestamp() - pg_last_xact_replay_timestamp())::float8 as since
 """
 NOT_THERE = (asyncpg.ReadOnlySQLTransactionError, asyncpg.FeatureNotSupportedError)
-"""It answers, but not this: what writes, or reads a table that is not replicated."""
+"""Errors of statements that a standby cannot run: a write, or a read of a table that is not replicated."""
 
 
 class Standby:
-    """`behind`: seconds that its answers are old at the most, since the primary committed what it replayed last; None where it is
-    not read from now."""
+    """A standby and its state. `behind`: the maximum age of its answers in seconds, measured from the last commit
+    that it replayed; None while it is not read from."""
 
     def __init__(self, settings: Settings, *, role: str) -> None:
-        """Raises ConnectionFailed if the settings name none (`database_read_url`)."""
+        """Raises ConnectionFailed if the settings name no standby (`database_read_url`)."""
         url = settings.database_read_url
         of_standby = SecretStr(wanting(url.get_secret_value(), STANDBY)) if url else None
         standby_settings = settings.model_copy(update={"database_url": of_standby})
@@ -47,15 +49,15 @@ class Standby:
         self._next_look = -math.inf
         self.behind: float | None = None
         self.why = ""
-        """Why it was not read from, the last time that it was not."""
+        """The last reason not to read from it."""
 
     def session_there(self, timeout: float | None) -> Session:
-        """A session with it alone."""
+        """Return a session with the standby only."""
         return self._database.session(most=timeout)
 
     async def is_near(self) -> bool:
-        """Return whether the standby answers, and is not far behind. It is asked once a second, however many callers ask
-        here."""
+        """Return True if the standby answers, and is not too far behind. It is checked at most once a second, however
+        many callers ask."""
         now = time.monotonic()
         if now >= self._next_look:
             self._next_look = now + LOOK
@@ -71,7 +73,7 @@ class Standby:
         return self.behind is not None
 
     def leave(self, reason: str) -> None:
-        """Read from the primary for a while."""
+        """Read from the primary for AGAIN seconds."""
         if self.behind is not None or not self.why:
             log.warning("standby.not_read", reason=reason, next_try=f"in {AGAIN:g} s")
         self.behind, self.why = None, reason
@@ -91,7 +93,8 @@ class Standby:
 
 
 class StandbySession(Session):
-    """Single statements are read from the standby; transactions, and what it cannot answer now, are the primary's."""
+    """A session that runs single statements on the standby. Transactions, and statements that the standby cannot run
+    now, go to the primary."""
 
     def __init__(self, standby: Standby, primary: Session) -> None:
         super().__init__(primary.pool, primary.settings, primary.cache, primary.options)

@@ -1,4 +1,4 @@
-"""Values of others, as PostgreSQL takes them."""
+"""The conversion of foreign values into values that PostgreSQL can store."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 
 def storable(value: object, depth: int = 20) -> Any:
-    """Return the part of a value that PostgreSQL can store. It is for values that are kept and not used, such as a header of
-    a foreign message or a reason. NUL and halves of surrogates become U+FFFD. A value that is not JSON, too large or too
-    deep becomes a text."""
+    """Return a value that PostgreSQL can store in place of `value`. It is for values that are only kept, such as a
+    header of a foreign message or a reason. NUL and lone surrogates become U+FFFD. A value that is not JSON, too
+    large or too deep becomes a text."""
     if value is None or isinstance(value, bool | float):
         return value
     if isinstance(value, int):

@@ -1,6 +1,6 @@
-"""The departure from a server that does not answer any more, once another has taken its place. A server that hangs, or that
-a network cuts off, raises no error: a caller would wait for its answer for ever. A long statement looks the same from here.
-The difference is whether the server to which new connections lead knows of the old one."""
+"""The departure from a server that no longer answers, once another has taken its place. A server that hangs, or that
+a network cuts off, raises no error: a caller would wait for ever. A long statement looks the same to the caller. The
+difference is whether the server to which new connections lead has the session."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.store.session.connection_pool import ConnectionPool
 log = structlog.get_logger()
 
 SILENT = 10.0
-"""Seconds without an answer after which it is looked at, and looked at again."""
+"""Seconds without an answer after which a connection is checked, and the timeout of the check."""
 KNOWN = "select pid from pg_stat_activity where pid = any($1::integer[]) or pid = pg_backend_pid()"
 
 
@@ -35,7 +35,7 @@ class UnansweredWatch:
         self._looking: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Look from now on, every so often. More calls change nothing."""
+        """Check regularly from now on. Further calls change nothing."""
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(SILENT / 2, self._look)
 
@@ -53,7 +53,7 @@ class UnansweredWatch:
             self._looking = asyncio.create_task(self._leave(waited_for), name="unanswered")
 
     async def _leave(self, waited_for: Sequence[asyncpg.Connection[Row]]) -> None:
-        """End those of these that the server of today does not know."""
+        """Close those of these connections that have no session on the present server."""
         with contextlib.suppress(PenstockError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
             pids = {pooled.get_server_pid(): pooled for pooled in waited_for if not pooled.is_closed()}
             async with asyncio.timeout(SILENT):
@@ -64,7 +64,7 @@ class UnansweredWatch:
                 finally:
                     connection.terminate()
             if mine not in known_pids:
-                return  # a pooler stands in between, and its connections have numbers of their own
+                return  # behind a pooler, process ids are the pooler's own
             for pid, pooled in pids.items():
                 if pid not in known_pids:
                     log.warning("database.server_left", reason="it does not answer, and another does")

@@ -1,4 +1,4 @@
 """Repairs, invariants, retention, timers and figures of the whole installation.
 
-Not here: when they run.
+Not here: the loops that run them.
 """

@@ -1,4 +1,4 @@
-"""The questions of `penstock demo` about the executions of its own events."""
+"""The queries of `penstock demo` about the executions of its own events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ where e.finished_at is null and n.action like 'git.%'
 
 
 async def unfinished(session: Session) -> list[UUID]:
-    """Executions of the demo's actions that have not ended."""
+    """Return the executions of the demo's actions that have not ended."""
     return [row["id"] for row in await session.fetch(UNFINISHED)]
 
 
@@ -25,7 +25,7 @@ ANY_OPEN = "select 1 from execution where id = any($1::uuid[]) and finished_at i
 
 
 async def any_open(session: Session, ids: Sequence[UUID]) -> bool:
-    """Return true if one of these executions has not ended."""
+    """Return True if one of these executions has not ended."""
     return bool(await session.fetch(ANY_OPEN, ids))
 
 
@@ -58,7 +58,7 @@ where o.parent is null and o.status = 'completed' order by array_position($1::uu
 
 
 async def results(session: Session, events: Sequence[UUID]) -> list[tuple[str, str]]:
-    """The action and result (JSON) of what has completed, in the order of the events."""
+    """Return the action and the result (JSON) of each completed execution, in the order of the events."""
     return [(row["action"], row["result"]) for row in await session.fetch(RESULTS, events, [])]
 
 
@@ -79,7 +79,7 @@ where o.status <> 'completed' order by o.id limit 10
 async def not_completed(
     session: Session, events: Sequence[UUID], other_ids: Sequence[UUID]
 ) -> list[NotCompleted]:
-    """Up to ten executions of these events, or among the others, that did not complete."""
+    """Return at most ten executions of these events, or among `other_ids`, that did not complete."""
     return rows_as(NotCompleted, await session.fetch(NOT_COMPLETED, events, other_ids))
 
 
@@ -127,7 +127,7 @@ where f.event_id = any($1::uuid[]) group by 1, 2 order by 3 desc limit 1
 
 
 async def largest(session: Session, events: Sequence[UUID]) -> Largest | None:
-    """The workflow with the most tasks that one of these events has started."""
+    """Return the workflow with the most tasks that one of these events has started."""
     return first_as(Largest, await session.fetch(LARGEST, events))
 
 

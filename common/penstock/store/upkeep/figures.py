@@ -16,17 +16,18 @@ from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import rows_as
 
 BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0, 86400.0)
-"""Seconds from an execution's creation to its end."""
+"""Bounds of the histogram: seconds from an execution's creation to its end."""
 COMMITTED = timedelta(seconds=5)
-"""How much later than its instant a move may be committed, and still be counted."""
+"""The longest time by which the commit of a move may follow its instant, for the move to be counted."""
 REASONS = 20
-"""Kinds of dead letters that are told apart, those with the most letters."""
+"""Reasons of dead letters that are counted separately: those with the most letters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Open executions of a `kind` (action, workflow, wait) in a `status`, and the `queue` of their route; `delayed`: they wait
-    for an instant. The `oldest` waits so many seconds. Of those in lines only what no live worker runs is here."""
+    """Open executions of a `kind` (action, workflow, wait) in a `status`, by the `queue` of their route. `delayed`:
+    they wait for an instant. The `oldest` has waited for so many seconds. Of executions that stand in line, only
+    those without a live worker are included."""
 
     kind: str
     queue: str | None
@@ -38,7 +39,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Executions that stand before a `gate`: `limit`, `worker` (no live worker runs their action), `regroup`."""
+    """Executions that wait for a `gate`: `limit`, `worker` (no live worker runs their action), `regroup`."""
 
     gate: str
     count: int
@@ -61,7 +62,7 @@ class Processes:
 
 @dataclass(frozen=True, slots=True)
 class Crew:
-    """The workers that live on a route."""
+    """The live workers of a route."""
 
     route: str
     workers: int
@@ -70,7 +71,7 @@ class Crew:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Executions of an action or workflow that ended so, since the installation was made."""
+    """The executions of an action or workflow that ended with a status, since the installation was made."""
 
     action: str
     status: str
@@ -79,8 +80,8 @@ class Ended:
 
 @dataclass(slots=True)
 class Took:
-    """From creation to end, of executions that nothing started but a client, an event or a schedule: how many took at most as
-    long as each of `BUCKETS`, and longer; and the seconds of all."""
+    """The histogram of durations, from creation to end, of executions without a parent: the count of each bucket of
+    `BUCKETS` and of longer ones, and the sum in seconds."""
 
     counts: list[int]
     seconds: float
@@ -88,7 +89,7 @@ class Took:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """All of it. What is counted since the installation was made goes on whichever replica measures."""
+    """All figures. Totals since the installation was made continue whichever replica measures."""
 
     work: Sequence[Work] = ()
     lines: Sequence[Line] = ()
@@ -152,8 +153,8 @@ group by 1, 2, 3, 5
 async def measure(
     tx: Transaction, stale: float, since: datetime, until: datetime, previous: Figures
 ) -> Figures:
-    """Measure everything; what ended from `since` up to `until` is added to what there was before. A process that has not
-    beaten within `stale` seconds is none."""
+    """Measure all figures. Ends from `since` to before `until` are added to the `previous` totals. A process without
+    a heartbeat within `stale` seconds does not count."""
     [staged] = await tx.fetch(STAGED)
     now = Figures(
         work=rows_as(Work, [*await tx.fetch(WORK), *await tx.fetch(AWAY)]),
@@ -195,7 +196,7 @@ from figures where due_at <= clock_timestamp() for update skip locked
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """The measuring is this transaction's: what ended from `since` up to `until` is not in `before` yet."""
+    """A measurement that this transaction has to make. Ends from `since` to before `until` are not in `before` yet."""
 
     since: datetime
     until: datetime
@@ -203,7 +204,7 @@ class Due:
 
 
 async def due(tx: Transaction) -> Due | None:
-    """Take the measuring, if it is due and no other replica is at it."""
+    """Lock the measurement, if it is due and no other replica makes it; otherwise return None."""
     rows = await tx.fetch(DUE, COMMITTED)
     return Due(rows[0]["measured_at"], rows[0]["until"], _read(rows[0]["body"])) if rows else None
 

@@ -1,4 +1,4 @@
-"""The invariants as queries on a live database: what each finds is a violation, with the offending ids."""
+"""The invariants as queries on a live database. Each query returns the ids of violations."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from penstock.store.session.database import Session
 
 SETTLED = "interval '30 seconds'"
-"""What is younger may be between two transactions that are both fine."""
+"""The age from which a state counts as a violation: younger rows may be between two correct transactions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
-    """The name of an invariant, its sentence, and the query that finds the ids of its violations."""
+    """An invariant: its name, its sentence, and the query that returns the ids of violations."""
 
     name: str
     says: str
@@ -36,7 +36,7 @@ INVARIANTS = (
     Invariant(
         "I3",
         "limit: nothing was admitted while a key was at its limit",
-        # counted anew, from when executions were admitted and when they left, as their history says
+        # Holders are counted from the instants of admission, and from the history, which says when executions left.
         """with hold as (
                select a.limit_id, a.group_value, a.execution_id, a.seq, a.admitted_at, a.allowed, min(h.at) as freed_at
                from admission a left join history h on h.execution_id = a.execution_id and h.at > a.admitted_at
@@ -63,7 +63,8 @@ INVARIANTS = (
     Invariant(
         "I4",
         "order: who waits for a key is admitted first in, first out, within a priority and a turn",
-        # of every admission, the last twenty under its key that were made while it waited
+        # Each admission is compared with the twenty before it under its key, as far as they were made while it
+        # waited.
         """select x.execution_id::text from (
                select a as one, a.execution_id,
                    array_agg(a) over (partition by limit_id, group_value order by seq
@@ -76,8 +77,9 @@ INVARIANTS = (
     Invariant(
         "I4r",
         "order: a place in line is the instant at which the execution, or its retry, became ready; nothing else moves it",
-        # The history says what the place was whenever an execution was requested. It may be another one than before where the
-        # attempt before failed or put itself off; and in between it stays, for waiting and for admitted executions.
+        # The history has the place of each request of an execution. The place may change only if the attempt before
+        # failed, was deferred or waited for an answer. Until the next request it stays the same, for waiting and for
+        # admitted executions.
         """with place as (
                select h.execution_id, h.attempt, h.at, h.ready_at, lag(h.ready_at) over w as before, lead(h.at) over w as until
                from history h join execution e on e.id = h.execution_id where h.ready_at is not null
@@ -131,7 +133,7 @@ INVARIANTS = (
     Invariant(
         "I7b",
         "one execution for each fire of a schedule",
-        # of the last day: older fires may be gone by their retention before a long execution is
+        # Only fires of the last day: the retention may delete an older fire before its long execution has ended.
         """select p.execution_id::text from payload p
            where p.origin ? 'schedule' and (p.origin ->> 'due')::timestamptz > clock_timestamp() - interval '1 day'
                and not exists (
@@ -226,5 +228,5 @@ LIMITED = "select * from ({}) v (id) limit $1"
 
 
 async def violations(session: Session, invariant: Invariant, limit: int) -> list[str]:
-    """At most `limit` ids that violate it."""
+    """Return at most `limit` ids that violate an invariant."""
     return [row["id"] for row in await session.fetch(LIMITED.format(invariant.violations), limit)]

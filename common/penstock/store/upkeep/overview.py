@@ -12,8 +12,8 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The ends within a slice of some seconds: `number` counts slices since 1970. `p50` and `p95` are seconds from creation
-    to end of executions without a parent; None where none ended."""
+    """The ends within a slice of time: `number` counts slices since 1970. `p50` and `p95` are seconds from creation
+    to end of executions without a parent; None without any."""
 
     number: int
     ended: int
@@ -22,7 +22,7 @@ class Slice:
     p95: float | None
 
 
-# An execution that is archived already tells by its id when it was made.
+# The creation time of an archived execution is read from its id.
 SLICES = """
 with gone as (
     select h.new, floor(extract(epoch from h.at) / $3)::bigint as number, e.parent,
@@ -39,7 +39,7 @@ from gone group by number order by number
 
 
 async def slices(session: Session, first: int, last: int, seconds: int) -> list[Slice]:
-    """The slices from `first` to before `last`, of so many seconds each, without those in which nothing ended."""
+    """Return the slices from `first` to before `last`, each of `seconds`, without those in which nothing ended."""
     rows = await session.fetch(
         SLICES, float(first * seconds), float(last * seconds), seconds, sorted(FINAL), sorted(BAD)
     )

@@ -1,4 +1,5 @@
-"""Mends of what violates an invariant: each looks again under the locks, and leaves alone what is right by now."""
+"""Repairs of violated invariants. Each one checks again under the locks, and leaves alone rows that are right by
+then."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from penstock.store.session.database import Transaction
 
 Ids: TypeAlias = Sequence[str]
 Repair: TypeAlias = Callable[[Transaction, Ids], Awaitable[None]]
-"""Mends what the ids name: executions, workflows or lanes, as the checker query found them."""
+"""A repair of the rows with these ids: executions, workflows or lanes, as the query of the invariant returned them."""
 
 
 async def take_back_unowned(tx: Transaction, ids: Ids) -> None:

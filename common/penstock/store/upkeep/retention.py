@@ -1,4 +1,4 @@
-"""Rows that are older than they are kept for, and are dropped one by one and not with a partition."""
+"""The deletion of rows past their retention, in tables without daily partitions."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ PARTITIONED = {
     "log_line": "at",
     "event": "created_at",
     "archive": "finished_at",
-    "fire": "made_at",  # a backfilled one was due long ago
+    "fire": "made_at",  # a fire of a backfill was due long ago
     "admission": "admitted_at",
 }
-"""The tables that have a partition a day, and the instant by which a row belongs to one."""
+"""The tables with daily partitions, and the column that decides to which day a row belongs."""
 KEYS = {
     "event_key": ("created_at", ("tenant", "trigger", "source", "message_id")),
     "event_trace": ("created_at", ("event_id",)),
@@ -26,9 +26,10 @@ KEYS = {
     "awaited": ("at", ("execution_id", "watcher")),
     "untraced": ("at", ("execution_id",)),
 }
-"""Tables without partitions: the instant by which a row is old, and the key of a row."""
+"""Tables without partitions: the column from which the age of a row is counted, and the columns of its key."""
 INSTANTS = {**{f"{table}_default": at for table, at in PARTITIONED.items()}, "dead_letter": "last_at"}
-"""Tables whose rows may be written to files before they go: dead letters, and what no day's partition was there for."""
+"""Tables with rows that may be exported before they are deleted: dead letters, and the default partitions. The age of
+a row is counted from this column."""
 
 BATCH = 5000
 DELETE_KEYS = """
@@ -38,7 +39,7 @@ delete from {table} where ({columns}) in (
 
 
 async def delete_old_keys(tx: Transaction, table: str, days: int) -> bool:
-    """Delete a batch of the rows of one of `KEYS` that are older than so many days. Says whether there may be more."""
+    """Delete a batch of rows of a table in `KEYS` that are older than `days`. Return True if more may exist."""
     at, key = KEYS[table]
     statement = DELETE_KEYS.format(table=table, at=at, columns=", ".join(key))
     return (await tx.execute(statement, days, BATCH)).endswith(f" {BATCH}")
@@ -46,7 +47,7 @@ async def delete_old_keys(tx: Transaction, table: str, days: int) -> bool:
 
 @dataclass(slots=True)
 class OldRows:
-    """Rows that the transaction holds, their columns in the order of the table; and where each of them is."""
+    """Rows that this transaction has locked, with columns in the order of the table, and the place (ctid) of each."""
 
     rows: list[tuple[Any, ...]]
     places: list[str]
@@ -58,7 +59,7 @@ select *, ctid::text from {table} where {at} < now() - make_interval(days => $1)
 
 
 async def hold_old_rows(tx: Transaction, table: str, days: int, limit: int) -> OldRows:
-    """Lock rows of one of `INSTANTS` that are older than so many days, without waiting for those that others hold."""
+    """Lock at most `limit` rows of a table in `INSTANTS` that are older than `days`. Locked rows are skipped."""
     rows = await tx.fetch(OLD_ROWS.format(table=table, at=INSTANTS[table]), days, limit)
     return OldRows([tuple(row)[:-1] for row in rows], [row[-1] for row in rows])
 
@@ -67,5 +68,5 @@ DELETE_ROWS = "delete from {table} where ctid = any($1::text[]::tid[])"
 
 
 async def delete_rows(tx: Transaction, table: str, places: Sequence[str]) -> None:
-    """Delete rows that the transaction holds."""
+    """Delete rows that this transaction has locked, by their places."""
     await tx.fetch(DELETE_ROWS.format(table=table), places)

@@ -1,5 +1,4 @@
-"""The rows that are due at an instant: timers, keys with waiters that may start, lanes with changed limits, unanswered
-inquiries."""
+"""The rows that are due at an instant: timers, wake rows of keys, lanes with changed limits, unanswered inquiries."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ FIRE = "select messages, canceling, did, next_in from fire_due($1)"
 
 @dataclass(slots=True)
 class FireDue:
-    """The outcome of a turn. `fired`: something was due. `next_in`: seconds until something else is; None where no timer is
+    """The outcome of a call. `fired`: something was due. `next_in`: seconds until more is due; None if nothing is
     known."""
 
     fired: bool
@@ -20,6 +19,6 @@ class FireDue:
 
 
 async def fire_due(tx: Transaction, limit: int) -> FireDue:
-    """Do what is due, at most `limit` of one kind. The whole transaction, in one round trip."""
+    """Do due work of one kind, at most `limit` rows. The call is the whole transaction, in one round trip."""
     [row] = await tx.stage_alone(FIRE, limit)
     return FireDue(row["did"], row["next_in"])

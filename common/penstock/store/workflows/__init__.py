@@ -1,4 +1,5 @@
-"""Statements on running workflows: their state, facts that the engine asks for, children, commands, waits.
+"""The statements on running workflows: their state, the facts that the engine needs, their children, commands and
+waits. `workflow_runs` has the queries of runs for users.
 
-Rows come out as dataclasses. Reading about workflows for people is `penstock.store.workflows.workflow_runs`.
+Not here: the engine's decisions.
 """

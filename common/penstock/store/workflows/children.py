@@ -1,4 +1,4 @@
-"""The executions of workflows' tasks: started, found, held, let go."""
+"""The executions of workflows' tasks: started, found, held and released."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ from start_children($1::text[], $2::integer[], $3::uuid[], $4::integer[], $5::in
 
 
 async def start(tx: Transaction, children: Sequence[NewChild], remembered: Mapping[str, int]) -> bool:
-    """Create these, once for each (workflow, task, item), and schedule them at once. `remembered` are definitions that
-    were taken from memory, by ref: False, and nothing is done, if one of them is not current or not enabled any more."""
+    """Create the executions of tasks, once for each (workflow, task, item), and schedule them at once. `remembered`
+    are definitions that the caller took from memory, by ref. Return False, and create nothing, if one of them is no
+    longer current or enabled."""
     return _started(await tx.stage(START, *_columns(children, remembered)))
 
 
-# Both in one round trip, in this order: rows of workflows are locked before keys of limits.
+# One round trip writes and then starts: rows of workflows are locked before keys of limits.
 WRITE_AND_START = """
 select s.messages, s.stale from (
     select count(*) as n from write_workflows($13::uuid[], $14::text[], $15::uuid[], $16::integer[], $17::boolean[], $18::text[],
@@ -55,12 +56,12 @@ cross join lateral start_children(case when w.n = 1 then $1::text[] end, $2::int
 async def write_and_start(
     tx: Transaction, new: NewState, children: Sequence[NewChild], remembered: Mapping[str, int]
 ) -> bool:
-    """Write this state, then start these. False as `start` says; the state is written even so."""
+    """Write the state, then start the children. Return False as `start` does; the state is written even so."""
     return _started(await tx.stage(WRITE_AND_START, *_columns(children, remembered), *new.columns()))
 
 
 def _columns(children: Sequence[NewChild], remembered: Mapping[str, int]) -> list[list[Any]]:
-    """The arguments of `start_children`."""
+    """Return the arguments of `start_children`."""
     return [
         list(remembered),
         list(remembered.values()),
@@ -87,7 +88,7 @@ select id from execution where parent = $1 and finished_at is null and ($2::text
 
 
 async def find_open(tx: Transaction, workflow: UUID, tasks: Sequence[str] | None) -> list[UUID]:
-    """The executions of these tasks of a workflow (None: of all) that have not ended."""
+    """Return the open executions of these tasks of a workflow (None: of all tasks)."""
     return [row["id"] for row in await tx.fetch(FIND_OPEN, workflow, tasks)]
 
 
@@ -95,7 +96,7 @@ LOCK = "select lock_runs($1::uuid[])"
 
 
 async def lock(tx: Transaction, ids: Sequence[UUID]) -> None:
-    """Lock executions that are about to end, those that are workflows with their states."""
+    """Lock executions that are about to end; for workflows, their states first."""
     await tx.fetch(LOCK, ids)
 
 
@@ -103,7 +104,7 @@ HOLD = "select hold_children($1::uuid[], $2) as messages"
 
 
 async def hold(tx: Transaction, workflows: Sequence[UUID], reason: str) -> None:
-    """Take back what these paused workflows asked for and no worker has begun."""
+    """Hold the tasks of these paused workflows that no worker has begun."""
     await tx.stage(HOLD, workflows, reason)
 
 
@@ -111,7 +112,7 @@ RELEASE = "select release_children($1::uuid[], $2) as messages"
 
 
 async def release(tx: Transaction, workflows: Sequence[UUID], reason: str) -> None:
-    """Let go what was held, of workflows that were resumed."""
+    """Release the held tasks of these resumed workflows."""
     await tx.stage(RELEASE, workflows, reason)
 
 
@@ -119,7 +120,7 @@ WAIT_DEFINITIONS = "select id, ref from definition where kind = 'wait'"
 
 
 async def read_wait_definitions(tx: Transaction) -> dict[str, int]:
-    """The definitions of what tasks wait for, by ref."""
+    """Return the definitions of waiting tasks, by ref."""
     return {row["ref"]: row["id"] for row in await tx.fetch(WAIT_DEFINITIONS)}
 
 
@@ -127,6 +128,6 @@ READ_CLOCK = "select clock_timestamp()"
 
 
 async def read_clock(tx: Transaction) -> datetime:
-    """Read the clock of the database."""
+    """Return the clock of the database."""
     instant: datetime = (await tx.fetch(READ_CLOCK))[0][0]
     return instant

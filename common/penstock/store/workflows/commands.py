@@ -1,4 +1,4 @@
-"""The commands of people to workflows, and their outcomes."""
+"""The commands of users to workflows, and their outcomes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ where execution_id = any($1::uuid[]) and obeyed_at is null order by id
 
 
 async def read_pending(tx: Transaction, workflows: Sequence[UUID]) -> dict[UUID, list[Command]]:
-    """The commands that these workflows have not followed yet, in order."""
+    """Return the commands that these workflows have not obeyed yet, in order."""
     by_workflow: dict[UUID, list[Command]] = {}
     for row in await tx.fetch(PENDING, workflows):
         value = None if row["value"] is None else orjson.loads(row["value"])
@@ -33,5 +33,5 @@ from unnest($1::bigint[], $2::text[]) as x (id, error) where c.id = x.id
 
 
 async def mark_followed(tx: Transaction, commands: Sequence[tuple[int, str | None]]) -> None:
-    """These commands (by id) were followed, or refused for that reason."""
+    """Mark commands (by id) as obeyed, or as refused for a reason."""
     await tx.fetch(MARK_FOLLOWED, [id for id, _ in commands], [refusal for _, refusal in commands])

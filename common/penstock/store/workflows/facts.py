@@ -1,4 +1,4 @@
-"""The facts that decisions on workflows ask for. The caller holds the locks of the workflows."""
+"""The facts that decisions on workflows need. The caller holds the locks of the workflows."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ TASKS = "select * from task_records($1::uuid[], $2::integer[])"
 
 
 async def read_tasks(tx: Transaction, tasks: Sequence[tuple[UUID, int]]) -> list[StoredTask]:
-    """The states of tasks (workflow, task), if there are any."""
+    """Return the states of tasks (workflow, task). A task without a state is left out."""
     rows = await tx.fetch(TASKS, [id for id, _ in tasks], [task for _, task in tasks])
     return [StoredTask(row["execution_id"], row["task"], load_task_state(row["record"])) for row in rows]
 
 
 @dataclass(slots=True)
 class StoredResult:
-    """The result of a task, or the error of one of its items."""
+    """The result of a task, or the error of one of its items (`item`)."""
 
     workflow: UUID
     task: int
@@ -50,7 +50,7 @@ join result r on r.execution_id = e.id
 
 
 async def read_results(tx: Transaction, tasks: Sequence[tuple[UUID, int, str]]) -> list[StoredResult]:
-    """Read the results of the executions of tasks (workflow, task, its name)."""
+    """Return the results of the executions of tasks (workflow, task, name of the task)."""
     rows = await tx.fetch(
         RESULTS, [id for id, _, _ in tasks], [task for _, task, _ in tasks], [name for _, _, name in tasks]
     )
@@ -82,8 +82,8 @@ select execution_id, task, null, false, null, t.bytes from total t where t.bytes
 
 @dataclass(slots=True)
 class StoredItemResults:
-    """The results of a fan-out by item. `oversize` is their number of bytes where it is over the bound; they are not read
-    then."""
+    """The results of a fan-out by item. If they exceed the bound, they are not read, and `oversize` is their number
+    of bytes."""
 
     by_item: dict[int, Any]
     oversize: int | None = None
@@ -92,8 +92,8 @@ class StoredItemResults:
 async def read_item_results(
     tx: Transaction, fan_outs: Sequence[tuple[UUID, int, str]], bound: int
 ) -> dict[tuple[UUID, int], StoredItemResults]:
-    """Read the results of the items of fan-outs (workflow, task, its name), also those that a re-run kept. Of a fan-out with
-    more than `bound` bytes of them only the number of bytes leaves the database."""
+    """Return the results of the items of fan-outs (workflow, task, name of the task), also those that a re-run kept.
+    If a fan-out has more than `bound` bytes of results, only their number of bytes is read."""
     rows = await tx.fetch(
         ITEM_RESULTS,
         [id for id, _, _ in fan_outs],
@@ -104,7 +104,7 @@ async def read_item_results(
     results: dict[tuple[UUID, int], StoredItemResults] = {}
     for row in sorted(
         rows, key=lambda row: not row["is_kept"]
-    ):  # what the run did itself goes over what it kept
+    ):  # the run's own results override those that it kept
         of_task = results.setdefault((row["execution_id"], row["task"]), StoredItemResults({}))
         if row["oversize"] is not None:
             of_task.oversize = row["oversize"]
@@ -126,7 +126,7 @@ cross join lateral (
 async def read_item_errors(
     tx: Transaction, fan_outs: Sequence[tuple[UUID, int, str]], limit: int
 ) -> list[StoredResult]:
-    """Return the errors of the first items that failed, of tasks (workflow, task, its name)."""
+    """Return the errors of the first failed items, at most `limit` of each task (workflow, task, name of the task)."""
     rows = await tx.fetch(
         ITEM_ERRORS,
         [id for id, _, _ in fan_outs],
@@ -144,7 +144,7 @@ from unnest($1::uuid[], $2::integer[]) as x (execution_id, task) join workflow_k
 
 
 async def read_kept_results(tx: Transaction, tasks: Sequence[tuple[UUID, int]]) -> list[StoredResult]:
-    """Read the results of tasks that re-runs kept of the run before."""
+    """Return the results of tasks that re-runs kept from the run before."""
     rows = await tx.fetch(KEPT_RESULTS, [id for id, _ in tasks], [task for _, task in tasks])
     return [_result(row) for row in rows]
 
@@ -163,7 +163,7 @@ def _result(row: Row) -> StoredResult:
 
 @dataclass(slots=True)
 class StoredVariable:
-    """`value` is JSON: of several values only the one that counts needs to be parsed."""
+    """A value of a variable. `value` is JSON: of several values only the last needs to be parsed."""
 
     workflow: UUID
     writer: int
@@ -180,7 +180,7 @@ where execution_id = any($1::uuid[]) and ($2::text[] is null or name = any($2::t
 async def read_variables(
     tx: Transaction, workflows: Sequence[UUID], names: Sequence[str] | None
 ) -> list[StoredVariable]:
-    """The variables of these workflows that have one of these names (None: any), from all writers."""
+    """Return the variables of these workflows with one of these names (None: any), from all writers."""
     rows = await tx.fetch(VARIABLES, workflows, names)
     return [StoredVariable(row["execution_id"], row["writer"], row["name"], row["value"]) for row in rows]
 
@@ -201,7 +201,7 @@ join workflow_item i on i.execution_id = x.execution_id and i.task = x.task and 
 
 
 async def read_items(tx: Transaction, ranges: Sequence[tuple[UUID, int, int, int]]) -> list[StoredItem]:
-    """The items in these ranges: workflow, task, first item, the one after the last."""
+    """Return the items in these ranges: workflow, task, first item, and the one after the last."""
     rows = await tx.fetch(ITEMS, *(list(column) for column in zip(*ranges, strict=True)))
     return [
         StoredItem(row["execution_id"], row["task"], row["item"], orjson.loads(row["value"])) for row in rows
@@ -218,8 +218,8 @@ on conflict do nothing
 
 
 async def store_items(tx: Transaction, new: Sequence[tuple[UUID, int, Sequence[Any]]]) -> None:
-    """Store items of which some start later: workflow, task, all of them. A list goes over as one text: a hundred thousand of
-    them would be as many texts, and as many ids."""
+    """Store the items of fan-outs that start in parts: workflow, task, all items. Each list is sent as one text: as
+    separate values, a hundred thousand items would need as many texts and ids."""
     await tx.fetch(
         STORE_ITEMS,
         [workflow for workflow, _, _ in new],
@@ -230,7 +230,7 @@ async def store_items(tx: Transaction, new: Sequence[tuple[UUID, int, Sequence[A
 
 @dataclass(slots=True)
 class StoredParameters:
-    """The parameters and the context that a run was started with."""
+    """The parameters and the context with which a run was started."""
 
     workflow: UUID
     parameters: Mapping[str, Any]
@@ -244,7 +244,7 @@ from payload where execution_id = any($1::uuid[])
 
 
 async def read_parameters(tx: Transaction, workflows: Sequence[UUID]) -> list[StoredParameters]:
-    """Read the parameters that these runs were started with."""
+    """Return the parameters and the context with which these runs were started."""
     rows = await tx.fetch(PARAMETERS, workflows)
     return [
         StoredParameters(
@@ -265,6 +265,6 @@ cross join lateral (
 
 
 async def read_failures(tx: Transaction, workflows: Sequence[UUID]) -> list[StoredTask]:
-    """Read up to ten tasks of each of these workflows with an unhandled failure."""
+    """Return at most ten tasks of each workflow with an unhandled failure."""
     rows = await tx.fetch(FAILURES, workflows)
     return [StoredTask(row["execution_id"], row["task"], load_task_state(row["record"])) for row in rows]

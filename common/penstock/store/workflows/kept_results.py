@@ -1,5 +1,4 @@
-"""The results that a re-run keeps of the run before. They are in the hot tables or, once that run was archived, in the
-archive."""
+"""The results that a re-run keeps from the run before, which is open or archived."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ select x.key::integer, x.value::text from archive a cross join jsonb_each(a.stat
 
 
 async def read_tasks(tx: Transaction, run: UUID) -> dict[int, TaskState]:
-    """The states of the tasks of a run that has ended. Raises NotFound if it is gone."""
+    """Return the states of the tasks of a run that has ended. Raises NotFound if nothing is stored of it."""
     tasks = {row["task"]: load_task_state(row["record"]) for row in await tx.fetch(TASKS, run)}
     if not tasks:
         raise NotFound(f"nothing is known any more of run {run}", hint="Run it again as a whole.")
@@ -36,7 +35,7 @@ where parent = $1 and root = (select root from archive where id = $1 limit 1)
 
 
 async def read_completed_items(tx: Transaction, run: UUID, tasks: Sequence[str]) -> list[tuple[str, int]]:
-    """The items of these tasks that completed in a run: the task's name, and the item's number."""
+    """Return the items of these tasks that completed in a run: the task's name, and the item's number."""
     return [(row["task"], row["item"]) for row in await tx.fetch(COMPLETED_ITEMS, run, tasks)]
 
 
@@ -50,7 +49,7 @@ where a.id = $1 and k.item >= 0 and k.task = any($2::integer[]) and k.error is n
 
 
 async def read_kept_items(tx: Transaction, run: UUID, tasks: Sequence[int]) -> list[tuple[int, int]]:
-    """The items of these tasks that a run, itself a re-run, kept: the task's index, and the item's number."""
+    """Return the items of these tasks that a run, itself a re-run, kept: the task's index, and the item's number."""
     return [(row["task"], row["item"]) for row in await tx.fetch(KEPT_ITEMS, run, tasks)]
 
 
@@ -69,5 +68,5 @@ where k.execution_id = x.execution_id and k.task = x.task
 
 
 async def forget(tx: Transaction, tasks: Sequence[tuple[UUID, int]]) -> None:
-    """Delete what re-runs kept of these tasks (re-run, task)."""
+    """Delete the results that re-runs kept. `tasks` are pairs of a re-run and the index of a task."""
     await tx.fetch(FORGET, [id for id, _ in tasks], [task for _, task in tasks])

@@ -1,4 +1,4 @@
-"""The state of an unfinished run of a workflow: whether it stops or is paused, and its open tasks."""
+"""The state of an unfinished run of a workflow: its stop or pause, and its open tasks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from penstock.store.session.rows import first_as, rows_as
 
 @dataclass(frozen=True, slots=True)
 class WorkflowHead:
-    """The head of its state (JSON), and the status that it is ending with, if it is, and why."""
+    """The head of a workflow's state (JSON). If the workflow is stopping, the status that it will end with, and the
+    reason."""
 
     head: str | None
     stop_status: str | None
@@ -27,7 +28,7 @@ async def head(session: Session, workflow: UUID) -> WorkflowHead | None:
 
 @dataclass(frozen=True, slots=True)
 class OpenTask:
-    """Executions of one task that are in one status: how many, and the `first` of them."""
+    """The executions of one task in one status: their number, and the `first` of them."""
 
     task: str
     status: str
@@ -42,7 +43,7 @@ from execution e where e.parent = $1 and e.finished_at is null group by e.task, 
 
 
 async def listed(session: Session, workflow: UUID) -> list[OpenTask]:
-    """The tasks that have executions which have not ended, those that began first first."""
+    """Return the tasks with open executions, by status, in the order in which they began."""
     return rows_as(OpenTask, await session.fetch(OPEN, workflow))
 
 
@@ -56,7 +57,7 @@ async def statuses(session: Session, workflow: UUID) -> dict[int, str | None]:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """The user that paused it, and the reason."""
+    """The user that paused a workflow, and the reason."""
 
     by: str
     reason: str | None
@@ -69,7 +70,7 @@ where execution_id = $1 and kind = 'pause' and obeyed_at is not null and error i
 
 
 async def last_pause(session: Session, workflow: UUID) -> Pause | None:
-    """The last pause that it obeyed."""
+    """Return the last pause that a workflow obeyed; None for none."""
     return first_as(Pause, await session.fetch(PAUSE, workflow))
 
 
@@ -79,6 +80,6 @@ select id from execution where parent = $1 and task = $2 order by finished_at is
 
 
 async def child(session: Session, workflow: UUID, task: str) -> UUID | None:
-    """The execution of a task that is open, or else one that has ended; None if it has none."""
+    """Return an open execution of a task, or one that has ended; None if the task has none."""
     rows = await session.fetch(CHILD, workflow, task)
     return rows[0]["id"] if rows else None

@@ -1,4 +1,4 @@
-"""The state of workflows: locked and read, and written when it was decided how they go on."""
+"""The state of workflows: locked and read, and written after each decision."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from penstock.tracing import Trace, trace_of
 
 @dataclass(slots=True)
 class StoredWorkflow:
-    """A workflow that runs, as it is stored. `state` is None until it begins. `rerun` says of which run it is a re-run,
-    and from where. It was asked to stop `stops` times. `parameters` and `context` are None where they are large: then
-    they are read when they are needed."""
+    """A running workflow as it is stored. `state` is None until it begins. `rerun` names the run that it repeats, and
+    where it starts. It was asked to stop `stops` times. `parameters` and `context` are None if they are large: they
+    are read when they are needed."""
 
     id: UUID
     definition: int
@@ -40,8 +40,8 @@ class StoredWorkflow:
 
 @dataclass(slots=True)
 class EndedExecution:
-    """An execution that has ended. `parent`, `task` and `item` are of a workflow's task (`item` is None but for those of
-    a fan-out). `followed`: actions follow its end, and no process has followed it before."""
+    """An execution that has ended. `parent`, `task` and `item` are set for a workflow's task (`item` only in a
+    fan-out). `followed`: actions follow its end, and this is the delivery that starts them."""
 
     id: UUID
     status: str
@@ -57,9 +57,9 @@ OPEN_PARENTS = "select * from open_parents($1::uuid[])"
 async def open_parents(
     tx: Transaction, ids: Sequence[UUID]
 ) -> tuple[list[EndedExecution], list[StoredWorkflow]]:
-    """Read the executions among `ids` that have ended and are children, or have followers, and the workflows of the
-    children, if they run. The workflows are locked until the transaction ends, and read after that lock. All of it takes one
-    round trip."""
+    """Return the ended executions among `ids` that are children or have followers, and the running workflows of the
+    children. The workflows are locked until the transaction ends, and read after they were locked. All of it takes
+    one round trip."""
     return ended_and_stored(await tx.fetch(OPEN_PARENTS, ids))
 
 
@@ -100,7 +100,7 @@ select execution_id, (origin -> 'trace')::text as trace from payload where execu
 
 
 async def read_traces(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, Trace | None]:
-    """Return the trace of each of these workflows that is traced."""
+    """Return the traces of the traced workflows among these."""
     rows = await tx.fetch(TRACES, ids)
     return {row["execution_id"]: trace_of(orjson.loads(row["trace"])) for row in rows}
 
@@ -125,15 +125,15 @@ def _stored(row: Row) -> StoredWorkflow:
 
 @dataclass(slots=True)
 class NewState:
-    """The new values of workflows, by their ids: their states, the states of tasks (by task), and the values of
-    variables (by writer and name)."""
+    """The new states of workflows (by id), of tasks (by workflow and task), and the values of variables (by workflow,
+    writer and name)."""
 
     workflows: Mapping[UUID, WorkflowState]
     tasks: Mapping[tuple[UUID, int], TaskState]
     variables: Mapping[tuple[UUID, int, str], Any]
 
     def columns(self) -> list[list[Any]]:
-        """The arguments of `write_workflows`."""
+        """Return the arguments of `write_workflows`."""
         return [
             list(self.workflows),
             [dump_workflow_state(state) for state in self.workflows.values()],
@@ -155,7 +155,7 @@ select write_workflows($1::uuid[], $2::text[], $3::uuid[], $4::integer[], $5::bo
 
 
 async def write(tx: Transaction, new: NewState) -> None:
-    """Write this. The caller holds the locks of the workflows."""
+    """Write the new state. The caller holds the locks of the workflows."""
     await tx.fetch(WRITE, *new.columns())
 
 
@@ -174,7 +174,7 @@ FINISH = "select finish_workflows($1::uuid[], $2::text[], $3::text[], $4::text[]
 
 
 async def finish(tx: Transaction, ends: Sequence[EndedWorkflow]) -> None:
-    """End workflows: with their results, their slots released, and the workflows around them told."""
+    """End workflows with their results: their slots are released, and the workflows around them notified."""
     await tx.stage(FINISH, *finish_arguments(ends))
 
 
@@ -190,5 +190,5 @@ def finish_arguments(ends: Sequence[EndedWorkflow]) -> list[list[Any]]:
 
 
 async def advance_soon(tx: Transaction, ids: Sequence[UUID]) -> None:
-    """Send a message by which each of these is advanced again, on its own."""
+    """Stage a message for each workflow, by which it is advanced again, in a transaction of its own."""
     await outbox.stage(tx, WORKFLOW_STARTED, ids, 1)

@@ -1,4 +1,5 @@
-"""Steps of workflows in as few round trips as may be: tasks end, their workflows are advanced, and what follows is claimed."""
+"""Steps of workflows in as few round trips as possible: tasks end, their workflows advance, and the next tasks are
+claimed."""
 
 from __future__ import annotations
 
@@ -33,16 +34,16 @@ from penstock.store.workflows.state import (
 )
 
 MOST_STORED = 64
-"""How many tasks of a workflow may have begun, or have an end before them, when one begins to remember it."""
+"""The largest number of stored task states of a workflow that a worker begins to remember."""
 CHANGED = "PN003"
-"""What take_steps raises where something is not as it was remembered."""
+"""The SQLSTATE that take_steps raises if the state differs from what the worker remembers."""
 
 
 @dataclass(slots=True)
 class OpenedParents:
-    """The executions with ended attempts (`moved`), those of them that are followed, and their workflows, locked; none of
-    these two where they could not be had without waiting. `tasks`: of workflows, where they are few, how those stand that
-    are stored, and of which version that is."""
+    """The executions with ended attempts (`moved`); those of them that are `ended` and need a follow-up; and their
+    locked workflows. The last two are empty if a lock was taken. `tasks`: for workflows with few stored tasks, the
+    version and the states of these tasks."""
 
     moved: set[UUID]
     ended: list[EndedExecution]
@@ -50,7 +51,7 @@ class OpenedParents:
     tasks: dict[UUID, tuple[int, dict[int, TaskState]]]
 
 
-# The messages that tell of the ends are taken back where that is done here.
+# If the parents are opened here, the messages that announce the ends are deleted again.
 FINISH_AND_OPEN = f"""
 select f.messages, f.moved, o.*, r.version, r.tasks, r.records
 from finish_attempts({FINISH_PARAMETERS}) f
@@ -63,8 +64,8 @@ left join lateral remembered_tasks(o.execution_id, {MOST_STORED}) r on true
 async def finish_and_open(
     tx: Transaction, worker: UUID, ends: Sequence[AttemptEnd], claims: Sequence[UUID]
 ) -> OpenedParents:
-    """Write down these ends (see attempts.finish), and open the workflows that the ended tasks belong to. They are opened
-    only if no lock has to be waited for, and none of the ended held slots of limits."""
+    """Record these ends (see attempts.finish), and open the workflows of the ended tasks. They are opened only if no
+    lock has to be waited for, and none of the ended executions held slots of limits."""
     rows = await tx.fetch(FINISH_AND_OPEN, *finish_arguments(worker, ends, claims))
     tx.keep(rows[:1])
     ended_executions, workflows = ended_and_stored([row for row in rows if row["id"] or row["execution_id"]])
@@ -83,8 +84,8 @@ def _tasks(row: Row) -> dict[int, TaskState]:
 
 @dataclass(slots=True)
 class Step:
-    """The step that follows the ends of tasks. It was decided on the `versions` of their workflows and the numbers of
-    `stops`. It has the new states of the workflows, their starts, and their ends."""
+    """A step that follows the ends of tasks. It was decided on the `versions` (version, stops) of their workflows. It
+    has the new states of the workflows, the children to start, and the workflows that end."""
 
     versions: dict[UUID, tuple[int, int]]
     new: NewState
@@ -95,7 +96,8 @@ class Step:
 
 @dataclass(slots=True)
 class StepTaken:
-    """`taken`: the step is committed. `staged` is to be published. What was for `queue` was claimed as far as `claimed` says."""
+    """The outcome of a step. `taken`: it is committed. `staged`: messages to publish. Executions on `queue` were
+    claimed, as `claimed` says."""
 
     taken: bool
     staged: list[StagedMessage] = field(default_factory=list)
@@ -121,9 +123,9 @@ async def take_steps(
     claimant: Claimant,
     queues: Sequence[str],
 ) -> StepTaken:
-    """Write the step, and claim of what it starts that is on one of these queues no more than what it ends. The whole
-    transaction, in one round trip. Nothing is done, and it is not `taken`, where another transaction has changed the facts
-    of the decision, or is about to."""
+    """Write the step, and claim executions that it starts on one of `queues`, at most as many as it ends. The call is
+    the whole transaction, in one round trip. If another transaction has changed the state that the decision used, or
+    is about to, nothing is done and the result is not `taken`."""
     try:
         [row] = await session.fetch(
             TAKE, *_as_ended(step, claimant, ends, claims), *_as_started(step), *_as_claimed(claimant, queues)

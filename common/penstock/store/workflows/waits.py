@@ -1,4 +1,4 @@
-"""Tasks that wait for events: which of them an event may fit, and their ends."""
+"""Tasks that wait for events: those that an event may match, and their ends."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from penstock.store.session.database import Transaction
 
 
 class WaitKind(NamedTuple):
-    """Waits for events of one trigger in one tenant; with `path` and `key`, only waits with a filter that asks that what is at
-    this path of the event (as JSON) equals this key."""
+    """The waits for events of one trigger in one tenant. With `path` and `key`, only waits with a filter which
+    requires that the value at this path of the event (as JSON) equals the key."""
 
     trigger: str
     tenant: str
@@ -25,7 +25,7 @@ class WaitKind(NamedTuple):
 
 @dataclass(slots=True)
 class EventWait:
-    """A task that waits since this instant. `filter` is evaluated with what it uses beside the event (`bound`)."""
+    """A task that has waited since this instant. `filter` is evaluated with the event and the values in `bound`."""
 
     execution: UUID
     kind: WaitKind
@@ -38,7 +38,7 @@ PATHS = "select trigger, path::text as path from event_path where trigger = any(
 
 
 async def read_paths(tx: Transaction, triggers: Sequence[str]) -> dict[str, list[str]]:
-    """By trigger, where in an event filters have looked for a key, as JSON."""
+    """Return, by trigger, the paths (JSON) at which filters have compared a key."""
     by_trigger: dict[str, list[str]] = {}
     for row in await tx.fetch(PATHS, triggers):
         by_trigger.setdefault(row["trigger"], []).append(row["path"])
@@ -60,7 +60,7 @@ order by w.execution_id
 
 
 async def read_open(tx: Transaction, kinds: Iterable[WaitKind]) -> list[EventWait]:
-    """The waits of these kinds."""
+    """Return the waits of these kinds."""
     kinds = list(kinds)
     plain = [kind for kind in kinds if kind.key is None]
     keyed = [kind for kind in kinds if kind.key is not None]
@@ -94,7 +94,8 @@ COMPLETE = "select messages from complete_waits($1::uuid[], $2::text[], $3::text
 
 
 async def complete(tx: Transaction, waits: Sequence[CompletedWait]) -> None:
-    """End those of these that still wait: a timeout, a cancellation or another replica may have ended them."""
+    """End the waits among these that are still open: a timeout, a cancellation or another replica may have ended the
+    others."""
     await tx.stage(
         COMPLETE,
         [wait.execution for wait in waits],
@@ -110,6 +111,6 @@ where e.id = x.id and e.status = 'waiting'
 
 
 async def note_reasons(tx: Transaction, reasons: Mapping[UUID, str]) -> None:
-    """Write why these still wait."""
+    """Store the reasons why these executions still wait."""
     ids = sorted(reasons)
     await tx.fetch(NOTE, ids, [reasons[id] for id in ids])

@@ -1,4 +1,4 @@
-"""The commands of people to executions, stored with their author and reason."""
+"""The commands of users to executions, stored with author and reason."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ COMMAND = "select command_workflow($1, $2, $3, $4, $5, $6) as messages"
 async def command(
     tx: Transaction, id: UUID, kind: str, task: str | None, value: str | None, by: str, reason: str | None
 ) -> bool:
-    """Tell a running workflow to `pause`, `resume`, `skip` a task or `set_result` of one (JSON). False if it does not run."""
+    """Send a running workflow a command: `pause`, `resume`, `skip` of a task, or `set_result` of a task (JSON).
+    Return False if the workflow does not run."""
     [row] = await tx.stage(COMMAND, id, kind, task, value, by, reason)
     return bool(row["messages"])
 
@@ -32,8 +33,8 @@ async def rerun(
     by: str,
     reason: str | None,
 ) -> bool:
-    """Run `old` once more as `new`; `origin` and `value`, which is kept with the old run, are JSON. False if `old` is
-    gone."""
+    """Start the execution `old` again as `new`. `origin` and `value`, which is stored with the old run, are JSON.
+    Return False if `old` is no longer kept."""
     [row] = await tx.stage(RERUN, new, old, origin, from_task, value, by, reason)
     return bool(row["known"])
 
@@ -45,7 +46,7 @@ select distinct execution_id from workflow_command where execution_id = any($1::
 
 
 async def rerun_before(tx: Transaction, olds: Sequence[UUID]) -> set[UUID]:
-    """Return the executions among `olds` that were run once more already. The caller holds a lock until it commits, so no
-    other transaction does this meanwhile."""
+    """Return the executions among `olds` that were re-run already. The call takes a lock until the transaction ends,
+    so that two transactions do not re-run one execution."""
     await tx.fetch(ONE_AT_A_TIME)
     return {row["execution_id"] for row in await tx.fetch(RERUN_BEFORE, list(olds))}

@@ -1,5 +1,5 @@
-"""The rows of a workflow's run besides its own execution: its tasks, and the commands of people. They are in the hot tables
-or, once the run was archived, in the archive."""
+"""The rows of a workflow's run besides its own execution: its tasks, and the commands of users. They are read from
+the hot tables or, once the run was archived, from the archive."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ order by begun, ended
 
 
 async def executions(session: Session, id: UUID) -> list[TaskExecutions]:
-    """The executions of its tasks, those of one task that are in the same status together."""
+    """Return the executions of a run's tasks, grouped by task and status."""
     return [
         TaskExecutions(row["task"], row["status"], row["count"], row["first"], row["begun"], row["ended"])
         for row in await session.fetch(EXECUTIONS, id)
@@ -53,8 +53,8 @@ from busy
 
 
 async def ran(session: Session, run: Execution) -> tuple[float, dict[str, float]]:
-    """Return the seconds that any of its executions ran, and the seconds of at least one of a task, by task. Executions
-    without a stored history do not count."""
+    """Return the seconds during which any of a run's executions ran, and, by task, the seconds during which any of
+    the task's did. Executions without a stored history do not count."""
     seconds = {
         row["task"]: row["seconds"]
         for row in await session.fetch(RAN, run.id, run.created_at, run.finished_at)
@@ -74,7 +74,7 @@ from archive a cross join jsonb_each(a.state -> 'tasks') x where a.id = $1
 
 
 async def tasks(session: Session, id: UUID) -> dict[int, StoredTask]:
-    """Return the states of its tasks, by their index in the graph. Tasks without a stored state are left out."""
+    """Return the states of a run's tasks, by index in the graph. Tasks without a stored state are left out."""
     return {
         row["task"]: StoredTask(row["status"], row["given"], row["items"])
         for row in await session.fetch(TASKS, id)
@@ -88,7 +88,7 @@ from workflow_command where execution_id = $1 order by id
 
 
 async def commands(session: Session, id: UUID) -> list[SentCommand]:
-    """Return the commands of people to the run, in order, and the outcome of each."""
+    """Return the commands of users to the run, in order, with the outcome of each."""
     return [
         SentCommand(
             row["kind"],
@@ -113,7 +113,7 @@ async def is_paused(session: Session, id: UUID) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ChildExecution:
-    """An execution of a task; `item` is -1 where it has none."""
+    """An execution of a task; `item` is -1 if the task has no items."""
 
     id: UUID
     parent: UUID
@@ -130,5 +130,5 @@ where a.parent = any($1::uuid[]) and a.root = any(array(select root from archive
 
 
 async def children(session: Session, parents: Sequence[UUID]) -> list[ChildExecution]:
-    """The executions of the tasks of these."""
+    """Return the executions of the tasks of these runs."""
     return rows_as(ChildExecution, await session.fetch(CHILDREN, list(parents)))

@@ -1,1 +1,1 @@
-"""The geometry of drawings. It is pure: templates make SVG of it."""
+"""The geometry of drawings, as pure functions. Templates render it as SVG."""

@@ -1,4 +1,4 @@
-"""The positions of the boxes and arrows of a workflow's graph: left to right, a column for each step from the
+"""The layout of a workflow's graph: boxes and arrows from left to right, with a column for each distance from the
 beginning."""
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from penstock.language.workflows.diagram import edges
 from penstock.language.workflows.graph import Graph
 
 LARGE = 300
-"""Tasks above which each column is one box."""
+"""The number of tasks above which each column is drawn as one box."""
 WIDE, HIGH = 168, 44
 ACROSS, DOWN = 56, 18
-"""Between columns, and between boxes of one."""
+"""The gaps between columns, and between the boxes of a column."""
 WORDY = 124
-"""Between columns where arrows say something."""
+"""The gap between columns if arrows have labels."""
 MARGIN = 8
 SWEEPS = 4
 
 Task = tuple[str, str, tuple[int, ...]]
-"""Its name, what it does, and the indexes of those that it comes after."""
+"""A task: its name, its work, and the indexes of the tasks before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A task; or, where `names` has more than one, those of a column."""
+    """A drawn task. With several `names` it stands for a whole column."""
 
     names: tuple[str, ...]
     does: str
@@ -57,7 +57,7 @@ class Layout:
 
 
 def layout(graph: Graph) -> Layout:
-    """Lay out a graph. The layout is cached by the content of the graph."""
+    """Return the layout of a graph, cached by the graph's content."""
     nodes = [*graph.nodes, *([graph.exit] if graph.exit is not None else [])]
     tasks = tuple((node.name, node.does, node.sources) for node in nodes)
     labels = tuple((edge.source, edge.target, edge.label) for edge in edges(graph) if edge.label)
@@ -81,7 +81,7 @@ def _layout(tasks: tuple[Task, ...], labels: tuple[tuple[str, str, str], ...], h
 
 
 def _columns(tasks: Sequence[Task], has_exit: bool) -> list[list[int]]:
-    """Tasks by the longest way to them; what runs when all others have ended is last."""
+    """Return the tasks by the length of the longest path to them. The exit task is in the last column."""
     depth: list[int] = []
     for _, _, sources in tasks:
         depth.append(max((depth[source] + 1 for source in sources), default=0))
@@ -94,7 +94,7 @@ def _columns(tasks: Sequence[Task], has_exit: bool) -> list[list[int]]:
 
 
 def _sort(tasks: Sequence[Task], columns: list[list[int]]) -> None:
-    """Each task near those that it hangs together with, so that fewer arrows cross."""
+    """Sort each column so that tasks are near their neighbours in other columns, which leaves fewer crossing arrows."""
     targets: dict[int, list[int]] = {}
     for index, (_, _, sources) in enumerate(tasks):
         for source in sources:
@@ -114,7 +114,7 @@ def _sort(tasks: Sequence[Task], columns: list[list[int]]) -> None:
 def _placed(
     tasks: Sequence[Task], columns: Sequence[Sequence[int]], wordy: Collection[str]
 ) -> dict[int, Box]:
-    """`wordy`: tasks from which arrows go that say something, and so need room."""
+    """Return the box of each task. `wordy` are the tasks with labelled arrows, which need more room."""
     tallest = max((len(column) for column in columns), default=0)
     boxes, x = {}, MARGIN
     for column in columns:

@@ -19,7 +19,8 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """`lines` are the points of polylines, each broken where a figure is missing; `top` is what its upper edge stands for."""
+    """The points of a plot. `lines` are polylines, broken where a figure is missing. `top` is the figure at the upper
+    edge."""
 
     top: float
     bars: Sequence[Bar] = ()
@@ -27,7 +28,7 @@ class Plot:
 
 
 def bars(values: Sequence[float], says: Sequence[str], top: float | None = None) -> Plot:
-    """A bar for each figure."""
+    """Return a plot with a bar for each figure."""
     top = top or ceiling(max(values, default=0))
     step = WIDTH / max(1, len(values))
     return Plot(
@@ -47,7 +48,7 @@ def bars(values: Sequence[float], says: Sequence[str], top: float | None = None)
 
 
 def lines(*series: Sequence[float | None]) -> Plot:
-    """A line for each series; all have one scale."""
+    """Return a plot with a line for each series. All have the same scale."""
     top = ceiling(max((value for values in series for value in values if value is not None), default=0))
     return Plot(top, lines=[list(_polylines(values, top)) for values in series])
 
@@ -64,13 +65,13 @@ def _polylines(values: Sequence[float | None], top: float) -> list[str]:
 
 
 def _seen(points: list[tuple[float, float]], step: float) -> list[tuple[float, float]]:
-    """A point alone is a dash."""
+    """Return the points of a line. A lone point becomes a dash, so that it can be seen."""
     [(x, y), *tail] = points
     return points if tail else [(x - step / 2, y), (x + step / 2, y)]
 
 
 def ceiling(value: float) -> float:
-    """The next round figure: 1, 2 or 5 of some power of ten."""
+    """Return the next round figure: 1, 2 or 5 times a power of ten."""
     if value <= 0:
         return 1.0
     power = 1.0

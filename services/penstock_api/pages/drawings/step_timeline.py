@@ -1,4 +1,4 @@
-"""A Gantt chart of a durable function: when each of its steps ran, or waited for something, branch by branch."""
+"""A Gantt chart of a durable function, which shows for each branch when its steps ran or waited."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from penstock.operate.durable_steps import Step
 from penstock_api.pages.drawings.timeline import HELD, RAN, Row, Scale, Segment, Timeline, drawn
 
 INSTANTS = (VALUE, VERSION)
-"""Kinds that take no time, and are not drawn."""
+"""The kinds of steps that take no time, and are not drawn."""
 
 
 def step_timeline(steps: Sequence[Step], start: datetime, end: datetime) -> Timeline | None:
-    """Draw the steps of a run with this begin and end (or this moment); None where no step takes time."""
+    """Return the chart of a run from `start` to `end` (its end, or now). Return None if no step takes time."""
     timed_steps = [step for step in steps if step.kind not in INSTANTS]
     if not timed_steps:
         return None
@@ -31,8 +31,11 @@ def step_timeline(steps: Sequence[Step], start: datetime, end: datetime) -> Time
 
 
 def _rows(steps: Sequence[Step], scale: Scale) -> Iterator[Row]:
-    """Yield the rows of a branch. A step begins when the step before it is over. Of a step that is an execution of
-    its own only the beginning is recorded, so it counts as over when the next step begins."""
+    """Yield the rows of a branch. A step begins when the previous step has ended.
+
+    For a step that is a separate execution only its beginning is recorded, so it counts as ended when the next step
+    begins.
+    """
     previous_end = scale.begun
     for step, next_step in pairwise([*steps, None]):
         assert step is not None
@@ -50,7 +53,7 @@ def _beginning(step: Step) -> datetime:
 def _span(step: Step, previous_end: datetime, next_begins: datetime) -> tuple[datetime, datetime]:
     if step.kind == STEP:
         return _beginning(step), step.at
-    if step.kind == SLEEP and isinstance(step.result, dict):  # nothing is recorded when it is over
+    if step.kind == SLEEP and isinstance(step.result, dict):  # the end of a sleep is not recorded
         return step.at, max(step.at, min(datetime.fromisoformat(step.result["until"]), next_begins))
     if step.execution is not None or step.status not in FINAL:
         return step.at, max(step.at, next_begins)

@@ -1,4 +1,4 @@
-"""A Gantt chart: when each task of a run waited, when it ran, and what made the run take as long as it did."""
+"""A Gantt chart of a run, which shows when each task waited and ran, and which tasks determined the run's duration."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from penstock.store.executions.timelines import TaskStay
 
 WIDTH = 1000.0
 ROWS = 400
-"""Rows that are drawn: more could not be read."""
+"""The maximum number of drawn rows, since more could not be read."""
 RAN, HELD, QUEUED = "ran", "held", "queued"
 KINDS = {RUNNING: RAN, CANCELING: RAN, WAITING: HELD}
-"""What a status means here: something ran; it waited for a human or an event; or for a slot, a worker, its time."""
+"""The kind of time that a status stands for: running, or waiting for a human or an event. All others wait for a slot,
+a worker or an instant."""
 
 Interval = tuple[datetime, datetime]
 
@@ -31,7 +32,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A task, or one inside the workflow that a task runs (`depth`)."""
+    """A row for a task, or for a task inside the workflow that a task runs (`depth`)."""
 
     name: str
     depth: int
@@ -48,9 +49,9 @@ class Row:
 class Timeline:
     rows: Sequence[Row]
     more: int
-    """Rows that are not drawn."""
+    """The number of rows that are not drawn."""
     ticks: Sequence[tuple[float, float]]
-    """Where on the axis, and how many seconds after the beginning."""
+    """The ticks: the position on the axis, and the seconds from the beginning."""
     seconds: float
 
 
@@ -61,19 +62,19 @@ def timeline(
     start: datetime,
     end: datetime,
 ) -> Timeline:
-    """Draw the tasks of `run`. `stays` are those of the executions of tasks, by their run."""
+    """Return the chart of the tasks of `run`. `stays` are the statuses of the tasks' executions over time, by run."""
     scale = Scale.of(start, end)
     return drawn(list(_rows(tasks, stays, run, scale, 0)), scale)
 
 
 def drawn(rows: Sequence[Row], scale: Scale) -> Timeline:
-    """Return a timeline with as many of these rows as are legible, below their axis."""
+    """Return a timeline with as many of these rows as are legible, above their axis."""
     return Timeline(rows[:ROWS], max(0, len(rows) - ROWS), _ticks(scale.seconds), scale.seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The scale of an axis, from an instant to its position."""
+    """The scale of an axis, from an instant to a position."""
 
     begun: datetime
     ended: datetime
@@ -120,8 +121,7 @@ def _rows(
 
 
 def parts(stays: Iterable[TaskStay], now: datetime) -> list[tuple[str, Interval]]:
-    """Return the parts of a task's time, one after another: an execution ran, or waited for a human, or waited for
-    its turn."""
+    """Return the parts of a task's time in order: an execution ran, waited for a human or an event, or was queued."""
     during: dict[str, list[Interval]] = {RAN: [], HELD: [], QUEUED: []}
     for stay in stays:
         until = max(stay.until or now, stay.since)
@@ -146,7 +146,7 @@ def _joined(intervals: Iterable[Interval]) -> list[Interval]:
 
 
 def _without(intervals: Sequence[Interval], covers: Sequence[Interval]) -> list[Interval]:
-    """Return the parts of these intervals that none of the others covers. Both are joined and in order."""
+    """Return the parts of `intervals` that no interval of `covers` covers. Both are merged and sorted."""
     remaining, first = [], 0
     for since, until in intervals:
         while first < len(covers) and covers[first][1] <= since:
@@ -163,7 +163,7 @@ def _without(intervals: Sequence[Interval], covers: Sequence[Interval]) -> list[
 
 
 def _ticks(seconds: float) -> list[tuple[float, float]]:
-    """Four or five instants at round times."""
+    """Return four or five ticks at round times."""
     step = next(
         (
             size * 10.0**power

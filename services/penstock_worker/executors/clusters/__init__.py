@@ -1,4 +1,4 @@
-"""Task executors on clusters of Dask and Ray.
+"""The task executors on clusters of Dask and Ray.
 
 Not here: Kubernetes.
 """

@@ -1,6 +1,5 @@
-"""One attempt on a machine of a cluster (Dask, Ray): a child process of whatever the cluster runs there, watched until it ends or
-is told to. Both sides import this module, so Penstock is installed on both, in the same version.
-"""
+"""One attempt on a machine of a cluster (Dask, Ray). The cluster's process there runs it in a child process, and
+watches it until it ends or has to stop. Both sides import this module, so both need the same version of Penstock."""
 
 from __future__ import annotations
 
@@ -18,12 +17,12 @@ from penstock_worker.executors.python.child_process import Child
 from penstock_worker.executors.python.jobs import job_of
 
 END_MARGIN = 10.0
-"""Seconds that a cluster gets, beyond the grace, to say that stopped work has ended."""
+"""The seconds that a cluster gets, beyond the grace, to report that stopped work has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class SealedJob:
-    """A job as bytes, so that no log or page of a cluster shows parameters: `repr` has the names only."""
+    """A job as bytes, so that no log or page of a cluster shows its parameters. Its `repr` has only names."""
 
     ref: str
     frame: bytes = field(repr=False)
@@ -34,7 +33,7 @@ class SealedJob:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The outcome of an attempt and its output, as bytes for the same reason, and so that nothing of the action's is
+    """The outcome of an attempt and its output, as bytes for the same reason. Also, no object of the action is
     unpickled here."""
 
     outcome: bytes = field(repr=False)
@@ -42,7 +41,7 @@ class Answer:
 
 
 def sealed(run: Run) -> SealedJob:
-    """Raises DefinitionError for what cannot run on another machine, and what `bind` raises."""
+    """Return the job of a run. Raises DefinitionError if it cannot run on another machine, and the errors of `bind`."""
     job = job_of(run)
     if job.main is not None:
         raise DefinitionError(
@@ -53,7 +52,7 @@ def sealed(run: Run) -> SealedJob:
 
 
 def unsealed(answer: Answer, run: Run) -> Outcome:
-    """The outcome; what it said goes to the log of the run."""
+    """Return the outcome, and write the output to the log of the run."""
     for stream, line in orjson.loads(answer.lines):
         run.log(str(stream), str(line))
     return frames.outcome_of(answer.outcome[:1], answer.outcome[1:])
@@ -62,8 +61,8 @@ def unsealed(answer: Answer, run: Run) -> Outcome:
 async def perform(
     job: SealedJob, stopped: Coroutine[Any, Any, None], environment: Mapping[str, str] | None = None
 ) -> Answer:
-    """Run the job in a child process with this in its environment. When `stopped` returns, the child is ended: SIGTERM, the
-    grace of the job, SIGKILL."""
+    """Run the job in a child process, with `environment` added to its own. When `stopped` returns, the child is ended:
+    SIGTERM, the grace of the job, SIGKILL."""
     lines: list[tuple[str, str]] = []
     log = RunLog(lambda stream, line: lines.append((stream, line)), job.log_limit)
     outcome = await _outcome(job, log, asyncio.ensure_future(stopped), environment)

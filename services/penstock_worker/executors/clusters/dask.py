@@ -1,8 +1,9 @@
-"""Runs functions on a Dask cluster: each attempt is a task, and runs in a child process of its own on some worker of Dask.
+"""The executor of functions on a Dask cluster. Each attempt is a task, and runs in its own child process on a Dask
+worker.
 
-The child is ended as the process executor ends one: SIGTERM, grace, SIGKILL. It is ended too when the worker of Penstock is
-gone, as Dask then lets go of its tasks; and before a later attempt starts, which looks for earlier ones. What runs on a worker of
-Dask that is lost is an attempt that was lost: Dask would run it again by itself, and does not (dask_task.py).
+The child is ended as in the process executor: SIGTERM, grace, SIGKILL. It is also ended when the Penstock worker is
+gone, as Dask then releases its tasks. A later attempt ends earlier ones before it starts. An attempt on a Dask worker
+that is lost is a lost attempt. Dask itself would run it again, which dask_task.py prevents.
 """
 
 from __future__ import annotations
@@ -27,17 +28,18 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 LOOK = 2.0
-"""Seconds between two looks at a task: whether the worker that had started it still has it."""
+"""The seconds between two checks whether the Dask worker that started a task still has it."""
 AT_WORK = ("processing", "memory", "erred")
 EARLIER = 3
-"""Attempts before this one that may still run somewhere."""
+"""The number of earlier attempts that may still run somewhere."""
 
 
 class DaskExecutor:
     def __init__(self, *, address: str, capacity: int = 100, patience: float = 60.0) -> None:
-        """`address`: of the scheduler, `tcp://host:8786`, or `tls://` with what Dask's own configuration says of certificates.
-        `capacity`: tasks at a time; those that the cluster has no room for wait there. `patience`: seconds that the scheduler may
-        take to answer at the start."""
+        """Create the executor. `address` is that of the scheduler: `tcp://host:8786`, or `tls://` with the
+        certificates of Dask's own configuration. `capacity` is the number of tasks at a time; the cluster queues those
+        for which it has no room. `patience` is the number of seconds that the scheduler may take to answer at the
+        start."""
         self.name = "dask"
         self._tally = Tally(self.name, capacity)
         self.has_capacity = self._tally.has_capacity
@@ -46,7 +48,7 @@ class DaskExecutor:
         self._client: Client | None = None
 
     async def open(self) -> None:
-        """Raises MissingExtra, and ConfigurationError if there is no scheduler."""
+        """Connect to the scheduler. Raises MissingExtra, and ConfigurationError if there is no scheduler."""
         require("dask")
         from distributed import Client
 
@@ -72,7 +74,7 @@ class DaskExecutor:
         return self._tally.metrics()
 
     async def close(self, grace: float) -> None:
-        """Close the connection; the cluster ends what still runs."""
+        """Close the connection. The cluster ends running tasks."""
         if self._client is not None:
             await self._client.close(timeout=max(grace, 1.0))
             self._client = None
@@ -83,7 +85,7 @@ class DaskExecutor:
             options, job = options_of(run, DaskOptions), sealed(run)
         except (
             Exception
-        ) as error:  # bad options, bad parameters, or a function that no other machine can find
+        ) as error:  # invalid options or parameters, or a function that other machines cannot import
             return Outcome.raised(error, retryable=False)
         try:
             await self._end_earlier(run)
@@ -106,7 +108,7 @@ class DaskExecutor:
             await task.forget()
 
     async def _end_earlier(self, run: Run) -> None:
-        """End the attempts before this one that still run: their worker may have died without doing so."""
+        """End earlier attempts that still run, as their workers may have died without doing so."""
         from penstock_worker.executors.clusters import dask_task
 
         for attempt in range(max(1, run.event.attempt - EARLIER), run.event.attempt):
@@ -122,7 +124,7 @@ class DaskExecutor:
 
 
 class _Task:
-    """The task of one attempt, from when it is submitted to its outcome. `begun`: it may have had effects."""
+    """The task of one attempt, from its submission to its outcome. `begun`: it may have had effects."""
 
     def __init__(self, client: Client, run: Run, job: SealedJob, options: DaskOptions) -> None:
         from penstock_worker.executors.clusters import dask_task
@@ -148,7 +150,7 @@ class _Task:
             answer.cancel()
 
     async def end(self) -> None:
-        """Have it stop, and wait until it has, or as long as that should take."""
+        """Stop the task, and wait until it has ended, at most as long as that should take."""
         try:
             async with asyncio.timeout(self._run.grace + END_MARGIN):
                 await self._stop.set()
@@ -158,7 +160,8 @@ class _Task:
             log.warning("dask.task_not_ended", job=self._key, reason=str(error) or "it does not end")
 
     async def forget(self) -> None:
-        """First of all Dask's copy, as it is run again while that is there, and a worker is lost."""
+        """Release Dask's copy of the task, and then clear its events. While the copy exists, Dask runs the task again if a
+        worker is lost."""
         with suppress(OSError):
             await self._future.cancel()
             await self._started.clear()
@@ -178,7 +181,7 @@ class _Task:
             return Outcome.lost("the scheduler of Dask has let go of this attempt")
         except KilledWorker:
             return Outcome.lost("the worker of Dask that ran this attempt is gone")
-        except Exception as error:  # it could not even be unpacked there
+        except Exception as error:  # it could not even be unpickled there
             return Outcome.failed(
                 TaskError(
                     "DaskRefused",
@@ -190,7 +193,7 @@ class _Task:
         return unsealed(answer, self._run)
 
     async def _gone(self) -> bool:
-        """Return true if the begun attempt is with no worker any more. A task on another worker finds that out by
+        """Return whether the begun attempt is on no worker any more. A task on another worker finds that out by
         itself."""
         if not self.begun:
             self.begun = await self._started.is_set()
@@ -200,7 +203,7 @@ class _Task:
 
 
 def _key(run: Run, attempt: int) -> str:
-    """Return the name that Dask's pages show."""
+    """Return the task's name, which Dask's pages show."""
     return f"{run.action.ref}-{run.event.execution_id}-{attempt}"
 
 

@@ -1,8 +1,10 @@
-"""The program on a Dask worker: one attempt, once. Pickled by name, so Penstock is installed there too.
+"""The program on a Dask worker, which runs one attempt, once. It is pickled by name, so Penstock must be installed
+there.
 
-Dask runs a task again elsewhere when the worker that had it is gone, or gone with its result. An attempt must not run twice
-unseen. The process that starts it sets an event on the scheduler, and a process that finds the event set runs nothing and
-returns `LOST`."""
+Dask runs a task again elsewhere when its worker is gone, even after the task has ended. An attempt must not run twice
+unnoticed. So the process that starts it sets an event on the scheduler. A process that finds the event set runs
+nothing and returns `LOST`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from penstock_worker.executors.clusters.cluster_attempt import Answer, SealedJob
 
 LOST = "lost"
 LOOK = 0.2
-"""Seconds between two looks whether anybody still wants the result; nothing is asked over the network for it."""
+"""The seconds between two checks whether the result is still wanted. They send nothing over the network."""
 
 
 def started(key: str, client: Client | None = None) -> Event:
@@ -23,7 +25,7 @@ def started(key: str, client: Client | None = None) -> Event:
 
 
 def stop(key: str, client: Client | None = None) -> Event:
-    """Return the event that a process sets to end the attempt."""
+    """Return the event that is set to stop the attempt."""
     return Event(f"{key}-stop", client=client)
 
 
@@ -33,7 +35,8 @@ async def run_once(job: SealedJob, key: str) -> Answer | str:
     if await started_event.is_set():
         return LOST
     await started_event.set()
-    if await ending.is_set():  # after the line above, as the stopper sets the one and then looks at the other
+    # checked after setting `started`, as the stopper sets `stop` first and then checks `started`
+    if await ending.is_set():
         await started_event.clear()
         return LOST
     stop_request = _Told(worker, ending, key)
@@ -41,7 +44,7 @@ async def run_once(job: SealedJob, key: str) -> Answer | str:
     if stop_request.so:
         await (
             started_event.clear()
-        )  # a process that waits for the end waits for this; the worker that gave the attempt may be gone
+        )  # a process that waits for the end waits for this; the Penstock worker may be gone
     return answer
 
 
@@ -51,8 +54,8 @@ class _Told:
         self.so = False
 
     async def to_stop(self) -> None:
-        """Wait until the attempt has to stop: the event is set, or its result is not needed any more. That is so when it was
-        cancelled, or the worker of Penstock is gone."""
+        """Wait until the attempt has to stop: the event is set, or its result is no longer wanted, since it was
+        cancelled or the Penstock worker is gone."""
         stop_wait = asyncio.ensure_future(self._ending.wait())
         try:
             while not stop_wait.done() and self._wanted():

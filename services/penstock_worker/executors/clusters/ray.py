@@ -1,9 +1,9 @@
 """The executor of functions on a Ray cluster. Each attempt is an actor, which does the work in a child process.
 
-The child is ended as the process executor ends one: SIGTERM, grace, SIGKILL. The actor has the name of its execution,
-so that of one execution never two run. A later attempt finds and ends an earlier one that has lost its worker. It
-ends by itself too when the worker of Penstock is gone, as it is owned by it. Ray never runs it again: what is lost
-with its node is an attempt that was lost.
+The child is ended as the process executor ends one: SIGTERM, grace, SIGKILL. The actor is named after its execution,
+so that an execution never has two. A later attempt finds and ends an earlier one that has lost its worker. The actor
+also ends when the Penstock worker is gone, which owns it. Ray never restarts it, so an attempt on a lost node is a
+lost attempt.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from penstock_worker.executors.options import options_of
 log = structlog.get_logger()
 
 NAMESPACE = "penstock"
-"""Of Ray: where the names of actors are looked up."""
+"""The Ray namespace in which the names of actors are looked up."""
 
 
 class RayExecutor:
     def __init__(self, *, address: str, capacity: int = 100) -> None:
-        """`address`: of the cluster: `ray://host:10001` from outside; `auto` or `host:6379` where this machine is a node of it.
-        `capacity`: actors at a time; those that the cluster has no room for wait there."""
+        """Create the executor. `address` is that of the cluster: `ray://host:10001` from outside, or `auto` or
+        `host:6379` if this machine is one of its nodes. `capacity` is the number of actors at a time; the cluster
+        queues those for which it has no room."""
         self.name = "ray"
         self._tally = Tally(self.name, capacity)
         self.has_capacity = self._tally.has_capacity
@@ -40,7 +41,8 @@ class RayExecutor:
         self._open = False
 
     async def open(self) -> None:
-        """Raises MissingExtra, and ConfigurationError if there is no cluster. A process has one connection to Ray."""
+        """Connect to the cluster. Raises MissingExtra, and ConfigurationError if there is no cluster. A process has
+        one connection to Ray."""
         require("ray")
         import ray
 
@@ -66,7 +68,7 @@ class RayExecutor:
         return self._tally.metrics()
 
     async def close(self, grace: float) -> None:
-        """Close the connection; Ray ends what still runs."""
+        """Close the connection. Ray ends running actors."""
         if self._open:
             import ray
 
@@ -79,7 +81,7 @@ class RayExecutor:
             options, job = options_of(run, RayOptions), sealed(run)
         except (
             Exception
-        ) as error:  # bad options, bad parameters, or a function that no other machine can find
+        ) as error:  # invalid options or parameters, or a function that other machines cannot import
             return Outcome.raised(error, retryable=False)
         actor = _Actor(run)
         try:
@@ -103,8 +105,7 @@ class _Actor:
         self._answer: asyncio.Future[Any] | None = None
 
     async def end_earlier(self) -> None:
-        """End the actor of an earlier attempt, as its worker may have died without doing so, and wait until it has
-        ended."""
+        """End the actor of an earlier attempt and wait for its end, as its worker may have died without doing so."""
         if self._run.event.attempt == 1:
             return
         deadline = time.monotonic() + self._run.grace + END_MARGIN
@@ -116,7 +117,7 @@ class _Actor:
             if time.monotonic() > deadline - END_MARGIN:
                 await asyncio.to_thread(_kill, earlier)
             if time.monotonic() > deadline:
-                return  # then its name is taken, and Ray says so
+                return  # its name is still taken, which Ray then reports
             await asyncio.sleep(0.2)
 
     async def outcome(self, options: RayOptions, job: SealedJob) -> Outcome:
@@ -141,7 +142,8 @@ class _Actor:
             return Outcome.failed(TaskError("RayRefused", f"the cluster of Ray cannot run it: {error}"))
 
     async def end(self) -> None:
-        """Have it stop, and wait until it has, or as long as that should take. What has not begun has nothing to stop."""
+        """Stop the work, and wait until it has ended, at most as long as that should take. Work that has not begun
+        needs no stop."""
         if self._answer is None:
             return
         try:
@@ -155,7 +157,7 @@ class _Actor:
 
     async def kill(self) -> None:
         if self._handle is not None:
-            with suppress(Exception):  # it is gone already, or the cluster is
+            with suppress(Exception):  # the actor or the cluster is gone
                 await asyncio.to_thread(_kill, self._handle)
 
 

@@ -1,4 +1,4 @@
-"""The program on a Ray cluster: an actor of one attempt. It is pickled by name, so Penstock is installed there too."""
+"""The program on a Ray cluster: an actor for one attempt. It is pickled by name, so Penstock must be installed there."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from penstock_worker.executors.clusters.cluster_attempt import Answer, SealedJob
 
 
 class RayAttempt:
-    """Has a child process do the work, so that it can be ended gently and its log outlives its crash."""
+    """The actor of one attempt. A child process does the work, so that it can be ended gently, and its log survives a
+    crash."""
 
     def __init__(self) -> None:
         self._stop = asyncio.Event()
 
     async def ready(self) -> None:
-        """Answered once there is room for it somewhere."""
+        """Return once the cluster has placed the actor."""
 
     async def run(self, job: SealedJob) -> Answer:
         return await perform(job, self._stopped(), {"RAY_ADDRESS": _address()})
 
     async def stop(self) -> None:
-        """`run` ends the work, and gives its answer then."""
+        """Stop the work. `run` ends it and then returns its answer."""
         self._stop.set()
 
     async def _stopped(self) -> None:
@@ -29,7 +30,7 @@ class RayAttempt:
 
 
 def _address() -> str:
-    """With which `ray.init()` of an action comes to this very cluster."""
+    """Return the address with which `ray.init()` in an action connects to this cluster."""
     import ray
 
     return str(ray.get_runtime_context().gcs_address) or os.environ.get("RAY_ADDRESS", "auto")

@@ -1,11 +1,8 @@
-"""Runs an action that is a URL: the parameters are POSTed to it as JSON, and its answer is the result.
+"""The executor of actions that are URLs. It POSTs the parameters as JSON, and the answer is the result.
 
-| answer | meaning |
-|---|---|
-| 2xx | completed; the result is the JSON body, or null if there is none. |
-| 408, 425, 429, 5xx | failed, to be retried; after `Retry-After`, if it says so. |
-| 307, 308 | sent on, after the new address was checked like the first. |
-| other | failed for good. |
+| answer | meaning | |---|---| | 2xx | completed; the result is the JSON body, or null if there is none. | | 408, 425,
+429, 5xx | failed, to be retried; after `Retry-After`, if it says so. | | 307, 308 | sent on, after the new address was
+checked like the first. | | other | failed for good. |
 
 A connection that cannot be made is retried. One that breaks after the request was sent is left to the retry policy,
 because the work may have been done. Receivers should honour `Idempotency-Key`, which is the same in every attempt.
@@ -38,7 +35,7 @@ from penstock_worker.executors.http import http_answers, http_signature
 from penstock_worker.executors.options import program_of
 
 REDIRECTS = frozenset({307, 308})
-"""Those that keep the method and the body. The others would turn the POST into a GET."""
+"""The redirects that keep the method and the body. Others would turn the POST into a GET."""
 MAX_REDIRECTS = 3
 _OURS = frozenset(
     {"host", "content-length", "transfer-encoding", "connection", "content-type", "accept-encoding"}
@@ -47,8 +44,9 @@ _OURS = frozenset(
 
 class HttpExecutor:
     def __init__(self, *, capacity: int = 50, allow: Iterable[str] = ()) -> None:
-        """`capacity`: requests at a time. `allow`: host names, addresses and networks that may be reached
-        although they are not public. Raises ConfigurationError if one of those is none."""
+        """Create the executor. `capacity` is the number of requests at a time. `allow` has host names, addresses and
+        networks that may be reached although they are not public. Raises ConfigurationError if one of them is invalid.
+        """
         self.name = "http"
         self._tally = Tally(self.name, capacity)
         self.has_capacity = self._tally.has_capacity
@@ -56,7 +54,7 @@ class HttpExecutor:
         self._pool: httpcore.AsyncConnectionPool | None = None
 
     async def open(self) -> None:
-        """The first request opens what it needs: most workers have none to make."""
+        """Do nothing. The first request opens the connections, since most workers make none."""
 
     async def execute(self, run: Run) -> Outcome:
         return await self._tally.counted(self._run, run)
@@ -65,7 +63,7 @@ class HttpExecutor:
         return self._tally.metrics()
 
     async def close(self, grace: float) -> None:
-        """Close the connections that are kept open. Requests end with the tasks that await them."""
+        """Close idle connections. Requests end with the tasks that await them."""
         if self._pool is not None:
             await self._pool.aclose()
             self._pool = None
@@ -145,7 +143,8 @@ def _headers(run: Run, options: HttpOptions, body: bytes) -> dict[str, str]:
     headers = {
         "Content-Type": "application/json",
         "Accept": "application/json",
-        "Accept-Encoding": "identity",  # so that the cap on what is read is a cap on what it holds
+        # uncompressed, so that the bound on the bytes read is a bound on the content
+        "Accept-Encoding": "identity",
         "User-Agent": "penstock",
         "Idempotency-Key": str(run.event.execution_id),
         **{name: value for name, value in run.trace.items() if name not in map(str.lower, options.headers)},

@@ -12,12 +12,12 @@ from penstock.errors import ResultNotStorable
 from penstock.run.task_executors import Outcome, Run, TaskError
 
 RETRYABLE = frozenset({408, 425, 429})
-"""Besides all from 500 on."""
+"""The statuses besides 500 and above that are retried."""
 LONGEST_RETRY_AFTER = 24 * 3600.0
 
 
 async def read(response: httpcore.Response, answer: httpx.Headers, limit: int) -> tuple[bytes, bool]:
-    """The body, and whether that is all of it."""
+    """Return the body of an answer, and whether it is complete."""
     if answer.get("content-encoding", "identity") != "identity":
         raise ResultNotStorable(
             f"the answer is encoded as {answer['content-encoding']}, which was not asked for",
@@ -52,7 +52,7 @@ def outcome(run: Run, status: int, answer: httpx.Headers, body: bytes, whole: bo
 
 
 def _retry_after(answer: httpx.Headers) -> float | None:
-    """Seconds, from either form that RFC 9110 (10.2.3) knows; None if there is none, or it is neither."""
+    """Return the seconds of `Retry-After` in either form of RFC 9110 (10.2.3), or None."""
     value = answer.get("retry-after", "").strip()
     if value.isdecimal():
         seconds = float(value)
@@ -61,6 +61,6 @@ def _retry_after(answer: httpx.Headers) -> float | None:
             then = email.utils.parsedate_to_datetime(value)
             now = email.utils.parsedate_to_datetime(answer["date"]) if "date" in answer else datetime.now(UTC)
             seconds = (then - now).total_seconds()
-        except (ValueError, TypeError):  # TypeError: only one of the two names its zone
+        except (ValueError, TypeError):  # TypeError: one of the two instants has no zone
             return None
     return min(max(seconds, 0.0), LONGEST_RETRY_AFTER)

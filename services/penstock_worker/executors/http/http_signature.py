@@ -1,11 +1,11 @@
-"""Signs what is sent to HTTP actions, as the Standard Webhooks specification says (standardwebhooks.com).
+"""The signature of requests of HTTP actions, by the Standard Webhooks specification (standardwebhooks.com).
 
     webhook-id: <execution id>:<attempt>
     webhook-timestamp: <seconds since 1970>
     webhook-signature: v1,<base64 of HMAC-SHA256(secret, "<id>.<timestamp>.<body>")>
 
-Receivers in most languages find a library that verifies it. They refuse timestamps older than a few minutes,
-so that a recorded request cannot be sent again.
+Receivers in most languages find a library that verifies it. They refuse timestamps older than a few minutes, so that a
+recorded request cannot be sent again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ PREFIX = "whsec_"
 
 
 def headers(secret: str, id: str, timestamp: int, body: bytes) -> dict[str, str]:
-    """The three headers. `secret` is text, or base64 after `whsec_`, else ConfigurationError is raised."""
+    """Return the three headers. `secret` is text, or base64 after `whsec_`. Raises ConfigurationError for invalid
+    base64."""
     signed = b"%s.%d.%s" % (id.encode(), timestamp, body)
     digest = hmac.new(_key(secret), signed, hashlib.sha256).digest()
     return {

@@ -1,8 +1,8 @@
-"""Runs an action as a Kubernetes Job of its own, for work that wants another image, more memory or a GPU.
+"""The executor of actions as Kubernetes Jobs, for work that needs another image, more memory or a GPU.
 
 The container gets its parameters as JSON in `PENSTOCK_PARAMS`, beside the other `PENSTOCK_*` variables. Its result is
 the content of /dev/termination-log (at most 4 KiB), else the JSON document that ends its log. Exit statuses mean the
-same as for commands (program_result.py). Its log is kept with the attempt when it has ended.
+same as for commands (program_result.py). Its log is stored with the attempt after its end.
 
 The job's name follows from the execution and the attempt, so a repeated create creates nothing. The job of an earlier
 attempt, left by a dead worker, is ended before the next one starts. Cancelled work is deleted, and waited for until
@@ -33,7 +33,7 @@ from penstock_worker.executors.processes.pipes import Tail, Text
 log = structlog.get_logger()
 
 DELETE_MARGIN = 30.0
-"""Seconds that the cluster gets, beyond the grace, to take away the pods of a deleted job."""
+"""The seconds that the cluster gets, beyond the grace, to remove the pods of a deleted job."""
 
 
 class KubernetesExecutor:
@@ -47,9 +47,13 @@ class KubernetesExecutor:
         keep: float = 600.0,
         patience: float = 60.0,
     ) -> None:
-        """`capacity`: jobs at a time. `kubeconfig`, `context`: the cluster; by default the one around us,
-        else that of $KUBECONFIG. `poll`: seconds between two looks at a job. `keep`: seconds that an ended
-        job stays for people to look at. `patience`: seconds that the API server may be away."""
+        """Create the executor.
+
+        `capacity` is the number of jobs at a time. `kubeconfig` and `context` name the cluster; by default it is the
+        one in which this process runs, else that of $KUBECONFIG. `poll` is the number of seconds between two looks at
+        a job. `keep` is the number of seconds for which an ended job is kept. `patience` is the number of seconds for
+        which the API server may be away.
+        """
         self.name = "kubernetes"
         self._tally = Tally(self.name, capacity)
         self.has_capacity = self._tally.has_capacity
@@ -61,7 +65,7 @@ class KubernetesExecutor:
         self._namespace = "default"
 
     async def open(self) -> None:
-        """Raises ConfigurationError if there is no cluster."""
+        """Connect to the cluster. Raises ConfigurationError if there is none."""
         cluster = kubernetes_cluster.find(*self._where)
         self._api, self._namespace = KubeApi(cluster, self._patience), cluster.namespace
 
@@ -93,7 +97,7 @@ class KubernetesExecutor:
             run.cancelled = True
             await attempt.end()
             raise
-        except KubernetesRefused as error:  # 403 may be a quota that is used up; 400 and 422 stay wrong
+        except KubernetesRefused as error:  # 403 may be an exhausted quota; 400 and 422 are permanent
             return Outcome.raised(error, retryable=False if error.status in (400, 422) else None)
         except KubernetesUnreachable as error:
             return Outcome.raised(error, retryable=True)
@@ -112,7 +116,7 @@ class _Attempt:
         self._name = kubernetes_job.name_of(run)
 
     async def create(self, manifest: dict[str, Any]) -> None:
-        """Raises Conflict if a job that is not ours has its name."""
+        """Create the job. Raises Conflict if a job that is not ours has its name."""
         if await self._api.create_job(self._namespace, manifest):
             return
         job = await self._api.job(self._namespace, self._name)
@@ -121,7 +125,7 @@ class _Attempt:
             raise Conflict(f"there is a job {self._name} that is not Penstock's", hint="Delete it.")
 
     async def follow(self, poll: float) -> Outcome:
-        """Watch the job until it ends; give up on one that does not start."""
+        """Watch the job until it ends, and return its outcome. Give up on a job that cannot start."""
         deadline, started, wait = time.monotonic() + self._options.start_timeout, False, 0.2
         while True:
             job = await self._api.job(self._namespace, self._name)
@@ -142,7 +146,7 @@ class _Attempt:
             wait *= 1.5
 
     async def end(self) -> None:
-        """Delete the job and wait until its pods are gone, or as long as that should take."""
+        """Delete the job and wait until its pods are gone, at most as long as that should take."""
         deadline = time.monotonic() + self._run.grace + DELETE_MARGIN
         try:
             await self._api.delete_job(self._namespace, self._name)
@@ -201,7 +205,7 @@ class _Attempt:
         try:
             await self._api.read_log(self._namespace, pod, take)
         except (KubernetesRefused, KubernetesUnreachable) as error:
-            # A result that may be missing must not look like one that is null.
+            # A result that may be missing must not look like null.
             tail.cut = True
             self._run.log("penstock", f"the log of the pod could not be read: {error}")
 

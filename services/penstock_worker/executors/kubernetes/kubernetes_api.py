@@ -1,4 +1,4 @@
-"""The few requests to the Kubernetes API that running a Job takes."""
+"""The requests to the Kubernetes API that a Job needs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock_worker.executors.kubernetes.kubernetes_job import CONTAINER
 
 
 class KubernetesRefused(PenstockError):
-    """The API server answered with a status that trying again does not change. `status`: the HTTP one."""
+    """The API server answered with a status that a retry does not change. `status` is the HTTP status."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -27,8 +27,8 @@ class KubernetesUnreachable(PenstockError):
 
 
 class KubeApi:
-    """One API server. `patience`: seconds for which a request is tried again while the server is away,
-    refuses for a moment (429), or fails (5xx)."""
+    """A client of one API server. `patience` is the number of seconds for which a request is retried while the server
+    is away, throttles (429), or fails (5xx)."""
 
     def __init__(self, cluster: Cluster, patience: float) -> None:
         self._cluster = cluster
@@ -41,15 +41,15 @@ class KubeApi:
         )
 
     async def create_job(self, namespace: str, manifest: Mapping[str, Any]) -> bool:
-        """False if one of this name exists already."""
+        """Create a job. Return False if one of this name exists."""
         return await self._call("POST", _jobs(namespace), json=manifest, quiet=409) is not None
 
     async def job(self, namespace: str, name: str) -> dict[str, Any] | None:
-        """The job; None if there is none."""
+        """Return the job, or None if it does not exist."""
         return await self._call("GET", f"{_jobs(namespace)}/{name}", quiet=404)
 
     async def delete_job(self, namespace: str, name: str) -> None:
-        """Delete it, which ends its pods. It is there until they have ended ("Foreground")."""
+        """Delete the job, which ends its pods. The job exists until they have ended ("Foreground")."""
         path = f"{_jobs(namespace)}/{name}"
         await self._call("DELETE", path, params={"propagationPolicy": "Foreground"}, quiet=404)
 
@@ -58,15 +58,15 @@ class KubeApi:
         return list((answer or {}).get("items") or ())
 
     async def pods(self, namespace: str, job: str) -> list[dict[str, Any]]:
-        """The pods of a job, oldest first."""
+        """Return the pods of a job, oldest first."""
         path = f"/api/v1/namespaces/{namespace}/pods"
         answer = await self._call("GET", path, params={"labelSelector": f"job-name={job}"})
         items = list((answer or {}).get("items") or ())
         return sorted(items, key=lambda pod: str(pod["metadata"].get("creationTimestamp")))
 
     async def read_log(self, namespace: str, pod: str, take: Callable[[bytes], None]) -> None:
-        """Give the log of a pod's container to `take`, piece by piece. Standard output and standard error are
-        one stream there. Raises KubernetesRefused or KubernetesUnreachable; what was taken stays taken."""
+        """Pass the log of a pod's container to `take`, piece by piece. Standard output and standard error are one
+        stream there. Raises KubernetesRefused or KubernetesUnreachable, possibly after some pieces."""
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
         headers = self._cluster.authorization()
         try:
@@ -93,7 +93,7 @@ class KubeApi:
         params: Mapping[str, str] | None = None,
         quiet: int | None = None,
     ) -> dict[str, Any] | None:
-        """The answer; None if it is the status `quiet`."""
+        """Send a request and return the answer, or None if its status is `quiet`."""
         async for attempt in tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception_type(KubernetesUnreachable),
             stop=tenacity.stop_after_delay(self._patience),

@@ -27,7 +27,7 @@ class Cluster:
     tls: ssl.SSLContext | None = None
     token: str | None = None
     token_file: Path | None = None
-    """Read anew for every request: the kubelet replaces it before it expires."""
+    """The file with the token. It is read for every request, as the kubelet replaces it before it expires."""
 
     def authorization(self) -> dict[str, str]:
         token = self.token_file.read_text().strip() if self.token_file is not None else self.token
@@ -35,7 +35,7 @@ class Cluster:
 
 
 def in_cluster() -> Cluster | None:
-    """The cluster that this process runs in; None if it runs in none."""
+    """Return the cluster in which this process runs, or None if it runs in none."""
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
     if not host or not (SERVICE_ACCOUNT / "token").exists():
         return None
@@ -49,8 +49,8 @@ def in_cluster() -> Cluster | None:
 
 
 def from_kubeconfig(path: str | Path, context: str | None = None) -> Cluster:
-    """The cluster of a kubeconfig's `context`, by default its current one. Tokens, token files and client
-    certificates are understood. Raises ConfigurationError for anything else."""
+    """Return the cluster of a kubeconfig's `context`, by default its current one. Supports tokens, token files and
+    client certificates. Raises ConfigurationError for anything else."""
     path = Path(path).expanduser()
     try:
         config = yaml.safe_load(path.read_text())
@@ -78,8 +78,8 @@ def from_kubeconfig(path: str | Path, context: str | None = None) -> Cluster:
 
 
 def find(kubeconfig: str | None, context: str | None = None) -> Cluster:
-    """The cluster of `kubeconfig` if one is named, else the one around us, else that of $KUBECONFIG or
-    ~/.kube/config. Raises ConfigurationError if there is none."""
+    """Return the cluster of `kubeconfig` if given, else the one in which this process runs, else that of $KUBECONFIG
+    or ~/.kube/config. Raises ConfigurationError if there is none."""
     if kubeconfig is None and (cluster := in_cluster()) is not None:
         return cluster
     path = Path(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config").expanduser()
@@ -101,7 +101,7 @@ def _tls(path: Path, cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl
         tls.check_hostname = False
         tls.verify_mode = ssl.CERT_NONE
     if "client-certificate-data" in user:
-        # OpenSSL takes these from files only; this one is gone again in a moment, and no other user may read it.
+        # OpenSSL reads these from files only. The file exists for a moment, and no other user can read it.
         with tempfile.NamedTemporaryFile("w") as file:
             pem = (_decoded(user, "client-certificate-data"), _decoded(user, "client-key-data"))
             file.write("\n".join(part or "" for part in pem))
@@ -124,5 +124,5 @@ def _decoded(section: Mapping[str, Any], key: str) -> str | None:
 
 
 def _beside(path: Path, name: str) -> Path:
-    """Paths in a kubeconfig are relative to it."""
+    """Return a path in a kubeconfig, which is relative to that file."""
     return path.parent / name

@@ -1,4 +1,4 @@
-"""The Kubernetes Job of one attempt, as a manifest, and what its status means."""
+"""The Kubernetes Job of one attempt: its manifest, and the meaning of its status."""
 
 from __future__ import annotations
 
@@ -17,23 +17,22 @@ EXECUTION_LABEL = "penstock.dev/execution"
 ATTEMPT_LABEL = "penstock.dev/attempt"
 CONTAINER = "action"
 PARAMS_LIMIT = 100_000
-"""Bytes. Linux refuses single environment variables over 128 KiB."""
+"""The maximum size of the parameters, in bytes. Linux refuses environment variables over 128 KiB."""
 HOPELESS = frozenset(
     {"ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError"}
 )
-"""Reasons for which a container waits that no waiting cures. A failed pull may be cured."""
+"""The reasons for which a container waits without end. A failed image pull is not among them, as it may recover."""
 
 
 def name_of(run: Run) -> str:
-    """Return the name of an attempt's job. It is the same for the same attempt, so that creating it twice creates
-    one."""
+    """Return the name of an attempt's job. It depends only on the attempt, so that a second creation creates nothing."""
     return f"penstock-{run.event.execution_id.hex}-{run.event.attempt}"
 
 
 def manifest(run: Run, options: KubernetesOptions, params: Mapping[str, Any], keep: float) -> dict[str, Any]:
-    """Return the Job. Kubernetes itself never retries it, as that is for the retry policy. It ends it when its time
-    is up even if the worker is gone, and removes it `keep` seconds after its end. Raises InvalidInput if the
-    parameters are too large for an environment variable."""
+    """Return the manifest of the Job. Kubernetes never retries it, as the retry policy decides that. Kubernetes ends
+    it at its timeout even if the worker is gone, and removes it `keep` seconds after its end. Raises InvalidInput if
+    the parameters are too large for an environment variable."""
     params_json = orjson.dumps(params)
     if len(params_json) > PARAMS_LIMIT:
         raise InvalidInput(
@@ -53,7 +52,7 @@ def manifest(run: Run, options: KubernetesOptions, params: Mapping[str, Any], ke
         "args": options.args,
         "env": [{"name": name, "value": value} for name, value in env.items()],
         "resources": options.resources,
-        # What the program wrote to /dev/termination-log; if nothing and it failed, the end of its log.
+        # The content of /dev/termination-log. If it is empty and the program failed, the end of its log.
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
     pod = {
@@ -79,7 +78,7 @@ def manifest(run: Run, options: KubernetesOptions, params: Mapping[str, Any], ke
 
 
 def ended(job: Mapping[str, Any]) -> tuple[bool, str, str] | None:
-    """None while it runs; then whether it completed, and the reason and message if not."""
+    """Return None while the job runs. Then return whether it completed, and the reason and message if not."""
     for condition in job.get("status", {}).get("conditions") or ():
         if condition.get("status") == "True" and condition.get("type") in ("Complete", "Failed"):
             succeeded = condition["type"] == "Complete"
@@ -88,8 +87,8 @@ def ended(job: Mapping[str, Any]) -> tuple[bool, str, str] | None:
 
 
 def container_state(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """`{"waiting": ...}`, `{"running": ...}` or `{"terminated": ...}` of the action's container; {} before it
-    has any."""
+    """Return the state of the action's container: `{"waiting": ...}`, `{"running": ...}` or `{"terminated": ...}`, or
+    {} before it has one."""
     for status in pod.get("status", {}).get("containerStatuses") or ():
         if status.get("name") == CONTAINER:
             return dict(status.get("state") or {})

@@ -1,4 +1,4 @@
-"""Processes that a worker starts, and their ends.
+"""The child processes that a worker starts and ends.
 
-Not here: what they run in Python.
+Not here: the program that runs Python functions in them.
 """

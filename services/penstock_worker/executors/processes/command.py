@@ -1,9 +1,9 @@
-"""Runs a program in any language.
+"""The executor of programs in any language.
 
-The parameters are JSON on its standard input, and its result is the JSON that it prints last. Its standard error is
-its log, line by line. What its exit status means is in program_result.py. It runs in a process group of its own. When
-the attempt is cancelled or times out the group gets SIGTERM, and after the grace SIGKILL. When the program has ended,
-or the worker dies, the processes that it left in its group are killed.
+The program reads its parameters as JSON from standard input, and its result is the JSON that it prints last. Its
+standard error is its log, line by line. program_result.py has the meaning of its exit status. It runs in its own
+process group. When the attempt is cancelled or times out, the group gets SIGTERM, and after the grace SIGKILL. When
+the program has ended, or the worker dies, all processes left in the group are killed.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from penstock_worker.executors.processes.process_group import ProcessGroup
 
 class CommandExecutor:
     def __init__(self, *, capacity: int = 2 * (os.cpu_count() or 1)) -> None:
-        """`capacity`: programs at a time."""
+        """Create the executor. `capacity` is the number of programs at a time."""
         self.name = "command"
         self._tally = Tally(self.name, capacity)
         self.has_capacity = self._tally.has_capacity
 
     async def open(self) -> None:
-        """Nothing to make ready."""
+        """Do nothing, since nothing has to be prepared."""
 
     async def execute(self, run: Run) -> Outcome:
         return await self._tally.counted(_run, run)
@@ -43,7 +43,7 @@ class CommandExecutor:
         return self._tally.metrics()
 
     async def close(self, grace: float) -> None:
-        """Nothing to let go of: programs live in the tasks that await them, and end with those."""
+        """Do nothing. Programs end with the tasks that await them."""
 
 
 async def _run(run: Run) -> Outcome:
@@ -55,7 +55,7 @@ async def _run(run: Run) -> Outcome:
     try:
         with _input(params) as stdin:
             group = ProcessGroup(_resolved(options, env), stdin=stdin, env=env, cwd=options.cwd)
-    except (OSError, ValueError) as error:  # ValueError: a NUL in an argument
+    except (OSError, ValueError) as error:  # ValueError: an argument contains NUL
         message = f"{options.command[0]} cannot be started on this worker: {error}"
         return Outcome.failed(TaskError("CommandNotStarted", message))
     out, err = group.take_output()
@@ -93,13 +93,13 @@ def _outcome(run: Run, options: CommandOptions, status: int, tail: Tail, stderr:
 
 
 def _resolved(options: CommandOptions, env: dict[str, str]) -> list[str]:
-    """The command with its program looked up on the PATH that it will run with."""
+    """Return the command, with its program looked up on the PATH of its own environment."""
     program, *arguments = options.command
     return [shutil.which(program, path=env.get("PATH")) or program, *arguments]
 
 
 def _input(params: Mapping[str, Any]) -> IO[bytes]:
-    """The parameters in a file without a name: a program need not read them."""
+    """Return the parameters in an unnamed file instead of a pipe, since a program need not read them."""
     file = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
     file.write(orjson.dumps(params))
     file.seek(0)

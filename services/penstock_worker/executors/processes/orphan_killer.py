@@ -1,11 +1,11 @@
-"""Kills the worker's child processes when the worker is gone. A program of its own, started by
-`orphan_registry.py`.
+"""The orphan killer, which kills the worker's child processes when the worker is gone. It is a separate program, which
+`orphan_registry.py` starts.
 
-It reads `+PGID` and `-PGID` lines and remembers which process groups are alive. When its input ends, the
-worker has died (even by SIGKILL) or stopped, and every group that is left is killed, grandchildren included.
-Where there is a /proc, whatever carries the worker's mark in its environment is killed too: that finds what
-was started in the instant in which the worker died, and what has left its group. Only the standard library,
-so that it starts in a few milliseconds and stays small.
+It reads `+PGID` and `-PGID` lines, and remembers the live process groups. When its input ends, the worker has died
+(even by SIGKILL) or stopped. Then it kills every remaining group, with all descendants. On systems with /proc it also
+kills every process with the worker's mark in its environment. That finds processes started at the moment of the
+worker's death, and those that left their group. It uses only the standard library, so that it starts in milliseconds
+and stays small.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import sys
 import time
 
 LOOK_EVERY = 1.0
-"""Seconds. A process that the worker forked may hold our pipe open, so the parent is looked for too."""
+"""The seconds between two checks that the parent lives. A process that the worker forked may hold the pipe open."""
 ROUNDS = 20
-"""How often marked processes are looked for at the most, until there are none."""
+"""The maximum number of searches for marked processes, which end when none is found."""
 
 
 def main() -> None:
@@ -37,18 +37,18 @@ def main() -> None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         empty = 0 if marked else empty + 1
-        if empty == 2:  # twice, because a process shows no environment in the instant in which it starts
+        if empty == 2:  # twice, since a starting process shows no environment for a moment
             break
         time.sleep(0.05)
 
 
 def _left_by(parent: int) -> set[int]:
-    """Wait for the end of the worker; the groups that it has not said to have ended."""
+    """Wait for the end of the worker, and return the groups that it has not reported as ended."""
     alive: set[int] = set()
     unfinished = b""
     while True:
         if not select.select([0], [], [], LOOK_EVERY)[0]:
-            if os.getppid() != parent:  # only now: what a worker said before it died must be read first
+            if os.getppid() != parent:  # checked only now, since the worker's last lines must be read first
                 return alive
             continue
         piece = os.read(0, 65536)
@@ -63,7 +63,7 @@ def _marked(mark: bytes) -> list[int]:
     pids = []
     with contextlib.suppress(FileNotFoundError):  # a system without /proc
         for entry in os.listdir("/proc"):
-            # Gone meanwhile, or a process of another user.
+            # The process has ended, or belongs to another user.
             with contextlib.suppress(OSError):
                 if entry.isdigit():
                     with open(f"/proc/{entry}/environ", "rb") as environ:

@@ -1,4 +1,4 @@
-"""Tells the orphan killer which process groups to kill should this worker die."""
+"""The registry of process groups that the orphan killer has to kill if this worker dies."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 
 MARK = "_PENSTOCK_WORKER"
-"""The environment variable by which the orphan killer knows what a worker has started."""
+"""The environment variable by which the orphan killer recognizes the worker's processes."""
 _PROGRAM = Path(__file__).with_name("orphan_killer.py")
 
 
 class OrphanRegistry:
-    """Starts the orphan killer when there is first something to watch, and a new one should it ever be gone."""
+    """The registry, which starts the orphan killer at its first use, and a new one if it is gone."""
 
     def __init__(self) -> None:
         self._owner = 0
@@ -25,8 +25,8 @@ class OrphanRegistry:
         self._killer: subprocess.Popen[bytes] | None = None
 
     def mark(self) -> dict[str, str]:
-        """Return the variables for the environment of a process that is about to start."""
-        if self._owner != os.getpid():  # the first time; or a fork of a worker, which has children of its own
+        """Return the environment variables for a process that is about to start."""
+        if self._owner != os.getpid():  # the first use, or a fork of a worker, which has its own children
             self._owner, self._token = os.getpid(), secrets.token_hex(16)
             self._groups, self._killer = set(), None
         if self._killer is None:
@@ -34,7 +34,7 @@ class OrphanRegistry:
         return {MARK: self._token}
 
     def add(self, group: int) -> None:
-        """A marked process has been started, and leads this group."""
+        """Register the group of a marked process that has been started."""
         self._groups.add(group)
         self._tell(f"+{group}\n")
 
@@ -43,7 +43,7 @@ class OrphanRegistry:
         self._tell(f"-{group}\n")
 
     def close(self) -> None:
-        """At the end of a worker that ends by itself: let the orphan killer go. It kills what is left."""
+        """End the orphan killer when the worker ends normally. It kills all remaining groups."""
         if self._killer is not None and self._owner == os.getpid():
             assert self._killer.stdin is not None
             self._killer.stdin.close()
@@ -61,7 +61,7 @@ class OrphanRegistry:
             self._start()
 
     def _start(self) -> None:
-        # -I -S: nothing to import, and nothing of this folder on the path (its http.py would hide Python's).
+        # -I -S: it needs no packages, and nothing of this folder may be on the path (its http.py would hide Python's).
         self._killer = subprocess.Popen(
             [sys.executable, "-I", "-S", str(_PROGRAM), str(os.getpid()), f"{MARK}={self._token}"],
             stdin=subprocess.PIPE,
@@ -75,5 +75,5 @@ class OrphanRegistry:
 
 
 REGISTRY = OrphanRegistry()
-"""One for the process: executors share it."""
+"""The registry of this process, which all executors share."""
 atexit.register(REGISTRY.close)

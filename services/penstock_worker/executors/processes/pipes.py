@@ -1,4 +1,4 @@
-"""Reading what a child process writes, without a thread and without waiting for more than there is."""
+"""The reading of a child process's output, without a thread, and without blocking."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CHUNK = 65536
 
 
 class PipeReader:
-    """Hands what arrives on `fd` to `take`, and owns `fd`."""
+    """A reader that passes the data of `fd` to `take`, and owns `fd`."""
 
     def __init__(self, fd: int, take: Callable[[bytes], None]) -> None:
         os.set_blocking(fd, False)
@@ -26,12 +26,12 @@ class PipeReader:
             if piece := os.read(self._fd, _CHUNK):
                 self._take(piece)
                 return True
-            self._loop.remove_reader(self._fd)  # the end; select would report it for ever
+            self._loop.remove_reader(self._fd)  # the end of the pipe, which select would report for ever
         return False
 
     def drain(self, at_most: int = 256) -> None:
-        """Take what is in the pipe now: what a process that has ended, or said that it is done, had written. Bounded,
-        because another process may still write."""
+        """Read the data that is in the pipe now, which a process wrote before it ended or reported its end. Bounded,
+        as another process may go on writing."""
         while self._fd >= 0 and at_most and self._read():
             at_most -= 1
 
@@ -43,14 +43,14 @@ class PipeReader:
 
 
 class Text:
-    """Turns bytes into text for `write`, whole characters at a time; remembers the end of it."""
+    """A decoder that passes bytes as text to `write`, in whole characters, and keeps the end of the text."""
 
     def __init__(self, write: Callable[[str], None], keep: int = 4096) -> None:
         self._write = write
         self._keep = keep
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self.last = ""
-        """The end of the text: what a program said before it failed."""
+        """The end of the text, which has the last message of a failed program."""
 
     def __call__(self, piece: bytes) -> None:
         text = self._decode(piece)
@@ -59,17 +59,17 @@ class Text:
 
 
 class Tail:
-    """Keeps the last `limit` bytes."""
+    """A buffer of the last `limit` bytes."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._kept = bytearray()
         self.cut = False
-        """Whether there was more than is kept."""
+        """True if earlier bytes were dropped."""
 
     def __call__(self, piece: bytes) -> None:
         self._kept += piece
-        if len(self._kept) > 2 * self._limit:  # not at every piece: that would copy everything every time
+        if len(self._kept) > 2 * self._limit:  # not at every piece, which would copy the buffer each time
             self._shorten()
 
     def read(self) -> bytes:

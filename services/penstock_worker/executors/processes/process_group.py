@@ -1,4 +1,4 @@
-"""A child process with a session and process group of its own: started, awaited, and really ended."""
+"""A child process with its own session and process group: its start, its wait, and its complete end."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from penstock_worker.executors.processes.orphan_registry import REGISTRY
 
 
 class ProcessGroup:
-    """Leader, children and grandchildren end together: when the leader has ended, what it left behind is
-    killed, and when the worker dies, all of it is (see orphan_killer.py). Only a session of its own escapes."""
+    """A process group that ends as a whole. When the leader has ended, the rest is killed. When the worker dies, all
+    of it is killed (see orphan_killer.py). Only a process with its own session escapes."""
 
     def __init__(
         self,
@@ -27,7 +27,8 @@ class ProcessGroup:
         cwd: str | None = None,
         pass_fds: Sequence[int] = (),
     ) -> None:
-        """`env`: None for the worker's own, without our credentials. Raises OSError if the program cannot be started."""
+        """Start the command. With `env` None it gets the worker's environment without our credentials. Raises OSError
+        if it cannot be started."""
         self._popen: subprocess.Popen[bytes] = subprocess.Popen(
             command,
             stdin=stdin,
@@ -36,14 +37,14 @@ class ProcessGroup:
             env={**(without_secrets(os.environ) if env is None else env), **REGISTRY.mark()},
             cwd=cwd,
             pass_fds=pass_fds,
-            start_new_session=True,  # setsid: also keeps a terminal's Ctrl-C from it
+            start_new_session=True,  # setsid, which also keeps a terminal's Ctrl-C from it
         )
         self.pid = self._popen.pid
         REGISTRY.add(self.pid)
         self._ended = asyncio.ensure_future(self._wait())
 
     def take_output(self) -> tuple[int, int]:
-        """File descriptors of standard output and standard error, now owned by the caller."""
+        """Return the file descriptors of standard output and standard error, which the caller then owns."""
         assert self._popen.stdout is not None
         assert self._popen.stderr is not None
         out, err = os.dup(self._popen.stdout.fileno()), os.dup(self._popen.stderr.fileno())
@@ -52,17 +53,19 @@ class ProcessGroup:
         return out, err
 
     async def ended(self) -> int:
-        """Wait until the leader has ended and what it left is killed: its exit status, or minus a signal."""
+        """Wait until the leader has ended and the rest of the group is killed. Return the exit status, or minus a
+        signal."""
         return await asyncio.shield(self._ended)
 
     async def end(self, grace: float) -> int:
-        """SIGTERM to the group, `grace` seconds, SIGKILL. A second cancellation meanwhile kills at once."""
+        """End the group: SIGTERM, `grace` seconds, SIGKILL. A second cancellation meanwhile kills it at once. Return
+        as `ended` does."""
         if grace > 0 and not self._ended.done():
             self.signal(signal.SIGTERM)
         return await self.end_by_itself(grace)
 
     async def end_by_itself(self, grace: float) -> int:
-        """Give it `grace` seconds to end without being told to, then SIGKILL."""
+        """Wait `grace` seconds for the group to end by itself, then send SIGKILL. Return as `ended` does."""
         try:
             if grace > 0:
                 await asyncio.wait([self._ended], timeout=grace)
@@ -79,7 +82,7 @@ class ProcessGroup:
             os.killpg(self.pid, number)
 
     def signal_leader(self, number: int) -> None:
-        """Not those that it has started."""
+        """Send a signal to the leader only."""
         if not self._ended.done():
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(self.pid, number)
@@ -87,8 +90,8 @@ class ProcessGroup:
     async def _wait(self) -> int:
         try:
             await _exited(self.pid)
-        finally:  # also when the event loop is shut down and cancels everything
-            # An ended leader is a zombie until the wait below: its number has not gone to another group yet.
+        finally:  # also when the event loop shuts down and cancels all tasks
+            # An ended leader is a zombie until the wait below, so no other group has its number yet.
             self.signal(signal.SIGKILL)
             REGISTRY.remove(self.pid)
             status = self._popen.wait()
@@ -96,11 +99,11 @@ class ProcessGroup:
 
 
 async def _exited(pid: int) -> None:
-    """Wait for a child to become a zombie, without reaping it."""
+    """Wait until a child is a zombie, without reaping it."""
     loop = asyncio.get_running_loop()
     try:
         pidfd = os.pidfd_open(pid)
-    except (AttributeError, OSError):  # not Linux, or forbidden in this sandbox
+    except (AttributeError, OSError):  # not Linux, or not permitted in this sandbox
         while not _is_zombie(pid):
             await asyncio.sleep(0.02)
         return

@@ -1,11 +1,9 @@
-"""The meaning of a program's exit status and output. The same for commands and for containers.
+"""The meaning of a program's exit status and output, for commands and for containers.
 
-| exit status | meaning |
-|---|---|
-| 0 | completed; the result is the JSON that it printed last. |
-| 75 (`EX_TEMPFAIL`) | failed, to be retried even if the policy lists other errors only. |
-| 64, 65, 78 (`EX_USAGE`, `EX_DATAERR`, `EX_CONFIG`) | failed for good: another attempt meets the same. |
-| any other, or a signal | failed; the retry policy decides. |
+| exit status | meaning | |---|---| | 0 | completed; the result is the JSON that it printed last. | | 75
+(`EX_TEMPFAIL`) | failed, to be retried even if the policy lists other errors only. | | 64, 65, 78 (`EX_USAGE`,
+`EX_DATAERR`, `EX_CONFIG`) | failed for good: another attempt meets the same. | | any other, or a signal | failed; the
+retry policy decides. |
 
 The numbers are those of BSD's sysexits.h. The error's type is `ExitStatus`, or `Killed` for a signal.
 """
@@ -22,11 +20,11 @@ from penstock.run.task_executors import Outcome, TaskError
 TEMPORARY = 75
 PERMANENT = frozenset({64, 65, 78})
 _CANDIDATES = 64
-"""How many beginnings of a document are tried in an output that is not JSON as a whole."""
+"""The maximum number of possible starts of a document that are tried, in an output that is not JSON as a whole."""
 
 
 def failure(status: int, stderr: str) -> Outcome:
-    """Return the outcome of a program that ended with `status` (minus N for signal N) and this text on stderr."""
+    """Return the outcome of a program that ended with `status` (minus N for signal N) and with this standard error."""
     lines = stderr.rstrip().splitlines()
     last = lines[-1].strip() if lines else ""
     if status < 0:
@@ -43,10 +41,11 @@ def failure(status: int, stderr: str) -> Outcome:
 
 
 def success(output: bytes, limit: int, *, cut: bool = False) -> tuple[Outcome, bytes]:
-    """Return the outcome of a program that ended well, and the rest of its output.
+    """Return the outcome of a program that succeeded, and the rest of its output.
 
-    The result is its whole output if that is one JSON document, else the document that ends its output, begun at the
-    start of a line. No output is null. `cut`: the beginning of the output is missing."""
+    The result is the whole output if it is one JSON document, else the document at its end that starts on a new line.
+    Empty output is null. `cut`: the beginning of the output is missing.
+    """
     output = output.rstrip()
     if not output and not cut:
         return Outcome.returned(None), b""
@@ -56,7 +55,7 @@ def success(output: bytes, limit: int, *, cut: bool = False) -> tuple[Outcome, b
     for tried in range(_CANDIDATES):
         begin = output.rfind(b"\n", 0, begin)
         document = output[begin + 1 :]
-        # Scalars count on the last line only; a document of several lines begins with a brace or bracket.
+        # Scalars count on the last line only. A document of several lines begins with a brace or a bracket.
         if begin >= 0 and (tried == 0 or document[:1] in b"{[") and _is_json(document):
             return Outcome.returned_json(document, limit), output[: begin + 1]
         if begin < 0:

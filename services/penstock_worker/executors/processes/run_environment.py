@@ -1,4 +1,4 @@
-"""The facts of its run that a program outside Python may know, as environment variables."""
+"""The environment variables with which a program outside Python gets the facts of its run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from penstock.run.task_executors import Run
 from penstock.service.process_secrecy import without_secrets
 
 INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE")
-"""All that a command gets of the worker's own environment: passwords live there too."""
+"""The variables of the worker's environment that every command inherits. All others may contain passwords."""
 
 
 def of_run(run: Run) -> dict[str, str]:
-    """`PENSTOCK_*`: the ids of the run, and its context as JSON, if it has one. The idempotency token is the same in
-    every attempt. `TRACEPARENT` and `TRACESTATE` of one that is traced."""
+    """Return the variables of a run: `PENSTOCK_*` with its ids, and with its context as JSON if it has one. The
+    idempotency token is the same in every attempt. A traced run also has `TRACEPARENT` and `TRACESTATE`."""
     variables = {
         "PENSTOCK_EXECUTION_ID": str(run.event.execution_id),
         "PENSTOCK_ATTEMPT": str(run.event.attempt),
@@ -39,5 +39,5 @@ def of_run(run: Run) -> dict[str, str]:
 
 
 def inherited(names: Iterable[str] = ()) -> Mapping[str, str]:
-    """The harmless variables of the worker, and those that the action names; never a credential of ours."""
+    """Return the harmless variables of the worker, and those in `names`, but never one of our credentials."""
     return without_secrets({name: os.environ[name] for name in (*INHERITED, *names) if name in os.environ})

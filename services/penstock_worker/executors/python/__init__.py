@@ -1,4 +1,4 @@
-"""Task executors that call Python functions.
+"""The task executors of Python functions.
 
 Not here: other programs.
 """

@@ -1,8 +1,8 @@
-"""Runs coroutine functions on the worker's own event loop: the default for `async def`, and the cheapest.
+"""The executor of coroutine functions on the worker's own event loop: the default for `async def`, and the cheapest.
 
-A coroutine that blocks the loop delays the others; one that swallows CancelledError ends when it chooses. Use
-the process executor for code that cannot be trusted with either. A plain function runs here too when its
-action says `executor="async"`: right for a few microseconds of work, wrong for anything that waits.
+A coroutine that blocks the loop delays all others. A coroutine that swallows CancelledError ends when it chooses. Use
+the process executor for code that may do either. A plain function runs here too if its action says `executor="async"`.
+That suits a few microseconds of work, and not a function that waits.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally
 
 class AsyncExecutor:
     def __init__(self, *, capacity: int = 100) -> None:
-        """`capacity`: attempts at a time."""
+        """Create the executor. `capacity` is the number of attempts at a time."""
         self.name = "async"
         self._tally = Tally(self.name, capacity)
         self.has_capacity = self._tally.has_capacity
 
     async def open(self) -> None:
-        """Nothing to make ready."""
+        """Do nothing, since nothing has to be prepared."""
 
     async def execute(self, run: Run) -> Outcome:
         started, outcome = self._tally.start(), None
@@ -33,4 +33,4 @@ class AsyncExecutor:
         return self._tally.metrics()
 
     async def close(self, grace: float) -> None:
-        """Nothing to let go of: attempts live in the tasks that await them, and end with those."""
+        """Do nothing. Attempts end with the tasks that await them."""

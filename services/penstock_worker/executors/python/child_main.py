@@ -1,6 +1,5 @@
-"""The program of a child process of the process executor: take a job, run it, answer; until the worker
-closes.
-"""
+"""The program of a child process of the process executor. It takes jobs, runs each, and answers, until the worker
+closes the connection."""
 
 from __future__ import annotations
 
@@ -30,11 +29,11 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Stopped(BaseException):
-    """The attempt was cancelled; raised into the action, so that its `finally` blocks run."""
+    """The cancellation of an attempt, raised inside the action so that its `finally` blocks run."""
 
 
 class _Here:
-    """The action as the child knows it: a function and arguments that the worker has validated."""
+    """The action in the child: its function, and arguments that the worker has validated."""
 
     executor = "process"
     options: Mapping[str, Any] = {}
@@ -61,7 +60,7 @@ def main(fd: int, worker: int) -> None:
     faulthandler.enable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _stop)
-    os.set_inheritable(fd, False)  # not for what the action forks
+    os.set_inheritable(fd, False)  # not inherited by processes that the action forks
     channel = socket.socket(fileno=fd)
     capture.install()
     while not _State.stopping and (frame := frames.receive(channel)) is not None:
@@ -92,7 +91,7 @@ def _perform(job: frames.Job, log: RunLog) -> Outcome:
         _State.busy = True
         with tracing.inside(tracing.trace_of(job.trace)), _memory(job.memory_limit):
             return call_plain(run)
-    except BaseException as error:  # no memory left even to say so, or stopped between two lines of ours
+    except BaseException as error:  # out of memory while answering, or stopped between two lines here
         return Outcome.raised(error)
     finally:
         _State.busy = False
@@ -100,11 +99,11 @@ def _perform(job: frames.Job, log: RunLog) -> Outcome:
 
 def _find(job: frames.Job) -> Callable[..., Any]:
     if job.main is not None:
-        multiprocessing.spawn.prepare(dict(job.main))  # does it once
+        multiprocessing.spawn.prepare(dict(job.main))  # works only once in a process
     target: Any = importlib.import_module(job.module)
     for part in job.qualname.split("."):
         target = getattr(target, part)
-    # Where a decorator has put an action in the place of its function, the action knows the function.
+    # If a decorator replaced the function by an action, the action has the function.
     function: Callable[..., Any] = getattr(target, "function", target)
     return function
 
@@ -125,7 +124,7 @@ def _memory(limit: int | None) -> Iterator[None]:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    if _State.stopping:  # it is told more than once, see `Child.end`
+    if _State.stopping:  # the signal is sent more than once, see `Child.end`
         return
     _State.stopping = True
     if _State.busy:
@@ -134,8 +133,8 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def _die_with(worker: int) -> None:
-    """Have the kernel kill this process when the worker dies (Linux; elsewhere the orphan killer does it)."""
+    """Ask the kernel to kill this process when the worker dies (Linux only; elsewhere the orphan killer does it)."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != worker:  # it was too late to ask
+    if os.getppid() != worker:  # the worker died before the request
         os._exit(1)

@@ -1,4 +1,4 @@
-"""A child process as the worker sees it: started, given jobs one at a time, retired or ended."""
+"""A child process from the worker's side. It is started, gets jobs one at a time, and is retired or ended."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from penstock_worker.executors.python.child_main import main
 main(int(sys.argv[2]), int(sys.argv[3]))
 """
 _FRAME_SLACK = 1024 * 1024
-"""Bytes that a frame may have over the limit on results: an error, its traceback, a line of log."""
+"""The bytes that a frame may have beyond the limit on results, for an error, its traceback, or a log line."""
 _REMINDERS = (0.1, 1.0)
-"""Seconds after which a child that was told to stop is told again: once, and once more where it did not get to run meanwhile."""
+"""The seconds after which a child that was asked to stop is asked again, twice, as it may not have run meanwhile."""
 
 
 class Child:
-    """Use `start`. `jobs` counts what it was given."""
+    """A child process; create it with `start`. `jobs` is the number of its jobs so far."""
 
     def __init__(
         self, group: ProcessGroup, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -44,8 +44,8 @@ class Child:
         self._hearing: asyncio.Future[Outcome | None] | None = None
         self.jobs = 0
         out, err = group.take_output()
-        # What Python code prints comes in frames, in order. These carry what C code, subprocesses and the
-        # interpreter itself write, such as the traceback of a segmentation fault.
+        # Output of Python code arrives in frames, in order. The pipes carry the output of C code, subprocesses and the
+        # interpreter, such as the traceback of a segmentation fault.
         self._said = Text(lambda text: self._keep("stderr", text))
         self._pipes = (
             PipeReader(out, Text(lambda text: self._keep("stdout", text))),
@@ -54,8 +54,11 @@ class Child:
 
     @classmethod
     async def start(cls, environment: Mapping[str, str] | None = None) -> Child:
-        """Start a child with these additions to its environment. Raises OSError if there can be no more processes.
-        The child is ready for a job at once: it reads it when it has started."""
+        """Start a child with these additions to its environment, and return it. Raises OSError if no process can be
+        created.
+
+        A job can be sent at once. The child reads it when it has started.
+        """
         ours, theirs = socket.socketpair()
         with theirs:
             arguments = [json.dumps(sys.path), str(theirs.fileno()), str(os.getpid())]
@@ -71,7 +74,7 @@ class Child:
                 raise
         try:
             return cls(group, *await asyncio.open_unix_connection(sock=ours))
-        except BaseException:  # cancelled just now
+        except BaseException:  # cancelled at this moment
             group.kill()
             ours.close()
             raise
@@ -81,26 +84,26 @@ class Child:
         return not self._reader.at_eof()
 
     async def perform(self, job: bytes, log: RunLog, result_limit: int) -> Outcome:
-        """Give the child a job frame and wait for the outcome, with at most `result_limit` bytes of result. If it
-        dies over it, that is the outcome. When this is cancelled, `end` it."""
+        """Send a job frame to the child, and return its outcome, with at most `result_limit` bytes of result. If the
+        child dies, that is the outcome. When this is cancelled, call `end`."""
         self.jobs += 1
         self._log = log
         self._writer.write(job)
-        # In a task of its own, so that a cancellation never stops it in the middle of a frame: what the work says
-        # while it is being ended is still heard.
+        # In a separate task, so that a cancellation never interrupts it in the middle of a frame. So output during the
+        # end of the work is still read.
         self._hearing = asyncio.ensure_future(self._hear(result_limit + _FRAME_SLACK))
         outcome = await asyncio.shield(self._hearing) or await self._died()
         self._hush()
         return outcome
 
     async def retire(self) -> None:
-        """Let an idle child go: it ends when it finds the connection closed, or else is killed."""
+        """Retire an idle child. It ends when it finds the connection closed, or is killed otherwise."""
         self._writer.close()
         await self._group.end_by_itself(2.0)
         self._close()
 
     async def end(self, grace: float) -> None:
-        """End what it does: SIGTERM, `grace` seconds, SIGKILL."""
+        """End the child's work: SIGTERM, `grace` seconds, SIGKILL."""
         reminding = asyncio.ensure_future(self._remind())
         try:
             await self._group.end(grace)
@@ -112,13 +115,14 @@ class Child:
             self._close()
 
     async def _remind(self) -> None:
-        """A signal that comes just before Python calls what waits (a sleep, a read) is not looked at until that has ended."""
+        """Repeat the signal. If it arrives just before Python makes a blocking call (a sleep, a read), it is handled
+        only after that call."""
         for pause in _REMINDERS:
             await asyncio.sleep(pause)
             self._group.signal_leader(signal.SIGTERM)
 
     async def _hear(self, limit: int) -> Outcome | None:
-        """Read until the outcome; None if the child dies first, or says what no child of ours would."""
+        """Read frames until the outcome. Return None if the child dies first, or sends an invalid frame."""
         while (frame := await frames.read(self._reader, limit)) is not None:
             kind, body = frame
             try:
@@ -131,7 +135,7 @@ class Child:
         return None
 
     def _hush(self) -> None:
-        """Read the pipes for the last time. Output that comes later is dropped."""
+        """Read the pipes for the last time. Later output is dropped."""
         for pipe in self._pipes:
             pipe.drain()
         self._log = None
@@ -144,7 +148,7 @@ class Child:
             pipe.close()
 
     async def _died(self) -> Outcome:
-        # It is dying, or has closed its side and is of no more use.
+        # The child is dying, or has closed its side and cannot be used any more.
         status = await self._group.end_by_itself(1.0)
         for pipe in self._pipes:
             pipe.drain()

@@ -1,7 +1,7 @@
 """Daemon threads that take calls one by one.
 
-Not `concurrent.futures`: its threads are joined when the interpreter ends, so that one function that hangs
-would keep a worker from ever stopping.
+`concurrent.futures` joins its threads when the interpreter ends. There a function that hangs would keep a worker from
+ever stopping.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class DaemonThreads:
         self._threads = 0
 
     def call(self, function: Callable[[], T]) -> asyncio.Future[T]:
-        """Call `function`, which must not raise, in one of them. The future completes when the
-        thread is done with it; cancelling the future does not stop the thread."""
+        """Call `function`, which must not raise, in one of the threads. The future completes when the function
+        returns. Cancelling the future does not stop the thread."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 
@@ -36,7 +36,7 @@ class DaemonThreads:
 
         def work() -> None:
             result = function()
-            with suppress(RuntimeError):  # the loop is closed: no task waits any more
+            with suppress(RuntimeError):  # the loop is closed, and no task waits any more
                 loop.call_soon_threadsafe(settle, result)
 
         self._busy += 1
@@ -47,7 +47,7 @@ class DaemonThreads:
         return future
 
     def dismiss(self) -> None:
-        """Let the threads go, each once it is done with what it does now."""
+        """End the threads, each after its current call."""
         for _ in range(self._threads):
             self._calls.put(None)
         self._threads = 0

@@ -1,7 +1,7 @@
 """The protocol between a worker and its child processes: length-prefixed frames on a socket.
 
-Jobs go down pickled, because arguments are Python objects. What comes back is JSON only: a child that runs
-wild must not be able to make the worker unpickle what it likes.
+Jobs are pickled, because arguments are Python objects. Answers are JSON only: a child that was taken over must not
+make the worker unpickle arbitrary data.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from penstock.run import results
 from penstock.run.task_executors import Outcome, TaskError, TaskReadyEvent
 
 HEADER = 4
-"""Bytes of the length, big-endian. Then one byte says what the frame is:"""
+"""The bytes of the length, big-endian. Then one byte has the kind of the frame:"""
 LOG, RESULT, OUTCOME = b"L", b"R", b"O"
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """An attempt for a child: where to find the function, and what to call it with."""
+    """An attempt as a job for a child: the place of the function, and its arguments."""
 
     event: TaskReadyEvent
     params: dict[str, Any]
@@ -37,13 +37,13 @@ class Job:
     qualname: str
     is_coroutine: bool
     main: dict[str, str] | None
-    """How to import the worker's main script, if the function is defined there."""
+    """The way to import the worker's main script, if the function is defined there."""
     arguments: bytes
-    """Keyword arguments, pickled on their own: their classes may be found in `main` only."""
+    """The pickled keyword arguments. They are pickled separately, since their classes may be in `main` only."""
     log_limit: int
     result_limit: int
     memory_limit: int | None
-    """Bytes that the attempt may map beyond what its process has mapped already."""
+    """The bytes that the attempt may map beyond those that its process has mapped already."""
 
 
 def job_frame(job: Job) -> bytes:
@@ -61,13 +61,13 @@ def outcome_frame(outcome: Outcome) -> bytes:
 
 
 def line_of(body: bytes) -> tuple[str, str]:
-    """Raises ValueError or TypeError for what no child of ours would say."""
+    """Return the stream and the line of a frame. Raises ValueError or TypeError for an invalid frame."""
     stream, line = orjson.loads(body)
     return str(stream), str(line)
 
 
 def outcome_of(kind: bytes, body: bytes) -> Outcome:
-    """Raises ValueError, KeyError or TypeError for what no child of ours would say."""
+    """Return the outcome in a frame. Raises ValueError, KeyError or TypeError for an invalid frame."""
     if kind == RESULT:
         return Outcome("completed", results.check(body, len(body)))
     if kind != OUTCOME:
@@ -81,13 +81,14 @@ def outcome_of(kind: bytes, body: bytes) -> Outcome:
 
 
 def receive(channel: socket.socket) -> bytes | None:
-    """The next job for a child; None when the worker has closed."""
+    """Return the next job for a child, or None when the worker has closed the socket."""
     header = _exactly(channel, HEADER)
     return None if header is None else _exactly(channel, int.from_bytes(header, "big"))
 
 
 async def read(reader: asyncio.StreamReader, limit: int) -> tuple[bytes, bytes] | None:
-    """The next frame from a child; None when it has closed, or says what no child of ours would."""
+    """Return the kind and the body of the next frame from a child. Return None when it has closed the socket, or sends
+    an invalid frame."""
     try:
         length = int.from_bytes(await reader.readexactly(HEADER), "big")
         if not 1 <= length <= limit:

@@ -1,4 +1,4 @@
-"""An attempt as a job for another process: where to find the function there, and what to call it with."""
+"""The conversion of an attempt to a job for another process: the place of its function, and its arguments."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from penstock_worker.executors.python import frames
 
 
 def job_of(run: Run, memory_limit: int | None = None) -> frames.Job:
-    """Raises DefinitionError for a function that no other process can find or parameters that cannot be sent, and what `bind`
-    raises. `memory_limit`: bytes."""
+    """Return the job of a run. `memory_limit` is in bytes. Raises the errors of `bind`. Raises DefinitionError for a
+    function that another process cannot import, or for parameters that cannot be pickled."""
     function = run.action.function
     module = getattr(function, "__module__", None)
     qualname = getattr(function, "__qualname__", "<unknown>")
@@ -48,7 +48,7 @@ def job_of(run: Run, memory_limit: int | None = None) -> frames.Job:
 
 
 def _main() -> dict[str, str]:
-    """Return the way in which a child can import the script that this process runs, as multiprocessing does it."""
+    """Return the way in which a child can import this process's main script, as multiprocessing does."""
     main = sys.modules["__main__"]
     if getattr(main, "__spec__", None) is not None:
         return {"init_main_from_name": main.__spec__.name}  # type: ignore[union-attr]

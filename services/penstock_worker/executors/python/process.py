@@ -1,9 +1,9 @@
-"""Runs functions in child processes, kept warm and used again: for code that hangs, leaks, crashes or blocks.
+"""The executor of functions in child processes, which are reused: for code that hangs, leaks, crashes or blocks.
 
-Cancelled work gets SIGTERM, which raises inside the function so that its `finally` blocks run. After the grace it
-gets SIGKILL, with all processes that it has started. A crash, `os._exit` or a segmentation fault fails only its own
-attempt. Children die with the worker, even by kill -9. Between attempts a child is an ordinary process: what an
-action leaves running in threads or subprocesses of its own stays until the child is replaced.
+Cancelled work gets SIGTERM, which raises inside the function so that its `finally` blocks run. After the grace it gets
+SIGKILL, with all processes that it has started. A crash, `os._exit` or a segmentation fault fails only its own
+attempt. Children die with the worker, even by kill -9. Between attempts a child is an ordinary process: threads or
+subprocesses that an action leaves running stay until the child is replaced.
 """
 
 from __future__ import annotations
@@ -33,9 +33,12 @@ class ProcessExecutor:
         jobs_per_child: int = 200,
         memory_limit: int | None = None,
     ) -> None:
-        """`capacity`: children at a time. `warm`: children that are kept ready from the start; others start
-        when first needed and stay. `jobs_per_child`: attempts after which a child is replaced, so that leaks
-        end. `memory_limit`: for actions that name none themselves."""
+        """Create the executor.
+
+        `capacity` is the number of children at a time. `warm` is the number of children that are started at once;
+        others start when first needed, and stay. `jobs_per_child` is the number of attempts after which a child is
+        replaced, which ends leaks. `memory_limit` is for actions without their own.
+        """
         if memory_limit is not None and sys.platform != "linux":
             raise ConfigurationError("memory_limit of the process executor needs Linux", hint="Leave it out.")
         self.name = "process"
@@ -50,7 +53,7 @@ class ProcessExecutor:
         self._closed = False
 
     async def open(self) -> None:
-        """Start the warm children. Raises OSError if there can be no more processes."""
+        """Start the warm children. Raises OSError if no process can be created."""
         while len(self._idle) < self._warm:
             self._idle.append(await Child.start())
 
@@ -61,8 +64,7 @@ class ProcessExecutor:
         return self._tally.metrics()
 
     async def close(self, grace: float) -> None:
-        """Retire idle children at once and busy ones after `grace` seconds; their attempts fail as
-        ProcessDied."""
+        """Retire idle children at once, and busy ones after `grace` seconds. Their attempts fail as ProcessDied."""
         self._closed = True
         for child in self._idle:
             self._do(child.retire())
@@ -76,7 +78,7 @@ class ProcessExecutor:
     async def _run(self, run: Run) -> Outcome:
         try:
             job = self._job(run)
-        except Exception as error:  # bad options, bad parameters, or a function that no child can find
+        except Exception as error:  # invalid options or parameters, or a function that a child cannot import
             return Outcome.raised(error, retryable=False)
         try:
             child = self._take() or await Child.start()
@@ -86,7 +88,7 @@ class ProcessExecutor:
         spent = True
         try:
             outcome = await child.perform(job, run.log, run.result_limit)
-            # After a MemoryError much of what was allocated is still mapped, and fragmented.
+            # After a MemoryError much of the allocated memory is still mapped, and fragmented.
             spent = child.jobs >= self._jobs_per_child or _ran_out_of_memory(outcome) or not child.alive
             return outcome
         except asyncio.CancelledError:
@@ -110,7 +112,7 @@ class ProcessExecutor:
         return None
 
     async def _refill(self) -> None:
-        with suppress(OSError):  # then the next attempt tries again, and says what is wrong
+        with suppress(OSError):  # the next attempt tries again, and reports the error
             while not self._closed and len(self._idle) + len(self._busy) < self._warm:
                 self._idle.append(await Child.start())
 

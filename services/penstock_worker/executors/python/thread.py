@@ -1,8 +1,8 @@
-"""Runs plain functions in threads of its own: the default for `def`.
+"""The executor of plain functions in its own threads: the default for `def`.
 
-A thread cannot be killed. When an attempt is cancelled or times out, `current().cancelled` turns true for the
-function to see. If it does not return within the grace it is **leaked**. Its log and its result are dropped, and the
-claim's fence keeps it from changing anything. It counts against the capacity until it ends, so that a worker never
+A thread cannot be killed. When an attempt is cancelled or times out, `current().cancelled` becomes true, which the
+function can check. If it does not return within the grace it is **leaked**. Its log and its result are dropped, and
+the claim's fence keeps it from changing anything. It counts against the capacity until it ends, so that a worker never
 runs more than it may. Functions that can hang belong in the process executor.
 """
 
@@ -24,14 +24,14 @@ log = structlog.get_logger()
 
 class ThreadExecutor:
     def __init__(self, *, capacity: int = min(32, 4 * (os.cpu_count() or 1))) -> None:
-        """`capacity`: threads."""
+        """Create the executor. `capacity` is the number of threads."""
         self.name = "thread"
         self._tally = Tally(self.name, capacity)
         self._threads = DaemonThreads("penstock-action")
         self.has_capacity = self._tally.has_capacity
 
     async def open(self) -> None:
-        """Nothing to make ready: threads start as they are needed."""
+        """Do nothing, since threads start when they are needed."""
 
     async def execute(self, run: Run) -> Outcome:
         started = self._tally.start()
@@ -71,5 +71,5 @@ class ThreadExecutor:
         return self._tally.metrics()
 
     async def close(self, grace: float) -> None:
-        """Let the threads go. Leaked ones are daemons and end with the process."""
+        """End the threads after their current call. Leaked ones are daemons, and end with the process."""
         self._threads.dismiss()

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from penstock.language.packs import read_file
 from penstock.language.packs.editor_schemas import SCHEMAS, pack_schema, workflow_schema
 from penstock.language.workflows import Workflow, to_yaml
-from penstock.language.workflows.yaml_text import read
+from penstock.language.workflows.safe_yaml import read
 from tests.penstock.cli.commands import penstock
 from tests.penstock.engine.graphs import workflows
 
@@ -109,7 +109,7 @@ def test_a_name_that_is_not_known_is_marked(given: str, place: dict[str, Any]) -
 
 def test_descriptions_of_the_models_are_shown_to_authors() -> None:
     rules = pack_schema()["properties"]["rules"]["additionalProperties"]["properties"]
-    assert rules["action"]["description"] == "An action or a workflow."
+    assert rules["action"]["description"] == "The action or workflow to start."
 
 
 async def test_the_command_prints_it() -> None:

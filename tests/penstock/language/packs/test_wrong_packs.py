@@ -10,8 +10,8 @@ import pytest
 
 from penstock.errors import DefinitionError
 from penstock.language.loading import load
-from penstock.language.workflows import from_yaml, yaml_text
-from penstock.language.workflows.yaml_text import MAX_BYTES
+from penstock.language.workflows import from_yaml, safe_yaml
+from penstock.language.workflows.safe_yaml import MAX_BYTES
 
 CODE = "async def charge(customer: str, amount: int = 1) -> None: ...\n"
 
@@ -211,7 +211,7 @@ def test_a_large_workflow_is_read_from_a_file_as_from_a_text(
     text = f"workflow: shop.large\ndescription: {'x' * 600 * 1024}\ntasks: {{one: {{action: noop}}}}\n"
     [workflow] = load(write(tmp_path / "large.yaml", text)).workflows.values()
     assert workflow.document().digest == from_yaml(text).document().digest
-    monkeypatch.setattr(yaml_text, "MAX_BYTES", 1000)
+    monkeypatch.setattr(safe_yaml, "MAX_BYTES", 1000)
     for read in (lambda: load(tmp_path / "large.yaml"), lambda: from_yaml(text)):
         with pytest.raises(DefinitionError, match="more than 1,000 bytes") as caught:
             read()

@@ -13,10 +13,10 @@ from penstock.language.workflows.serialization import _body
 
 
 def workflow(tasks: str, more: str = "") -> Workflow:
-    from penstock.language.workflows import yaml_text
+    from penstock.language.workflows import safe_yaml
 
     text = f"workflow: a.w\n{dedent(more)}\ntasks:\n{indent(dedent(tasks), '  ')}"
-    return Workflow.model_validate(_body(yaml_text.read(text)[0])[0])
+    return Workflow.model_validate(_body(safe_yaml.read(text)[0])[0])
 
 
 def said(tasks: str, more: str = "") -> list[str]:

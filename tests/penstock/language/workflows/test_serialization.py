@@ -8,7 +8,7 @@ import pytest
 
 from penstock.errors import DefinitionError
 from penstock.language.terms.sources import Source
-from penstock.language.workflows import yaml_text
+from penstock.language.workflows import safe_yaml
 from penstock.language.workflows.serialization import from_body, from_value, from_yaml, to_yaml
 
 FULL = """
@@ -174,7 +174,7 @@ def test_a_file_that_is_no_workflow_is_refused_where_it_goes_wrong() -> None:
 
 
 def test_a_workflow_inside_a_larger_file_keeps_its_lines() -> None:
-    value, marks = yaml_text.read(
+    value, marks = safe_yaml.read(
         "name: shop\nworkflows:\n  w:\n    tasks:\n      x: {action: noop, o: 1}\n", "pack.yaml"
     )
     source = Source("pack.yaml", 1, {place: line for place, (line, _) in marks.items()})

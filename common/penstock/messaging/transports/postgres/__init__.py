@@ -1,9 +1,11 @@
-"""PostgreSQL carries the messages too: the outbox is the queue.
+"""The PostgreSQL transport: the outbox is the queue.
 
-A delivery is a lease on a row (`due_at` in the future), taken with SKIP LOCKED; an ack has the row deleted, with others that
-are acked at about that time. Both are relaxed commits: losing one in a crash delivers again, which every handler stands. So
-each step of an execution still costs one durable commit. The process that committed a message wakes the consumers with NOTIFY
-in a transaction of its own. In a deciding transaction, NOTIFY would serialise the commits. Polling is the fallback.
+A delivery is a lease on a row (`due_at` in the future), taken with SKIP LOCKED. An ack deletes the row, together with
+others that are acked at about that time. Both are relaxed commits: if a crash loses one, the message is delivered
+again, which every handler tolerates. So each step of an execution still costs one durable commit.
+
+The process that committed a message wakes the consumers with NOTIFY in a transaction of its own. In a deciding
+transaction, NOTIFY would serialize the commits. Polling is the fallback.
 """
 
 from __future__ import annotations
@@ -34,10 +36,10 @@ from penstock.store.session.database import Database, is_transient, retried
 log = structlog.get_logger()
 
 BROADCASTS = "penstock"
-"""The channel of what is broadcast."""
+"""The channel of broadcasts."""
 OF_WORK, OF_QUEUES = "penstock.work", "penstock.queues"
-"""The channels of the names of queues in which there is something: of those of routes, and of all others. Who consumes none of
-them does not hear of them: each message would wake every process."""
+"""The channels on which the names of queues with messages are sent: queues of routes, and all others. A process
+listens only to channels of queues that it consumes, since otherwise each message would wake every process."""
 HEARD_BY = {
     "client": (),
     "cli": (),
@@ -45,20 +47,21 @@ HEARD_BY = {
     "worker": (BROADCASTS, OF_WORK),
     "executor": (BROADCASTS, OF_QUEUES),
 }
-"""Roles and the channels of what they consume. Those without any serve nobody who asks whether they are ready."""
+"""Roles of processes, and the channels on which each listens. A role without channels serves no readiness check."""
 STATUS_CHANNEL = "penstock.status"
-"""The channel of announcements: the same bodies as on the status exchange of a broker."""
+"""The channel of announcements, with the same bodies as on the status exchange of a broker."""
 CLOSING = 1.0
-"""Seconds that the last wake-up of other processes may take while the transport closes. They poll, too."""
+"""Seconds that the last notification of other processes may take while the transport closes. They poll, too."""
 
 
 def heard_by(role: str) -> Sequence[str]:
-    """The channels that a process of this role listens on: all of them, where nothing is known of it."""
+    """Return the channels on which a process of this role listens; all of them for an unknown role."""
     return HEARD_BY.get(role, (BROADCASTS, OF_WORK, OF_QUEUES))
 
 
 class PostgresTransport:
-    """Carries messages in the outbox table. See penstock.messaging.transports.Transport for the contract."""
+    """A transport that keeps messages in the outbox table. See penstock.messaging.transports.Transport for the
+    contract."""
 
     name = "postgres"
     outbox_is_queue = True
@@ -71,8 +74,8 @@ class PostgresTransport:
         process: UUID | None = None,
         hears: Sequence[str] = (BROADCASTS, OF_WORK, OF_QUEUES),
     ) -> None:
-        """`process`: the one that the messages it takes come back from when it has ended. `hears`: the channels of what it
-        consumes. A process that only publishes needs none, and no connection for them."""
+        """`process` holds the leases: when it has ended, its messages are delivered to others. `hears` are the
+        channels of the queues that it consumes. A process that only publishes needs none, and no connection for them."""
         self._settings = database.settings
         self._supervisor = supervisor or Supervisor()
         self._process = process
@@ -111,7 +114,7 @@ class PostgresTransport:
             ) from None
 
     async def close(self) -> None:
-        if self._waking is not None:  # other processes should wake up for what was published last
+        if self._waking is not None:  # finish the notification about the last published messages
             await asyncio.wait([self._waking], timeout=CLOSING)
         self._closed = True
         tasks = (self._listening, self._waking, self._polling)
@@ -145,9 +148,8 @@ class PostgresTransport:
         return [ok or queues.is_announcement(m.queue) for m, ok in zip(messages, deliverable, strict=True)]
 
     def wake(self, names: Collection[str]) -> None:
-        """Tell consumers of these queues to look. Those of this process at once, others through NOTIFY, of which
-        there is never more than one under way: what comes meanwhile goes with the next. Names that no service consumes are
-        left out."""
+        """Wake the consumers of these queues: those of this process at once, others by NOTIFY. At most one
+        notification is under way, and later names go with the next. Names that no service consumes are left out."""
         names = {name for name in names if queues.is_consumed(name)}
         for queue in names:
             for subscription in self._subscriptions.get(queue, ()):
@@ -169,8 +171,8 @@ class PostgresTransport:
                 return  # consumers poll
 
     async def _poll(self) -> None:
-        """Look now and then, in one statement for all queues, for what brings no wake-up: leases that ran out,
-        messages that were delayed, and everything where there is no LISTEN."""
+        """Poll all queues in one statement for messages without a notification: expired leases, delayed messages, and
+        all messages if there is no LISTEN."""
         interval = 1.0 if self._settings.database_pooler else self._settings.poll_interval
         all_at = -math.inf
         while True:
@@ -194,7 +196,7 @@ class PostgresTransport:
                 all_at = now
             for queue in waiting:
                 for subscription in self._subscriptions.get(queue, ()):
-                    subscription.look.again(everything=everything)
+                    subscription.look.look_further_next(everything=everything)
                     subscription.wake.set()
 
     async def _listen_for_wakes(self) -> None:
@@ -253,13 +255,13 @@ class PostgresTransport:
             subscriptions.remove(subscription)
 
     async def declare(self, queue: str) -> None:
-        """Every queue exists: it is a value in a column."""
+        """Do nothing: every queue exists, as a value in a column."""
 
     async def depth(self, queue: str) -> int:
         return await outbox_queue.depth(self._put, queue)
 
     async def broadcast(self, body: bytes) -> None:
-        if len(body) < notifications.LARGEST:  # what NOTIFY carries; a broadcast is best effort
+        if len(body) < notifications.LARGEST:  # NOTIFY cannot carry more; a broadcast is best effort
             crash_points.at("broadcasting")
             await notifications.notify(self._wake, BROADCASTS, "!" + body.decode())
             crash_points.at("told")
@@ -271,7 +273,7 @@ class PostgresTransport:
 
 
 def _texts(names: Collection[str]) -> dict[str, str]:
-    """Return the texts for the channels of queues that have messages."""
+    """Return, by channel, the text that names the queues with messages."""
     work = {name for name in names if queues.is_work(name)}
     return {
         channel: ",".join(sorted(of))

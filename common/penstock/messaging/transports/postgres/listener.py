@@ -10,6 +10,8 @@ from penstock.messaging.transports import Delivery
 
 
 class Listener:
+    """A Subscription to broadcasts, without anything to settle."""
+
     queue = "control"
 
     def __init__(self, listeners: list[Listener]) -> None:
@@ -27,13 +29,13 @@ class Listener:
         return [Delivery(self.queue, body, None) for body in bodies]
 
     async def ack(self, deliveries: Sequence[Delivery]) -> None:
-        """A broadcast needs no ack."""
+        """Do nothing: a broadcast needs no ack."""
 
     async def dead_letter(self, deliveries: Sequence[Delivery], reason: str) -> None:
-        """A broadcast is best effort: nothing to keep."""
+        """Do nothing: a broadcast is best effort."""
 
     async def resize(self, prefetch: int) -> None:
-        """A listener takes what comes."""
+        """Do nothing: a listener receives all broadcasts."""
 
     async def close(self) -> None:
         if self in self._listeners:

@@ -1,4 +1,4 @@
-"""Consuming one queue: leases on rows of the outbox."""
+"""The consumer of one queue: it leases rows of the outbox."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ from penstock.store.session import crash_points
 from penstock.store.session.database import Session, backoff, is_transient
 
 TAKEN = 5.0
-"""Seconds that a take which is under way may go on while the consumer closes."""
+"""Seconds that the closing consumer waits for a lease statement that is under way."""
 
 
 class Subscription:
+    """A Subscription on the outbox. Its prefetch bounds the unsettled messages, and a setting bounds their bytes."""
+
     def __init__(
         self,
         forget: Callable[[Subscription], None],
@@ -62,7 +64,7 @@ class Subscription:
                 if not self._has_room():
                     self._room.clear()
                     continue
-                if not self.wake.is_set():  # the last look saw all that there was
+                if not self.wake.is_set():  # the last scan found all messages
                     with contextlib.suppress(TimeoutError):
                         async with asyncio.timeout(self.look.rest()):
                             await self.wake.wait()
@@ -74,8 +76,8 @@ class Subscription:
                 self._taking = asyncio.create_task(
                     self._take_rows(free, max_bytes), name=f"take {self.queue}"
                 )
-            # It goes on when its caller is cancelled: no process would see the rows that it has leased until the
-            # lease is over. The next to receive has them, or `close` gives them back.
+            # The task goes on if this caller is cancelled: otherwise no process would see the leased rows until the
+            # lease ends. The next `receive` returns them, or `close` releases them.
             rows = await self._taken(self._taking)
             if rows:
                 return [self._delivery(row) for row in sorted(rows, key=_by_id)]
@@ -86,9 +88,9 @@ class Subscription:
             rows = await asyncio.shield(taking)
         except Exception:
             self._taking = None
-            self.wake.set()  # the next look has to
+            self.wake.set()  # the next call has to scan again
             raise
-        if self._taking is not taking:  # `close` gives back what it brought
+        if self._taking is not taking:  # `close` releases the rows
             return []
         self._taking = None
         self._unsettled |= {row.id: row.size for row in rows}
@@ -113,13 +115,13 @@ class Subscription:
             except Exception as error:
                 if not is_transient(error):
                     raise
-                self.look.again(everything=True)
+                self.look.look_further_next(everything=True)
                 await asyncio.sleep(random.uniform(0.1, 0.5))
                 continue
             full = len(rows) == limit or sum(row.size for row in rows) >= max_bytes
             self.look.saw(max(row.age for row in rows) if full else 0.0)
             if full:
-                self.wake.set()  # there may be more
+                self.wake.set()  # there may be more messages
             exhausted = [row for row in rows if row.tries > self._settings.delivery_limit + 1]
             if exhausted:
                 await self.dead_letter([self._delivery(row) for row in exhausted], "delivery_limit")

@@ -1,4 +1,4 @@
-"""RabbitMQ carries the messages: quorum queues, confirms, dead letters that arrive (docs/transports.md)."""
+"""The RabbitMQ transport: quorum queues, publisher confirms, at-least-once dead letters (docs/transports.md)."""
 
 from __future__ import annotations
 
@@ -32,20 +32,23 @@ log = structlog.get_logger(__name__)
 
 
 SETTLED = 1.0
-"""Seconds between a look that finds a queue missing and its declaration. A broker tells the consumers of a queue that was
-deleted, but not (seen with 3.10.8) if the queue is there again at that moment: then they would wait for nothing."""
+"""Seconds between a check that finds a queue missing and its declaration. The broker tells the consumers of a deleted
+queue. But if the queue exists again at that moment, it does not (seen with 3.10.8), and they would wait for nothing."""
 
 
 class RabbitMQTransport:
-    """Carries messages over RabbitMQ 3.10 or later. See penstock.messaging.transports.Transport for the contract.
+    """A transport over RabbitMQ 3.10 or later. See penstock.messaging.transports.Transport for the contract.
 
-    `url`: one address or several (a list, or separated by commas), tried in turn; amqps:// for TLS. `prefix`: what all
-    exchanges and queues begin with; another prefix is another, independent installation. `declare`: make the topology;
-    False: only check that it is there. `delivery_limit`: a message delivered this often without an ack goes to the dead
-    letters. `prefetch_bytes`: of the messages that a consumer of a queue holds at the most, and one message more.
-    `publish_timeout`, `connect_deadline`, `watchdog_interval`, `topology_interval`, `heartbeat`: seconds. `client`: the name
-    of this process in the broker's list of connections. `supervisor`: of the process that ends when the task that keeps the
-    connections ends; by default no process does."""
+    `url`: one address or several (a list, or separated by commas), tried in turn; amqps:// for TLS. `prefix`: the
+    prefix of all exchanges and queues; an installation with another prefix is independent. `declare`: declare the
+    topology; False: only check that it exists. `delivery_limit`: a message that was delivered this often without an
+    ack is dead-lettered.
+
+    `prefetch_bytes`: the maximum bytes of the messages that a consumer holds, apart from the last one.
+    `publish_timeout`, `connect_deadline`, `watchdog_interval`, `topology_interval`, `heartbeat` are in seconds.
+    `client`: the name of this process in the broker's list of connections. `supervisor`: the supervisor of the
+    process, which ends if a connection keeper ends; by default no process does.
+    """
 
     name = "rabbitmq"
     outbox_is_queue = False
@@ -81,7 +84,7 @@ class RabbitMQTransport:
             self._names, declare=declare, queue_type=queue_type, delivery_limit=delivery_limit
         )
         self._known: dict[str, None] = {}
-        # Two connections: a broker short of memory stops reading from those that publish, acks included.
+        # Two connections: a broker that is short of memory stops reading from publishing connections, acks included.
         self._supervisor = supervisor or Supervisor()
         self._consuming = Link(addresses, "consume", self._supervisor, prepare=self._prepare)
         self._publishing = Link(addresses, "publish", self._supervisor)
@@ -126,7 +129,7 @@ class RabbitMQTransport:
         return await self._publisher.publish([wire.outgoing(message, self._names) for message in messages])
 
     def wake(self, names: Collection[str]) -> None:
-        """Do nothing: with RabbitMQ a message in the outbox is published, and no consumer looks there."""
+        """Do nothing: with RabbitMQ, messages in the outbox are published, and no consumer reads them there."""
 
     async def subscribe(self, queue: str, prefetch: int) -> Subscription:
         consumer = Consumer(
@@ -155,7 +158,7 @@ class RabbitMQTransport:
         return await self._count(queue) or 0
 
     async def bind(self, queue: str) -> None:
-        """Bind a queue that is there. Raises ConfigurationError where the user may not."""
+        """Bind an existing queue. Raises ConfigurationError if the user may not."""
         connection = await self._consuming.connection(wait=RECONNECT_WAIT)
         async with answered():
             channel = await connection.channel(publisher_confirms=False)
@@ -166,11 +169,11 @@ class RabbitMQTransport:
             await close_channel(channel)
 
     async def missing(self, queues: Sequence[str]) -> list[str]:
-        """Filter `queues` to those that are not on the broker, by their names there."""
+        """Return the names on the broker of those `queues` that do not exist there."""
         return [self._names.queue(queue) for queue in queues if await self._count(queue) is None]
 
     async def _count(self, queue: str) -> int | None:
-        """Return the number of messages in a queue. None: the queue does not exist."""
+        """Return the number of messages in a queue; None if it does not exist."""
         connection = await self._consuming.connection(wait=RECONNECT_WAIT)
         async with answered():
             channel = await connection.channel(publisher_confirms=False)
@@ -195,19 +198,20 @@ class RabbitMQTransport:
         try:
             await listener.open(self._deadline)
         except ConfigurationError as error:
-            # Broadcasts only make things faster: a user without the right to declare a queue does without them.
+            # Broadcasts only save time: a user without the right to declare a queue works without them.
             log.warning("rabbitmq.broadcasts_not_received", reason=error.message, hint=error.hint)
         self._listeners.append(listener)
         return listener
 
     def _doubt(self, keys: Collection[str]) -> None:
-        """Something came back, or an exchange may be gone: look at once, if it is anything of ours."""
+        """Check the topology soon: messages with these routing keys came back, or (no keys) an exchange may be
+        missing. Keys that are not ours are ignored."""
         if not keys or not {DEAD, EVENT_RECEIVED, *self._known}.isdisjoint(keys):
             self._doubted.set()
 
     async def _look_after_topology(self) -> None:
-        """Declare again a queue or a binding that an operator deleted while no client reconnected. Where others declare it,
-        report what is missing."""
+        """Declare queues or bindings again that an operator deleted while no client reconnected. If another program
+        declares the topology, log what is missing."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._looking_after * random.uniform(0.8, 1.2)):
@@ -222,15 +226,15 @@ class RabbitMQTransport:
                     await listener.bind()
                 self._missing = ""
             except ConfigurationError as error:
-                if error.message != self._missing:  # said once
+                if error.message != self._missing:  # log each message once
                     log.error("rabbitmq.topology", reason=error.message, hint=error.hint)
                 self._missing = error.message
             except ConnectionFailed as error:
                 log.debug("rabbitmq.topology_not_looked_at", reason=error.message)
-            await asyncio.sleep(min(1.0, self._looking_after))  # however much comes back
+            await asyncio.sleep(min(1.0, self._looking_after))  # at most one check a second
 
     async def _bound_again(self, connection: Connection) -> bool:
-        """Return true if every queue exists and is bound by now."""
+        """Bind all queues again. Return True if every queue exists."""
         if not self._topology.declares:
             return False
         async with answered():
@@ -248,7 +252,7 @@ class RabbitMQTransport:
         return True
 
     async def _prepare(self, connection: Connection) -> None:
-        """On every new connection, and now and then: the broker may have lost what was there."""
+        """Declare all objects, on every new connection and at intervals: the broker may have lost them."""
         async with answered():
             channel = await connection.channel(publisher_confirms=False)
         try:

@@ -1,4 +1,4 @@
-"""The address of RabbitMQ: one address or several, checked before a connection is opened, shown without credentials."""
+"""The addresses of RabbitMQ: checked before a connection is opened, and shown without credentials."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ HINT = (
 
 
 def parse(url: str | Sequence[str], *, heartbeat: int, client: str) -> tuple[URL, ...]:
-    """The addresses in `url`, each with a heartbeat in seconds and the connection's name filled in.
+    """Return the addresses in `url`, with a heartbeat in seconds and a connection name as defaults.
 
     Options of an address stay in its query: `heartbeat`, `name`, and for TLS `cafile`, `capath`, `certfile`,
-    `keyfile`, `no_verify_ssl`. Raises ConfigurationError with a message in which no part of the address appears
-    that could hold a password.
+    `keyfile`, `no_verify_ssl`. Raises ConfigurationError with a message that contains no part of an address that
+    could hold a password.
     """
     texts = re.split(r",\s*(?=amqps?://)", url.strip()) if isinstance(url, str) else list(url)
     addresses = tuple(_address(text, number) for number, text in enumerate(texts, 1))
@@ -31,7 +31,7 @@ def parse(url: str | Sequence[str], *, heartbeat: int, client: str) -> tuple[URL
 
 
 def shown(address: URL) -> str:
-    """An address as it may appear in logs: no user, no password, no options."""
+    """Return an address as it may appear in logs: without user, password and options."""
     vhost = address.path.lstrip("/") or "/"
     return f"{address.scheme}://{address.host}:{address.port or default_port(address)} (vhost {vhost})"
 
@@ -43,7 +43,7 @@ def default_port(address: URL) -> int:
 def _address(text: str, number: int) -> URL:
     try:
         address = URL(text.strip())
-    except ValueError:  # its text may quote a piece of the password
+    except ValueError:  # the error's text may contain a part of the password
         raise ConfigurationError(f"RabbitMQ address {number} is not a URL", hint=HINT) from None
     if address.scheme not in ("amqp", "amqps") or not address.host:
         raise ConfigurationError(f"RabbitMQ address {number} is not an amqp:// or amqps:// URL", hint=HINT)

@@ -1,4 +1,4 @@
-"""A channel that is opened again whenever it is lost, and prepared anew each time."""
+"""A channel that is opened again whenever it is lost, and prepared again each time."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ from penstock.messaging.transports.rabbitmq.patience import (
 log = structlog.get_logger(__name__)
 
 FRAMES = 300
-"""Frames that are taken from the socket in one go: a hundred messages. With the library's 10 a batch is three."""
+"""Frames that are read from the socket at once: a hundred messages. With the library's 10, a batch has three
+messages."""
 
 
 class KeptChannel:
-    """`prepare` makes a new channel ready; `lost` hears that it is gone, before the next one is opened."""
+    """A channel that is opened again after each loss. `prepare` sets up a new channel. `lost` is called when a
+    channel is gone, before the next one is opened."""
 
     def __init__(
         self,
@@ -48,12 +50,12 @@ class KeptChannel:
         self.current: Channel | None = None
 
     async def open(self, deadline: float) -> None:
-        """Raises ConnectionFailed after `deadline` seconds, ConfigurationError at once."""
+        """Open the channel. Raises ConnectionFailed after `deadline` seconds, ConfigurationError at once."""
         await persistently(self._purpose, self._open_one, deadline=deadline)
         self._keeper = self._link.supervisor.start(f"rabbitmq channel: {self._purpose}", self._keep)
 
     def renew(self, why: str) -> None:
-        """Give this channel up and open another. What it held unsettled comes again."""
+        """Close this channel and open another. Its unsettled deliveries come again."""
         log.warning("rabbitmq.channel_renewed", purpose=self._purpose, reason=why)
         self._renew.set()
 
@@ -66,7 +68,7 @@ class KeptChannel:
             await close_channel(channel)
 
     async def _keep(self) -> None:
-        """Wherever an earlier run of it stopped: first there is a channel, then it is lost."""
+        """Keep a channel open. The loop can start in any state in which an earlier run of it stopped."""
         while True:
             if self.current is not None:
                 await self._until_lost(self.current)
@@ -75,7 +77,7 @@ class KeptChannel:
 
     async def _until_lost(self, channel: Channel) -> None:
         closing = channel.closing
-        # A connection that was given up because it does not answer may never say that its channels are closed.
+        # A connection that was given up because it does not answer may never report its channels as closed.
         waits = [asyncio.create_task(event.wait()) for event in (self._renew, self._gone)]
         try:
             await asyncio.wait([closing, *waits], return_when=asyncio.FIRST_COMPLETED)
@@ -100,7 +102,7 @@ class KeptChannel:
                 )
         except ConnectionFailed as error:
             if isinstance(error.__cause__, TimeoutError) and not connection.is_closed:
-                # A proxy in between may have forgotten this connection: no answer will ever come on it.
+                # A proxy in between may have dropped this connection silently: no answer will ever arrive on it.
                 self._link.renew(f"a channel to {self._purpose} was not opened: {error.message}")
             raise
         try:

@@ -1,6 +1,6 @@
-"""One connection to RabbitMQ that is brought back whenever it is lost.
+"""A connection to RabbitMQ that is opened again whenever it is lost.
 
-aio-pika connects; what happens after a loss is ours: its robust connection has come back without its
+aio-pika opens it, and this module reacts to a loss. aio-pika's robust connection has reconnected without its
 consumers before, and a publisher could wait on it for ever.
 """
 
@@ -43,7 +43,7 @@ FULL_HINT = (
 
 
 class Link:
-    """A connection that comes back. `prepare` runs on each new one before its first use."""
+    """A connection that is opened again after each loss. `prepare` runs on each new one before its first use."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Link:
     ) -> None:
         self.supervisor = supervisor
         self._addresses = [a.update_query(name=f"{a.query['name']} {purpose}") for a in addresses]
-        random.shuffle(self._addresses)  # replicas spread over the nodes
+        random.shuffle(self._addresses)  # so that replicas spread over the nodes
         self._purpose = purpose
         self._prepare = prepare
         self._connection: AbstractConnection | None = None
@@ -62,7 +62,7 @@ class Link:
         self._up = asyncio.Event()
         self._renew = asyncio.Event()
         self.gone = asyncio.Event()
-        """Set when the connection that there is now is given up; the next one has an event of its own."""
+        """Set when the present connection is given up; the next one has another event."""
         self._sparing = False
         self._keeper: asyncio.Task[None] | None = None
 
@@ -76,7 +76,7 @@ class Link:
         self._keeper = self.supervisor.start(f"rabbitmq {self._purpose} connection", self._keep)
 
     async def connection(self, wait: float) -> RawConnection:
-        """The live connection. Raises ConnectionFailed if there is none within `wait` seconds."""
+        """Return the open connection. Raises ConnectionFailed if there is none within `wait` seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait):
                 await self._up.wait()
@@ -85,7 +85,7 @@ class Link:
         return self._raw
 
     def renew(self, why: str) -> None:
-        """Give this connection up and open another."""
+        """Close this connection and open another."""
         log.warning("rabbitmq.connection_renewed", purpose=self._purpose, reason=why)
         self._renew.set()
 
@@ -95,7 +95,7 @@ class Link:
         await self._drop()
 
     async def _keep(self) -> None:
-        """Wherever an earlier run of it stopped: first there is a connection, then it is lost."""
+        """Keep a connection open. The loop can start in any state in which an earlier run of it stopped."""
         while True:
             if self._raw is not None:
                 await self._until_lost(self._raw)

@@ -1,4 +1,4 @@
-"""Consumes one queue, through lost connections, cancelled consumers and changes of the prefetch."""
+"""The consumer of one queue, through lost connections, cancelled consumers and changes of the prefetch."""
 
 from __future__ import annotations
 
@@ -27,15 +27,17 @@ from penstock.store.session import crash_points
 log = structlog.get_logger(__name__)
 
 MOST_CONSUMERS = 4
-"""A raised prefetch adds a consumer for the difference. At this many they are replaced by one."""
+"""The maximum number of consumers of a channel. A raised prefetch adds a consumer for the difference. At the maximum,
+one consumer replaces all."""
 
 
 BEHIND_MESSAGES = 120.0
-"""Seconds that RabbitMQ has to answer behind large messages, of which each waits until there is room for it."""
+"""Seconds that RabbitMQ has to answer behind large messages, each of which may wait until there is room for it."""
 
 
 class Consumer:
-    """A Subscription on RabbitMQ. Its channel is its own: closing it gives back exactly what it holds."""
+    """A Subscription on RabbitMQ. It has a channel of its own: closing that returns exactly the messages that it
+    holds."""
 
     def __init__(
         self, queue: str, prefetch: int, most_bytes: int, link: Link, topology: Topology, publisher: Publisher
@@ -60,8 +62,8 @@ class Consumer:
         self._settling = asyncio.Lock()
         self._asking = False
         self._holds_off = False
-        """Whether nothing is consumed until the reader asks again. What it has in hand counts as delivered once more with each
-        lost connection, and while PostgreSQL does not answer it cannot settle anything: innocent messages would come to the
+        """True if nothing is consumed until the next `receive`. With each lost connection, the unsettled messages count as
+        delivered once more. While PostgreSQL does not answer nothing can be settled, and good messages would reach the
         delivery limit."""
         self.closed = False
 
@@ -74,15 +76,15 @@ class Consumer:
 
     @property
     def hungry(self) -> bool:
-        """It consumes and has room: a message in the queue ought to reach it."""
+        """True if the consumer has room, so that a message in the queue should reach it."""
         room = self._window.has_room and not self._aligning.locked()
         return bool(self._grants) and room and len(self._open_tags) < sum(self._grants.values())
 
     @property
     def _prefetch(self) -> int:
-        """Return the number of messages that the consumer may hold now. What was granted while messages were small is
-        not taken back when they grow, as a cancel loses what the queue is just sending: the window holds these back,
-        and the next channel begins with fewer."""
+        """The number of messages that the consumer may hold now. A granted prefetch is not reduced when messages
+        become larger, as a cancel loses messages that the queue is just sending. The window holds those back, and the
+        next channel begins with a smaller prefetch."""
         return min(self._asked, max(self._window.messages, sum(self._grants.values())))
 
     async def receive(self, limit: int) -> list[Delivery]:
@@ -93,7 +95,9 @@ class Consumer:
         try:
             while not self._arrived:
                 if self.closed:
-                    await asyncio.sleep(0)  # a loop that does not look must not stop the process
+                    await asyncio.sleep(
+                        0
+                    )  # a caller that loops on an empty list must not block the event loop
                     return []
                 self._wake.clear()
                 await self._wake.wait()
@@ -102,7 +106,7 @@ class Consumer:
         return [self._arrived.popleft() for _ in range(min(limit, len(self._arrived)))]
 
     async def ack(self, deliveries: Sequence[Delivery]) -> None:
-        async with self._settling:  # acks are written in the order in which they were worked out
+        async with self._settling:  # acks are written in the order in which they were planned
             channel = self._channel
             tags = {
                 tag for of, tag in (d.tag for d in deliveries) if of is channel and tag in self._open_tags
@@ -117,12 +121,12 @@ class Consumer:
                     for tag, multiple in plan:
                         await channel.basic_ack(tag, multiple=multiple, wait=(tag, multiple) == plan[-1])
             except ConnectionFailed:
-                return  # the channel is going: they come again
+                return  # the channel is closing: the messages come again
             crash_points.at("acked")
         self._realign()
 
     async def dead_letter(self, deliveries: Sequence[Delivery], reason: str) -> None:
-        """A copy first, then the ack: a crash in between leaves two, never none."""
+        """Publish copies first, then ack: a crash in between leaves two messages, never none."""
         channel = self._channel
         current = [d for d in deliveries if d.tag[0] is channel and d.tag[1] in self._open_tags]
         copies = [wire.dead_letter(d, reason, self._topology.names) for d in current]
@@ -150,7 +154,7 @@ class Consumer:
         self._wake.set()
 
     async def waiting(self) -> int:
-        """Return the number of messages in the queue, asked on the channel that should deliver them."""
+        """Return the number of messages in the queue, queried on the channel that should deliver them."""
         channel = self._channel
         if channel is None:
             raise ConnectionFailed("the channel is down")
@@ -173,7 +177,7 @@ class Consumer:
     def _lost(self) -> None:
         self._holds_off = not self._asking and (self._holds_off or bool(self._open_tags))
         self._channel = None
-        self._arrived.clear()  # they come again
+        self._arrived.clear()  # the messages come again
         self._open_tags.clear()
         self._window.emptied()
         self._grants.clear()
@@ -181,13 +185,13 @@ class Consumer:
         self._granted_from = 1
 
     def _realign(self) -> None:
-        """Ask the broker for more. No caller waits for it: its answer comes after the messages that are on their way, and these
-        may wait until others are settled."""
+        """Ask the broker for more messages, in a task. The broker's answer comes after the messages that are on their
+        way, and these may wait until others are settled."""
         if sum(self._grants.values()) < self._prefetch and not self._aligning.locked():
             self._aligner = asyncio.create_task(self._align(at_once=False), name=f"align {self.queue}")
 
     async def _align(self, *, at_once: bool) -> None:
-        """Make the broker grant what the prefetch says now."""
+        """Make the broker grant the present prefetch."""
         async with self._aligning:
             channel = self._channel
             if channel is None:
@@ -198,11 +202,11 @@ class Consumer:
                 self.renew(f"prefetch not changed: {error.message}")
 
     async def _grant(self, channel: Channel, *, at_once: bool) -> None:
-        """Consume with exactly the prefetch, counting what cancelled consumers left unsettled.
+        """Consume with exactly the prefetch, counting the unsettled messages of cancelled consumers.
 
-        A prefetch belongs to a consumer and cannot be changed, and quorum queues refuse one for the channel.
-        So more is granted by another consumer, and less by cancelling all and consuming anew. What the left
-        over give back as they are settled is granted when they all are (or `at_once`), not bit by bit.
+        A prefetch belongs to a consumer and cannot be changed, and quorum queues refuse a prefetch for the channel.
+        So more is granted by another consumer, and less by cancelling all and consuming again. The messages of
+        cancelled consumers free their share when all of them are settled (or with `at_once`), not one by one.
         """
         granted = sum(self._grants.values())
         fragmented = granted < self._prefetch and len(self._grants) >= MOST_CONSUMERS
@@ -228,11 +232,11 @@ class Consumer:
             )
 
     async def _on_message(self, message: DeliveredMessage) -> None:
-        """No await in here: deliveries keep their order."""
+        """Store a delivery. Without an await, so that deliveries keep their order."""
         if message.channel is not self._channel or message.delivery_tag is None:
             return
         if message.delivery_tag != self._last_tag + 1:
-            # An ack of several must not reach across a delivery that was never seen.
+            # An ack of several deliveries must not include one that was never seen.
             return self.renew("a delivery is missing")
         self._last_tag = message.delivery_tag
         self._open_tags[message.delivery_tag] = len(message.body)
@@ -241,6 +245,6 @@ class Consumer:
         self._wake.set()
 
     def _on_cancel(self, frame: Basic.Cancel) -> None:
-        """The broker ended a consumer: the queue was deleted, or its leader is gone."""
+        """Renew the channel, since the broker ended a consumer: the queue was deleted, or has no leader."""
         if self._grants.pop(frame.consumer_tag or "", None) is not None:
             self.renew("the broker cancelled the consumer")

@@ -1,4 +1,4 @@
-"""Hears what is broadcast: best effort, through a queue that lives no longer than its connection."""
+"""The listener for broadcasts: best effort, through a queue that exists as long as its connection."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from penstock.messaging.transports.rabbitmq.patience import answered
 from penstock.messaging.transports.rabbitmq.topology import CONTROL, Names, explained
 
 MOST_KEPT = 1000
-"""Broadcasts that nobody received yet. Older ones are dropped."""
+"""The maximum number of broadcasts that wait to be received. Older ones are dropped."""
 
 
 class Listener:
-    """A Subscription to the broadcasts. There is nothing to settle."""
+    """A Subscription to broadcasts, without anything to settle."""
 
     queue = CONTROL
 
@@ -41,20 +41,20 @@ class Listener:
     async def receive(self, limit: int) -> list[Delivery]:
         while not self._arrived:
             if self._closed:
-                await asyncio.sleep(0)  # a loop that does not look must not stop the process
+                await asyncio.sleep(0)  # a caller that loops on an empty list must not block the event loop
                 return []
             self._wake.clear()
             await self._wake.wait()
         return [self._arrived.popleft() for _ in range(min(limit, len(self._arrived)))]
 
     async def ack(self, deliveries: Sequence[Delivery]) -> None:
-        """A broadcast needs no ack."""
+        """Do nothing: a broadcast needs no ack."""
 
     async def dead_letter(self, deliveries: Sequence[Delivery], reason: str) -> None:
-        """A broadcast is best effort: nothing to keep."""
+        """Do nothing: a broadcast is best effort."""
 
     async def resize(self, prefetch: int) -> None:
-        """A listener takes what comes."""
+        """Do nothing: a listener receives all broadcasts."""
 
     async def close(self) -> None:
         self._closed = True
@@ -62,14 +62,14 @@ class Listener:
         self._wake.set()
 
     async def bind(self) -> None:
-        """Bind again, in case the binding was removed. Raises ConnectionFailed."""
+        """Bind the queue again, in case its binding was removed. Raises ConnectionFailed."""
         channel, name = self._kept.current, self._name
         if channel is not None and name is not None:
             async with answered():
                 await channel.queue_bind(name, self._names.control_exchange)
 
     async def _prepare(self, channel: Channel) -> None:
-        # A new name each time: the broker may not know yet that the owner of the last one is gone.
+        # A new name each time: the broker may still reserve the old queue for a connection that is gone.
         name = self._names.queue(f"{CONTROL}.{uuid4().hex}")
         with explained("queue", name):
             async with answered():

@@ -1,4 +1,4 @@
-"""The time that the broker may take to answer, and the retries of calls to it."""
+"""The timeouts of calls to the broker, and their retries."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 CALL_TIMEOUT = 5.0
-"""Seconds that RabbitMQ has to answer a declare, a consume, or a new connection. What it declares late is found declared by
-the next try."""
+"""Seconds that RabbitMQ has to answer a declare, a consume, or a new connection. If it declares something after that,
+the next try finds it declared."""
 
 CLOSE_TIMEOUT = 2.0
-"""Seconds that it has to answer that something was closed."""
+"""Seconds that RabbitMQ has to answer a close."""
 
 LONGEST_WAIT = 2.0
-"""Seconds between two tries to connect, at the most."""
+"""The maximum seconds between two tries to connect."""
 
 TOLD_AGAIN = 60.0
-"""Seconds after which the same reason for another try is logged again."""
+"""Seconds after which the same reason for a retry is logged again."""
 
 RECONNECT_WAIT = 5.0
-"""Seconds that a call waits for a connection that is down, before it says so."""
+"""Seconds that a call waits for a lost connection, before it raises an error."""
 
 
 async def persistently(
@@ -53,8 +53,9 @@ async def persistently(
     also: type[BaseException] | None = None,
     quiet: bool = False,
 ) -> T:
-    """Retry `work` until it succeeds, for at most `deadline` seconds, and return its result; ConnectionFailed (and
-    `also`) are retried. Whatever else it raises is raised: no error is ever taken for success."""
+    """Retry `work` until it succeeds, for at most `deadline` seconds (None: for ever), and return its result. Only
+    ConnectionFailed and `also` are retried; all other errors are raised. With `quiet`, only ConfigurationError is
+    logged."""
 
     logged_at: dict[str, float] = {}
 
@@ -76,18 +77,18 @@ async def persistently(
         before_sleep=tell,
         reraise=True,
     )
-    # Not `async for attempt in ...`: a StopAsyncIteration of `work` would end that loop as if it had worked.
+    # Not `async for attempt in ...`: a StopAsyncIteration from `work` would end that loop as if it had succeeded.
     return await retrying(work)
 
 
 @contextlib.asynccontextmanager
 async def answered(timeout: float = CALL_TIMEOUT) -> AsyncIterator[None]:
-    """Calls inside are answered within `timeout` seconds, or ConnectionFailed is raised, whatever the AMQP libraries raise:
-    among it are a bare Exception (a channel that is opened as its connection goes) and StopAsyncIteration (a connection
-    that ends as it begins). So nothing but calls of theirs belongs inside.
+    """Raise ConnectionFailed if the calls inside fail, or take longer than `timeout` seconds, whatever the AMQP
+    libraries raise. They also raise a bare Exception (a channel that is opened as its connection closes) and
+    StopAsyncIteration (a connection that ends as it begins). So the block must contain only their calls.
 
-    A connection that dies makes aiormq raise CancelledError in the task that waits for an answer. Taken for a
-    cancellation of ours, it would end the loop that should reconnect, and leave the process a zombie.
+    If a connection dies, aiormq raises CancelledError in the task that waits for an answer. Mistaken for a real
+    cancellation, it would end the loop that should reconnect, and the process would hang.
     """
     task = asyncio.current_task()
     assert task is not None
@@ -102,7 +103,9 @@ async def answered(timeout: float = CALL_TIMEOUT) -> AsyncIterator[None]:
     except PenstockError:
         raise
     except Exception as error:
-        if task.cancelling() > cancels:  # both at once: the cancellation must not get lost
+        if (
+            task.cancelling() > cancels
+        ):  # an error and a cancellation at once: the cancellation must not get lost
             raise asyncio.CancelledError from error
         if isinstance(error, TimeoutError):
             raise ConnectionFailed(f"no answer within {timeout:g} seconds") from error
@@ -110,7 +113,7 @@ async def answered(timeout: float = CALL_TIMEOUT) -> AsyncIterator[None]:
 
 
 async def quietly(closing: Awaitable[object]) -> None:
-    """Close something that may be gone already; never longer than a few seconds."""
+    """Close something that may be closed already, within CLOSE_TIMEOUT seconds. Errors are ignored."""
     with contextlib.suppress(ConnectionFailed):
         async with answered(CLOSE_TIMEOUT):
             await closing
@@ -122,12 +125,12 @@ async def close_channel(channel: Channel) -> None:
 
 
 def pause() -> float:
-    """Seconds before the first try after a loss, so that replicas do not come back in step."""
+    """Return a random delay in seconds before the first try after a loss, so that replicas do not reconnect in step."""
     return random.uniform(0.05, 0.3)
 
 
 def reason(error: BaseException | None) -> str:
-    """An error of the AMQP libraries in words. None of them carries credentials."""
+    """Return an error of the AMQP libraries as text. None of these errors contains credentials."""
     if error is None or isinstance(error, asyncio.CancelledError):
         return "closed"
     text = ", ".join(str(arg) for arg in error.args) if error.args else ""
@@ -138,8 +141,8 @@ def reason(error: BaseException | None) -> str:
 
 
 def _words_of_close(error: BaseException) -> str:
-    """Return what the broker said as it closed the connection. aiormq names the frame in its error and leaves out its text, which
-    tells a missing virtual host from a limit that is reached."""
+    """Return the text with which the broker closed the connection. aiormq's error names the frame and leaves out its
+    text, which distinguishes a missing virtual host from an exceeded limit."""
     trace = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame.f_locals.get("frame")

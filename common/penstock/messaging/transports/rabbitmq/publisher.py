@@ -1,8 +1,8 @@
-"""Publishes many messages in one write and waits for the broker to say of each that it is safe.
+"""The publication of many messages in one write, with a confirmation of each by the broker.
 
-This goes below aiormq's `basic_publish`, which costs a lock, a wake-up and a write for each message: here the
-frames of a batch are written together, and its confirms come back through aiormq's own bookkeeping. Measured,
-that is a third of the CPU.
+It works below aiormq's `basic_publish`, which costs a lock, a wake-up and a write for each message. Here the frames
+of a batch are written together, and the confirms use aiormq's own bookkeeping. Measured, that takes a third of the
+CPU time.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from penstock.store.session import crash_points
 log = structlog.get_logger(__name__)
 
 WRITE_SIZE = 256 * 1024
-"""Bytes that go to the socket in one piece, after which its buffer has to drain."""
+"""Bytes that are written to the socket at once, after which its buffer has to drain."""
 
 Confirmation = asyncio.Future[object]
 
 
 class Publisher:
-    """`timeout`: seconds for a whole batch, from the call to the last confirm. `doubted` is called with the routing keys of
-    messages that came back because no queue took them; with none when the channel was lost, as it is when an exchange is
-    not there."""
+    """The publisher of a connection. `timeout`: seconds for a whole batch, from the call to the last confirm.
+    `doubted` is called with the routing keys of messages that no queue accepted. It is called without keys when the
+    channel was lost, as happens if an exchange does not exist."""
 
     def __init__(self, link: Link, timeout: float, doubted: Callable[[Collection[str]], None]) -> None:
         self._timeout = timeout
@@ -61,8 +61,8 @@ class Publisher:
         await self._kept.close()
 
     async def publish(self, batch: Sequence[Outgoing]) -> list[bool]:
-        """Publish the messages, and return for each, in order, whether the broker confirmed it. False at once while
-        there is no connection; False for what is not confirmed in time, which may yet arrive."""
+        """Publish the messages, and return for each, in order, whether the broker confirmed it. Without a connection,
+        all are False at once. A message that is not confirmed in time is False too, and may still arrive."""
         channel = self._channel
         confirmations: list[Confirmation | None] = []
         if channel is not None and batch:
@@ -82,7 +82,7 @@ class Publisher:
     async def _write(
         self, channel: Channel, batch: Sequence[Outgoing], confirmations: list[Confirmation | None]
     ) -> None:
-        async with self._writing:  # sequence numbers are given in the order in which frames are written
+        async with self._writing:  # sequence numbers must follow the order of written frames
             for piece in pieces(channel, batch):
                 while (busy := in_flight(channel, piece)) is not None:
                     await asyncio.wait([busy])
@@ -93,7 +93,7 @@ class Publisher:
     async def _learn(
         self, channel: Channel, batch: Sequence[Outgoing], confirmations: Sequence[Confirmation | None]
     ) -> None:
-        """Learn from the broker's answers about its topology, the queues and this channel."""
+        """Draw conclusions from the broker's answers about the topology, the queues and this channel."""
         answers = [(m.routing_key, c) for m, c in zip(batch, confirmations, strict=False) if c is not None]
         if back := {queue for queue, c in answers if _came_back(c)}:
             self._doubted(back)
@@ -102,7 +102,7 @@ class Publisher:
             refusing |= set() if await _is_blocked(channel) else silent
         self._refusals.over({queue for queue, c in answers if _confirmed(c)} - refusing)
         if self._refusals.count(refusing) and channel is self._channel:
-            self._channel = None  # what would be written behind its close ends the connection
+            self._channel = None  # frames that were written after the close would end the connection
             self._kept.renew(f"not taken: messages for {', '.join(sorted(refusing))}")
 
     async def _prepare(self, channel: object) -> None:
@@ -115,11 +115,11 @@ class Publisher:
 
 
 Piece = list[tuple[str | None, bytes]]
-"""Messages as their ids and frames; (None, b"") for one that cannot be encoded."""
+"""Messages as pairs of id and frames; (None, b"") for a message that cannot be encoded."""
 
 
 def pieces(channel: Channel, batch: Sequence[Outgoing]) -> Iterator[Piece]:
-    """The batch cut into what is written at once. No id is twice in a piece."""
+    """Yield the batch in pieces of about WRITE_SIZE bytes. No id occurs twice in a piece."""
     piece: Piece = []
     ids: set[str] = set()
     size = 0
@@ -136,7 +136,7 @@ def pieces(channel: Channel, batch: Sequence[Outgoing]) -> Iterator[Piece]:
 
 
 def encoded(channel: Channel, message: Outgoing) -> bytes:
-    """The frames of a message; none if it cannot be encoded, which must not keep the others back."""
+    """Return the frames of a message; none if it cannot be encoded, so that the others can be sent."""
     try:
         method = _method(channel.number, message.exchange, message.routing_key, message.mandatory)
         header = ContentHeader(properties=message.properties, body_size=len(message.body))
@@ -154,17 +154,17 @@ def encoded(channel: Channel, message: Outgoing) -> bytes:
     return head + b"".join(body)
 
 
-@lru_cache(1024)  # a tenth of what a publish computes, and a process has few queues
+@lru_cache(1024)  # saves a tenth of a publish's CPU time; a process has few queues
 def _method(channel: int, exchange: str, routing_key: str, mandatory: bool) -> bytes:
     method = Basic.Publish(exchange=exchange, routing_key=routing_key, mandatory=mandatory)
     return pamqp.frame.marshal(method, channel)
 
 
 def in_flight(channel: Channel, piece: Piece) -> Confirmation | None:
-    """An earlier publish of one of these ids that is not confirmed yet.
+    """Return the confirmation of an earlier publish of one of these ids that is pending; None for none.
 
-    The broker returns an unroutable message with its id and no sequence number. Were the same id in flight
-    twice, the wrong one could be counted as returned, and the other one as safe.
+    The broker returns an unroutable message with its id and no sequence number. If the same id were in flight twice,
+    the wrong message could be counted as returned, and the other one as safe.
     """
     for id, _ in piece:
         tag = channel.message_id_delivery_tag.get(id) if id is not None else None
@@ -175,7 +175,7 @@ def in_flight(channel: Channel, piece: Piece) -> Confirmation | None:
 
 
 async def write(channel: Channel, piece: Piece) -> list[Confirmation | None]:
-    """Number the messages, register their confirms, write their frames, wait until the socket took them."""
+    """Number the messages, register their confirms, write their frames, and wait until the socket has accepted them."""
     first = channel.delivery_tag
     confirmations: list[Confirmation | None] = []
     for id, frames in piece:
@@ -187,7 +187,7 @@ async def write(channel: Channel, piece: Piece) -> list[Confirmation | None]:
     try:
         await channel.write_queue.put(frame)
     except BaseException:
-        _unregister(channel, first)  # the broker has not seen these: their numbers are free
+        _unregister(channel, first)  # the broker has not seen these messages: their numbers are free
         drained.cancel()
         raise
     await drained
@@ -217,7 +217,7 @@ def _unregister(channel: Channel, first: int) -> None:
 
 
 def _confirmed(confirmation: Confirmation | None) -> bool:
-    """Acked: a return or a refusal is an exception, and so is a lost channel."""
+    """Return True for an ack. A return, a refusal and a lost channel are exceptions."""
     return (
         confirmation is not None
         and confirmation.done()
@@ -228,12 +228,12 @@ def _confirmed(confirmation: Confirmation | None) -> bool:
 
 
 def _came_back(confirmation: Confirmation) -> bool:
-    """Unroutable: no queue is bound to take it."""
+    """Return True for an unroutable message: no queue is bound for it."""
     return isinstance(_error(confirmation), PublishError)
 
 
 def _refused(confirmation: Confirmation) -> bool:
-    """Nacked: a queue did not take it."""
+    """Return True for a nack: a queue did not accept the message."""
     error = _error(confirmation)
     return isinstance(error, DeliveryError) and not isinstance(error, PublishError)
 
@@ -243,7 +243,7 @@ def _error(confirmation: Confirmation) -> BaseException | None:
 
 
 async def _is_blocked(channel: Channel) -> bool:
-    """Return true if the broker, short of memory or disk, reads nothing from publishers."""
+    """Return True if the broker, short of memory or disk, reads nothing from publishers."""
     try:
         async with asyncio.timeout(0):
             await channel.connection.ready()

@@ -1,4 +1,4 @@
-"""The open deliveries of a channel, and the fewest acks that settle exactly some of them."""
+"""The acks for deliveries of a channel: as few as possible that settle exactly some of them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterable, Set
 
 
 def acks(open_tags: Iterable[int], settled: Set[int]) -> list[tuple[int, bool]]:
-    """(delivery tag, multiple) for each ack to send. `open_tags` is in the order of delivery.
+    """Return (delivery tag, multiple) for each ack to send. `open_tags` is in the order of delivery.
 
-    One `multiple` ack reaches as far as nothing older is still open; the rest goes one by one. Half of what
-    consuming costs is acks, and in the ordinary case, a batch settled whole, this is a single one.
+    One `multiple` ack covers all deliveries before the first open one; the others get single acks. Acks are half of
+    the cost of consuming, and in the usual case, a batch that is settled as a whole, one is enough.
     """
     plan: list[tuple[int, bool]] = []
     oldest: int | None = None

@@ -27,12 +27,12 @@ QueueType = Literal["quorum", "classic"]
 CONTROL = "control"
 
 DIED = "died."
-"""Before the name of the queue: the routing key with which RabbitMQ dead-letters what dies there. It is an argument of the
-queue, so that nobody who may send a message says where it comes from."""
+"""The prefix of the routing key with which RabbitMQ dead-letters messages of a queue; the queue's name follows. It is
+an argument of the queue, so that no publisher can forge where a message comes from."""
 
 NEVER = 2_000_000_000
-"""The delivery limit of the dead letters' own queue: a dead letter is not dropped, however often its handler
-fails. RabbitMQ 4 would put 20 where no limit is given, and 3.x knows no word for none."""
+"""The delivery limit of the dead letters' own queue: a dead letter is not dropped, however often its handler fails.
+Without a limit, RabbitMQ 4 would use 20, and 3.x has no value for "none"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +68,16 @@ class Names:
         return queue.removeprefix(f"{self.prefix}.")
 
     def route(self, logical: str) -> tuple[str, bool]:
-        """The exchange of a logical queue, and whether some queue has to take the message.
-
-        A status change may be dropped: no queue need be bound to its exchange.
-        """
+        """Return the exchange of a logical queue, and whether a queue must accept the message. An announcement may be
+        dropped: no queue need be bound to its exchange."""
         if logical == DEAD:
             return self.dead_exchange, True
         return (self.status_exchange, False) if is_announcement(logical) else (self.work_exchange, True)
 
 
 class Topology:
+    """The declaration, or the check, of all objects on the broker."""
+
     def __init__(self, names: Names, *, declare: bool, queue_type: QueueType, delivery_limit: int) -> None:
         self.names = names
         self.declares = declare
@@ -85,7 +85,7 @@ class Topology:
         self._delivery_limit = delivery_limit
 
     async def prepare(self, channel: Channel) -> None:
-        """The exchanges, the dead letters and the queue of foreign events."""
+        """Declare the exchanges, the queue of dead letters and the queue of foreign events."""
         await self.exchanges(channel)
         await self.queue(channel, DEAD)
         await self.queue(channel, EVENT_RECEIVED)
@@ -99,7 +99,7 @@ class Topology:
         await self._exchange(channel, names.status_exchange, "topic")
 
     async def bind(self, channel: Channel, logical: str) -> None:
-        """The bindings of a queue that is there. Raises ConnectionFailed, of a ChannelNotFoundEntity, where it is not."""
+        """Bind an existing queue. Raises ConnectionFailed, caused by a ChannelNotFoundEntity, if it does not exist."""
         name = self.names.queue(logical)
         async with answered():
             await channel.queue_declare(name, passive=True)
@@ -107,7 +107,7 @@ class Topology:
                 await channel.queue_bind(name, exchange, key)
 
     async def queue(self, channel: Channel, logical: str) -> None:
-        """One queue and its bindings. Raises ConfigurationError, saying what to do."""
+        """Declare a queue and its bindings. Raises ConfigurationError with a hint."""
         name = self.names.queue(logical)
         with explained("queue", name):
             async with answered():
@@ -153,7 +153,7 @@ class Topology:
 
 @contextlib.contextmanager
 def explained(kind: str, name: str) -> Iterator[None]:
-    """The broker's refusal as an error that says what to do."""
+    """Turn a refusal of the broker inside the block into an error with a hint."""
     try:
         yield
     except Exception as error:
@@ -193,7 +193,7 @@ def _hint(refusal: BaseException | None, kind: str, name: str) -> str | None:
 
 
 def _said(refusal: BaseException | None) -> str:
-    """RabbitMQ's own words, without the library's sentence around them."""
+    """Return RabbitMQ's own text, without the library's sentence around it."""
     text = str(refusal.args[0] if refusal is not None and refusal.args else refusal)
     match = re.search(r"[A-Z_]{6,} - (.*)", text, re.DOTALL)
     return (match.group(1) if match else text).rstrip('"')

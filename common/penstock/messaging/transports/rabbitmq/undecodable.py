@@ -1,10 +1,9 @@
-"""A message with properties that cannot be decoded, which must not end the connection that it arrives on.
+"""The protection of a connection from messages with properties that cannot be decoded.
 
-Any AMQP client may publish an event, with a timestamp in nanoseconds or a text that is not UTF-8, say. The
-AMQP library then closes the whole connection, and does so again when the message is redelivered, for ever.
-So once that has happened, further connections read through `SparingReader`, which blanks what cannot be decoded.
-The message arrives with its body and the content type `UNDECODABLE`, and is dead-lettered like any other bad
-input.
+Any AMQP client may publish an event, for instance with a timestamp in nanoseconds or a text that is not UTF-8. The
+AMQP library then closes the whole connection, and does so again whenever the message is redelivered, for ever. So
+after the first time, new connections read through `SparingReader`, which blanks parts that cannot be decoded. The
+message arrives with its body and the content type `UNDECODABLE`, and is dead-lettered like any other bad input.
 """
 
 from __future__ import annotations
@@ -20,7 +19,8 @@ from aiormq.exceptions import InvalidFrameError
 from yarl import URL
 
 UNDECODABLE = "?"
-"""The content type of a message whose properties could not be decoded. One byte long: it always fits."""
+"""The content type of a message with properties that could not be decoded. It is one byte long, so that it always
+fits."""
 
 METHOD, HEADER = 1, 2
 DELIVER = bytes((0, 60, 0, 60))
@@ -31,7 +31,7 @@ def is_undecodable(error: BaseException | None) -> bool:
 
 
 class SparingConnection(aio_pika.Connection):
-    """A connection that reads through SparingReader. Its price is decoding each frame twice."""
+    """A connection that reads through SparingReader, which decodes each frame twice."""
 
     async def connect(self, timeout: TimeoutType = None) -> None:
         tls = self.url.scheme == "amqps"
@@ -49,7 +49,8 @@ class _Factory(TransportFactory):
 
 
 class SparingReader:
-    """Frames as they come: one byte of type, six of channel and length, then the payload and its end."""
+    """A reader that passes frames on and blanks undecodable parts. A frame is one byte of type, six of channel and
+    length, then the payload and an end byte."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader = reader
@@ -69,15 +70,15 @@ class SparingReader:
         head, self._head = self._head, b""
         try:
             pamqp.frame.unmarshal(head + data)
-        except Exception:  # whatever a decoder may stumble over
+        except Exception:  # a decoder can raise anything
             return spare(head[0], data)
         return data
 
 
 def spare(kind: int, payload: bytes) -> bytes:
-    """Return the same frame, of the same length, with the undecodable parts blanked."""
+    """Return the frame's payload with the undecodable parts blanked, in the same length."""
     if kind == HEADER:
-        # class, weight and body size stay (12 bytes); of the properties only a content type is left
+        # class, weight and body size stay (12 bytes); the properties are replaced by a content type
         blank = b"\x80\x00" + bytes([len(UNDECODABLE)]) + UNDECODABLE.encode()
         return payload[:12] + blank + payload[12 + len(blank) :]
     if kind == METHOD and payload[:4] == DELIVER:

@@ -1,7 +1,7 @@
-"""Proves that messages reach their consumers.
+"""A watchdog that checks that messages reach their consumers.
 
-A consumer may be gone on the broker while its connection lives: nothing fails, nothing arrives, and the
-process looks healthy. So each consumer's queue is asked now and then.
+A consumer may be gone on the broker while its connection lives: nothing fails, nothing arrives, and the process looks
+healthy. So the queue of each consumer is checked at intervals.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PATIENCE = 1.0
 
 
 async def watch(consumers: Collection[Consumer], interval: float) -> None:
-    """Look at every consumer each `interval` seconds (jittered)."""
+    """Check every consumer each `interval` seconds (jittered)."""
     counts: dict[Consumer, int] = {}
     while True:
         await asyncio.sleep(interval * random.uniform(0.8, 1.2))
@@ -26,7 +26,7 @@ async def watch(consumers: Collection[Consumer], interval: float) -> None:
 
 
 async def look(consumer: Consumer, last_count: int | None) -> int:
-    """Look at a consumer once. `last_count` is `delivered` at the last look. Return its value now."""
+    """Check a consumer once. `last_count` was its `delivered` at the last check. Return the present value."""
     if not consumer.hungry or consumer.delivered != last_count:
         if consumer.delivered != last_count:
             consumer.stuck = 0
@@ -45,7 +45,7 @@ async def look(consumer: Consumer, last_count: int | None) -> int:
 
 
 async def starving(consumer: Consumer) -> bool:
-    """Messages wait and none of them arrives, now and PATIENCE later."""
+    """Return True if messages wait and none arrives, both now and PATIENCE seconds later."""
     delivered = consumer.delivered
     if await consumer.waiting() == 0:
         return False

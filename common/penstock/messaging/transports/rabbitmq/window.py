@@ -1,8 +1,8 @@
-"""The number of messages that a consumer asks for, so that the bytes that it holds stay within a bound.
+"""The number of messages that a consumer asks for, so that their bytes stay within a bound.
 
-AMQP bounds the number of unsettled messages only, and RabbitMQ sends as many as that at once. So a consumer begins with a few
-and asks for more while what it gets is small; and where messages grow large all of a sudden, what is on its way already stays
-in the socket until there is room.
+AMQP bounds only the number of unsettled messages, and RabbitMQ sends that many at once. So a consumer begins with a
+few, and asks for more while the messages are small. If messages suddenly become large, those on their way stay in the
+socket until there is room.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from pamqp.body import ContentBody
 from pamqp.header import ContentHeader
 
 FIRST = 16
-"""Messages that are asked for before anything is known of their sizes."""
+"""Messages that are asked for before their sizes are known."""
 
 GROWTH = 6
-"""Times as many are asked for next: a few steps to the whole prefetch, each of which is one more consumer on the channel."""
+"""The factor by which the number grows: the whole prefetch is reached in a few steps, each of which is one more
+consumer."""
 
 
 class Window:
-    """`most`: bytes that are held at the most; the message that crosses the bound is still taken, whatever its size."""
+    """A bound for the bytes of unsettled messages. `limit`: the maximum bytes; the message that exceeds it is still
+    accepted, whatever its size."""
 
     def __init__(self, limit: int) -> None:
         self.messages = FIRST
@@ -37,8 +39,8 @@ class Window:
         return self._room.is_set()
 
     def hold_back(self, channel: Channel) -> None:
-        """Have the channel begin another message only when there is room. What it does not take stays in the socket, and then
-        with the broker: aiormq itself takes whatever is sent."""
+        """Make the channel begin another message only if there is room. Unread messages stay in the socket, and then
+        with the broker; aiormq by itself reads all that is sent."""
         next_frame: Callable[[], Awaitable[FrameType]] = channel._get_frame  # type: ignore[attr-defined]
         left = 0  # bytes of the message that is being taken
 
@@ -57,14 +59,14 @@ class Window:
         channel._get_frame = when_there_is_room  # type: ignore[attr-defined]
 
     def arrived(self, size: int) -> None:
-        """A message of so many bytes is held from now on."""
+        """Count a message of `size` bytes as held."""
         self._held += size
         if self._held >= self._most:
             self._room.clear()
         self.messages = min(self.messages, self._fitting(size))
 
     def settled(self, sizes: Sequence[int]) -> None:
-        """These are held no more. Where they were many and all small, more may be asked for."""
+        """Count messages as no longer held. If they were many and all small, more may be asked for."""
         self._held -= sum(sizes)
         if self._held < self._most:
             self._room.set()
@@ -72,10 +74,10 @@ class Window:
             self.messages = min(GROWTH * self.messages, self._fitting(max(sizes)))
 
     def emptied(self) -> None:
-        """Nothing is held any more: the channel is gone."""
+        """Count nothing as held: the channel is gone."""
         self._held = 0
         self._room.set()
 
     def _fitting(self, size: int) -> int:
-        """Return the number of messages of that size that there is room for."""
+        """Return the number of messages of `size` bytes that fit."""
         return max(1, self._most // max(1, size))

@@ -1,4 +1,4 @@
-"""A message as AMQP carries it, and a delivery as AMQP brings it."""
+"""The conversion of messages into AMQP, and of AMQP deliveries back."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ APP_ID = "penstock"
 PERSISTENT = 2
 
 BROKERS_OWN = frozenset({"x-delivery-count", "x-acquired-count", "x-death"})
-"""Headers that RabbitMQ adds to a delivery. A copy that is published must not bring them along."""
+"""Headers that RabbitMQ adds to a delivery. A published copy must not have them."""
 
 KEY_HEADER = "x-penstock-routing-key"
-"""On a dead letter that we have put there: the routing key that the message had."""
+"""A header of a dead letter that Penstock published: the message's original routing key."""
 
 USER_HEADER = "x-penstock-user"
-"""On a dead letter that a handler has put there: the user that published the message. A copy cannot carry the property itself:
-RabbitMQ refuses a `user_id` that is not the user of the connection."""
+"""A header of a dead letter that Penstock published: the user that published the message. A copy cannot have the
+property itself, since RabbitMQ refuses a `user_id` other than the connection's user."""
 
 REASONS = frozenset({"rejected", "expired", "delivery_limit", "maxlen"})
-"""Why RabbitMQ dead-letters a message."""
+"""The reasons for which RabbitMQ dead-letters a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """One message and where it goes. A mandatory one that no queue takes comes back."""
+    """A message and its destination. If no queue accepts a mandatory message, the broker returns it."""
 
     exchange: str
     routing_key: str
@@ -79,7 +79,8 @@ def broadcast(body: bytes, names: Names) -> Outgoing:
 
 
 def dead_letter(delivery: Delivery, reason: str, names: Names) -> Outgoing:
-    """A copy for the dead letters, with what is needed to put it back: its queue, id, type and headers."""
+    """Return a copy for the dead letters, with all that is needed to publish it again: its queue, id, type and
+    headers."""
     headers = {
         name: _carried(value)
         for name, value in delivery.headers.items()
@@ -91,12 +92,12 @@ def dead_letter(delivery: Delivery, reason: str, names: Names) -> Outgoing:
         headers[USER_HEADER] = delivery.user_id
     return Outgoing(
         exchange=names.dead_exchange,
-        routing_key=DEAD,  # never the message's own, which its sender has chosen
+        routing_key=DEAD,  # never the message's own key, which its sender chose
         body=delivery.body,
         properties=Basic.Properties(
             content_type=delivery.content_type,
             delivery_mode=PERSISTENT,
-            message_id=delivery.id or uuid4().hex,  # what has no id cannot be returned to us as unroutable
+            message_id=delivery.id or uuid4().hex,  # without an id, the broker cannot return it as unroutable
             message_type=delivery.type,
             timestamp=datetime.now(UTC),
             app_id=delivery.app_id,
@@ -106,8 +107,8 @@ def dead_letter(delivery: Delivery, reason: str, names: Names) -> Outgoing:
 
 
 def _carried(value: Any) -> Any:
-    """A header's value, or its description: another client may have sent what ours can read but not write,
-    and that must not keep the message out of the dead letters."""
+    """Return a header's value, or its `repr` if our library cannot encode it: another client may have sent it, and
+    the message must still become a dead letter."""
     try:
         encode_table_value(value)
     except (TypeError, ValueError, OverflowError):
@@ -144,14 +145,15 @@ def delivery(message: DeliveredMessage, queue: str, names: Names) -> Delivery:
 
 
 def _attempts(headers: Mapping[str, Any], redelivered: bool) -> int:
-    """Quorum queues count; a classic queue only says whether there was an earlier delivery."""
+    """Return the number of earlier deliveries. Quorum queues count them; a classic queue only tells whether there was
+    one."""
     count = headers.get("x-delivery-count")
     return count if isinstance(count, int) and count >= 0 else int(redelivered)
 
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """The origin of a dead letter: its logical queue, the reason, and the routing key that it had there."""
+    """The origin of a dead letter: its logical queue, the reason, and its routing key there."""
 
     queue: str
     reason: str
@@ -159,10 +161,13 @@ class _Origin:
 
 
 def _origin(key: str, headers: Mapping[str, Any]) -> _Origin:
-    """Return the origin of a dead letter, by its routing key there. Only we and the broker can write to that exchange. The
-    broker takes the key from the arguments of the queue on which the message died, not from the message. So headers are
-    trusted where we have written them all (`dead`). Of a message that the broker dead-lettered (`died.<queue>`), only the
-    newest death is trusted, which is the broker's own. Anything else was put there by a foreign program."""
+    """Return the origin of a dead letter. Only Penstock and the broker can publish to the dead exchange. The broker
+    takes the routing key from the arguments of the queue on which the message died, not from the message.
+
+    So all headers are trusted if Penstock published the copy (key `dead`). If the broker dead-lettered it (key
+    `died.<queue>`), only the newest death is trusted, which the broker wrote. A message with any other key was
+    published by a foreign program.
+    """
     if key == DEAD:
         values = {name: str(headers.get(name) or "unknown") for name in (QUEUE_HEADER, REASON_HEADER)}
         original = headers.get(KEY_HEADER)

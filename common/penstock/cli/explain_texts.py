@@ -1,4 +1,4 @@
-"""The texts of `penstock explain` and of each error's page, beside the docstring: the cause, the remedy, and an
+"""The texts of `penstock explain` and of each error's page besides the docstring: the cause, the remedy, and an
 example."""
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ class Text:
     why: str
     do: str
     code: str = ""
-    """Python that raises it with no server: the page shows what it then says, and a test that it does."""
+    """Python code that raises the error without a server. The page shows its message, and a test checks the message."""
     said: str = ""
-    """What it says where only an installation can raise it."""
+    """The message, for an error that only an installation can raise."""
 
 
 TEXTS: Mapping[str, Text] = {

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import DefinitionError
-from penstock.language.workflows import yaml_text
+from penstock.language.workflows import safe_yaml
 
 JSON = st.recursive(
     st.none()
@@ -34,23 +34,23 @@ JSON = st.recursive(
     ],
 )  # fmt: skip
 def test_values_are_those_of_json_and_everything_else_is_text(text: str, value: Any) -> None:
-    assert yaml_text.read(text)[0] == value
+    assert safe_yaml.read(text)[0] == value
 
 
 @given(JSON)
 def test_written_yaml_is_read_back(value: Any) -> None:
-    assert yaml_text.read(yaml_text.write(value))[0] == value
+    assert safe_yaml.read(safe_yaml.write(value))[0] == value
 
 
 def test_every_value_has_its_place() -> None:
-    _, marks = yaml_text.read("a:\n  - b: 1\n    c: 2\n  - 3\n")
+    _, marks = safe_yaml.read("a:\n  - b: 1\n    c: 2\n  - 3\n")
     assert marks["a",] == (1, 1)
     assert marks["a", 0, "c"] == (3, 5)
     assert marks["a", 1] == (4, 5)
 
 
 def test_an_alias_is_a_copy() -> None:
-    value, _ = yaml_text.read("a: &x {n: 1}\nb: *x\n")
+    value, _ = safe_yaml.read("a: &x {n: 1}\nb: *x\n")
     assert value == {"a": {"n": 1}, "b": {"n": 1}}
     assert value["a"] is not value["b"]
 
@@ -78,5 +78,5 @@ def test_an_alias_is_a_copy() -> None:
 )  # fmt: skip
 def test_unsafe_yaml_is_refused(text: str, said: str) -> None:
     with pytest.raises(DefinitionError) as refused:
-        yaml_text.read(text, "f")
+        safe_yaml.read(text, "f")
     assert said in refused.value.message

@@ -18,13 +18,14 @@ from penstock.store.session.database import Transaction
 
 
 def step_key(text: str) -> Key:
-    """A step as people write it: `charge`, or `charge:2` for the second of that name."""
+    """Return the key of a step from its text: `charge`, or `charge:2` for the second step of that name."""
     match = re.fullmatch(r"(.+):([1-9]\d*)", text)
     return Key(match[1], int(match[2])) if match else Key(text, 1)
 
 
 async def signal(tx: Transaction, id: UUID, name: str, value: Any) -> None:
-    """Tell a durable function something. Raises Conflict if it has ended, or is none; DefinitionError; InvalidInput."""
+    """Send a signal to a durable function. Raises DefinitionError, InvalidInput, and Conflict if the execution has
+    ended or is not a durable function."""
     encoded = check_value(value, tx.settings.payload_cap, what="the signal's value").decode()
     if not await steps.signal(tx, id, signal_key(step_name(name), 1).name, encoded):
         raise Conflict(
@@ -35,8 +36,10 @@ async def signal(tx: Transaction, id: UUID, name: str, value: Any) -> None:
 async def give(
     tx: Transaction, id: UUID, kind: str, step: str, result: str, *, by: str, reason: str | None
 ) -> bool:
-    """Give a step its result (JSON), in place of what it would do; its child is cancelled. False if it is no durable function
-    that has not ended. Raises Conflict if the step is over."""
+    """Set the result (JSON) of a step, so that the step does not run. A child that the step started is cancelled.
+
+    Return False if `id` is not an unfinished durable function. Raises Conflict if the step has ended.
+    """
     name, ordinal = step_key(step)
     outcome = await steps.give(tx, id, name, ordinal, result, kind=kind, by=by, reason=reason)
     if outcome.known and not outcome.given:
@@ -50,7 +53,7 @@ async def give(
 
 
 async def check_kept(tx: Transaction, id: UUID, step: str) -> None:
-    """Raises NotFound if nothing is recorded of this step."""
+    """Raise NotFound if the journal has no record of this step."""
     keys = [Key(record.name, record.ordinal) for record in await steps.recorded(tx, id)]
     if step_key(step) not in keys:
         names = sorted({f"{key.name}:{key.ordinal}" if key.ordinal > 1 else key.name for key in keys})
@@ -58,6 +61,6 @@ async def check_kept(tx: Transaction, id: UUID, step: str) -> None:
 
 
 async def keep(tx: Transaction, new: UUID, old: UUID, step: str | None) -> None:
-    """Let a re-run keep what came before this step; None: all that has completed."""
+    """Copy the records of completed steps to the re-run `new`: those before `step`, or all if it is None."""
     name, ordinal = (None, 0) if step is None else step_key(step)
     await steps.keep(tx, new, old, name, ordinal)

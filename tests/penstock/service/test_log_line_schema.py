@@ -15,7 +15,7 @@ from penstock.language.terms.ids import new_id
 from penstock.run.context import CURRENT
 from penstock.run.run import Run, TaskReadyEvent
 from penstock.run.run_log import RunLog
-from penstock.service.log_fields import FIELDS, violations
+from penstock.service.log_line_schema import FIELDS, violations
 from penstock.service.log_setup import configure_logging
 from penstock.settings import Settings
 

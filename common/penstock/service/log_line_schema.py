@@ -1,5 +1,5 @@
-"""The schema of log lines: every field that a line of a service may have. docs/reference/logs.md is written from it, and a test
-holds every call of a logger to it."""
+"""The schema of log lines: every field that a line of a service may have. docs/reference/logs.md is generated from
+it, and a test checks every call of a logger against it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OF_A_RUN: Mapping[str, Field] = {
     "action": Field(str, "the ref of the action"),
     "trace_id": Field(str, "the [trace](traces.md) that it belongs to, if it is traced"),
 }
-"""In whatever is logged while an action runs, bound by themselves; and where a line is about an execution."""
+"""Fields of lines about an execution. They are added automatically to all lines that are logged while an action runs."""
 OF_AN_EVENT: Mapping[str, Field] = {
     "access": Field(str, "PENSTOCK_API_ACCESS"),
     "actions": Field(int, "how many actions the worker runs"),
@@ -80,7 +80,7 @@ FIELDS: Mapping[str, Field] = {**ALWAYS, **OF_THE_PROCESS, **OF_A_RUN, **OF_AN_E
 
 
 def violations(line: Mapping[str, Any]) -> Iterator[str]:
-    """In what a line, read from its JSON, is not as it should be."""
+    """Yield the differences of a line, parsed from its JSON, from the schema."""
     yield from (f"{name} is missing" for name in ALWAYS if name not in line)
     for name, value in line.items():
         if name not in FIELDS:

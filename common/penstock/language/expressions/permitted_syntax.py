@@ -1,6 +1,6 @@
-"""The permitted syntax of an expression. The rest of Jinja is refused when a template is parsed, not when it runs.
+"""The permitted syntax of expressions. Other Jinja syntax is refused when a template is parsed, not when it runs.
 
-Then the operators for which the sandbox has no hook are replaced by calls of the guarded ones in `operators`.
+Then the operators without a hook in the sandbox are replaced by calls of the guarded ones in `operators`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RESERVED = frozenset({"self", "super", "caller", "varargs", "kwargs"})
 
 
 class NotAllowed(TemplateSyntaxError):
-    """Valid Jinja that expressions do not have. `hint` says what to write instead."""
+    """The error for valid Jinja syntax that expressions do not have. `hint` says what to write instead."""
 
     def __init__(self, message: str, node: nodes.Node, hint: str | None = None) -> None:
         super().__init__(message, node.lineno)
@@ -34,7 +34,7 @@ class NotAllowed(TemplateSyntaxError):
 
 
 def check(tree: nodes.Template) -> None:
-    """Raise NotAllowed for the first part of `tree` that may not stand in an expression."""
+    """Raise NotAllowed for the first part of `tree` that is not permitted."""
     stack: list[tuple[nodes.Node, int]] = [(tree, 0)]
     while stack:
         node, depth = stack.pop()
@@ -80,7 +80,7 @@ def _check_known(kind: str, name: str, names: dict[str, Any], node: nodes.Node) 
 
 
 class Guards(NodeTransformer):
-    """Replaces what could take for ever by calls of the function of `operators` that is named."""
+    """A tree transformer that replaces potentially unbounded operations by calls of guarded functions in `operators`."""
 
     def visit_For(self, node: nodes.For) -> nodes.For:
         weight = sum(1 for part in (*node.body, node.test) if part for _ in part.find_all(nodes.Node)) + 1
@@ -118,7 +118,7 @@ class Guards(NodeTransformer):
 
 
 def _is_cheap(node: nodes.Compare) -> bool:
-    """Return true if Python's own comparison is certain to be quick, as it is with a literal value."""
+    """Return whether Python's own comparison is certain to be quick, as it is with a literal value."""
     if len(node.ops) > 1:
         return False
     (operand,) = node.ops

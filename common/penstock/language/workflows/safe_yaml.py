@@ -1,7 +1,7 @@
-"""YAML text to plain JSON values, and back; and where in the text each value stands.
+"""The reading and writing of YAML as plain JSON values, with the line and column of each value.
 
-Like YAML 1.2's JSON schema: `yes`, `on`, `12:30` and `2026-01-01` are texts. A key given twice is refused, an
-alias is a copy, and what an alias can multiply is bounded.
+As in YAML 1.2's JSON schema, `yes`, `on`, `12:30` and `2026-01-01` are texts. A duplicate key is refused, an alias is
+a copy, and the size to which aliases expand is bounded.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import yaml
 from penstock.errors import DefinitionError
 
 MAX_BYTES = 16 * 1024 * 1024
-"""Of a text or a file: what the largest workflow needs (its JSON has 8 MiB at the most), and as much again."""
+"""The maximum size of a text or a file, in bytes: twice the 8 MiB of JSON of the largest workflow."""
 MAX_VALUES = 500_000
 MAX_DEPTH = 60
 
 Path = tuple[str | int, ...]
 Marks = dict[Path, tuple[int, int]]
-"""Line and column, from 1, of each value by its path."""
+"""The line and column, both from 1, of each value by its path."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -34,7 +34,7 @@ _SCALARS = (
     ("int", r"[-+]?(0|[1-9][0-9]*)", "-+0123456789"),
     ("float", r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
 )
-"""What is not text: tag, pattern, first characters."""
+"""The scalars that are not text: tag, pattern, first characters."""
 _NOT_TEXT = re.compile("|".join(pattern for _, pattern, _ in _SCALARS))
 for _tag, _pattern, _first in _SCALARS:
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first))
@@ -49,7 +49,7 @@ def too_large(file: str) -> DefinitionError:
 
 
 def _how_to_mend(error: yaml.MarkedYAMLError) -> str:
-    """Return the usual cause of a parser's error, which may be lines further up."""
+    """Return the usual cause of a parser's error, which may be some lines above it."""
     began = f"opened on line {error.context_mark.line + 1}" if error.context_mark else "opened above"
     complaint = f"{error.context} {error.problem}"
     for words, hint in (
@@ -69,7 +69,7 @@ def _how_to_mend(error: yaml.MarkedYAMLError) -> str:
 
 
 def read(text: str, file: str = "<text>") -> tuple[Any, Marks]:
-    """The value of a YAML document. Raises DefinitionError with file, line and column."""
+    """Return the value of a YAML document, and its marks. Raises DefinitionError with file, line and column."""
     if len(text) > MAX_BYTES or len(text.encode(errors="replace")) > MAX_BYTES:
         raise too_large(file)
     try:
@@ -153,7 +153,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    # The dumper itself quotes what YAML 1.1 would not read as text; this is for what `read` would not.
+    # The dumper quotes texts that YAML 1.1 would not read as text. This quotes those that `read` would not.
     style = "|" if "\n" in value else None
     if _NOT_TEXT.fullmatch(value):
         style = "'"
@@ -164,14 +164,14 @@ _Dumper.add_representer(str, _text)
 
 
 def write(value: Any) -> str:
-    """YAML of plain JSON values, keys in their order, that `read` gives back."""
+    """Return plain JSON values as YAML, with keys in their order, so that `read` returns equal values."""
     return yaml.dump(
         value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=False
     )
 
 
 def place(file: str, marks: Mapping[Path, tuple[int, int]], path: Path) -> str:
-    """`file:line:column` of a path, or of the nearest thing above it that stands in the text."""
+    """Return `file:line:column` of a path, or of the nearest value above it that has a mark."""
     while path and path not in marks:
         path = path[:-1]
     line, column = marks.get(path, (1, 1))
