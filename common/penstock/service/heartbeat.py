@@ -190,8 +190,8 @@ class Heartbeat:
         return lock == self._lock
 
     async def _hold_lock(self, connection: asyncpg.Connection[Row]) -> None:
-        """Lock the process's key on a new connection. When the connection is lost, the next heartbeat opens another
-        at once, before other processes assume that this one has ended."""
+        """Take the lock of a new connection. When the connection is lost, the next heartbeat opens another at once,
+        before other processes assume that this one has ended."""
         connection.add_termination_listener(lambda _: self._woken.set())
         for channel, heard in self._hears.items():
             await notifications.listen(connection, channel, partial(self._call, heard))

@@ -271,11 +271,11 @@ cross join lateral unnest(c.executions) x
 join execution e on e.id = x and e.claim = c.worker and e.status in ('running', 'canceling')
 join definition d on d.id = e.definition_id
 left join payload p on p.execution_id = e.id
--- What says null has no bound, and so no instant at which it is over.
+-- An explicit null means no timeout: such an attempt is never overdue.
 cross join lateral (select timeout_of(p.options, d.body, 'attempt', $3) as timeout) t
 where c.claimed_at < clock_timestamp() - make_interval(secs => $1)
     and c.claimed_at < clock_timestamp() - make_interval(secs => $1 + t.timeout)
-    -- Heard of since then: it did not just die with this in hand.
+    -- A heartbeat after the timeout: the worker did not die with this attempt in hand.
     and w.beat_at > c.claimed_at + make_interval(secs => $1 + t.timeout)
 order by c.worker, e.id limit $2
 """

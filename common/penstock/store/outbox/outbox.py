@@ -130,8 +130,8 @@ where id = any($1::bigint[])
 
 
 async def refused(session: Session, ids: Sequence[int]) -> None:
-    """Record that the broker did not accept these messages. They are retried with an exponential backoff of at most
-    300 s."""
+    """Record that the broker did not accept these messages. They are retried with an exponential backoff of up to
+    some minutes."""
     await session.fetch(REFUSED, ids)
 
 

@@ -1,5 +1,5 @@
-"""NOTIFY and LISTEN: texts for the connections that listen at that moment. They use sessions with relaxed commits: a
-NOTIFY inside a deciding transaction would make all such commits wait for each other."""
+"""NOTIFY and LISTEN: texts for the connections that listen at that moment. Each NOTIFY is a transaction of its own
+that decides nothing: inside deciding transactions, it would make all such commits wait for each other."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def _result(row: Row) -> StoredResult:
 
 @dataclass(slots=True)
 class StoredVariable:
-    """A value of a variable. `value` is JSON: of several values only the last needs to be parsed."""
+    """A value of a variable. `value` is JSON: of several values only the visible one has to be parsed."""
 
     workflow: UUID
     writer: int
