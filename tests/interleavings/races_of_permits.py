@@ -37,18 +37,21 @@ async def permitting(scene: Scene, most: int = 1) -> UUID:
     await scene.session.fetch(HOLD, scene.worker, LOCK)
     await scene.submit(REF)  # so that its namespace is known
     await scene.play_out()
-    placed = await permits.renew(
-        scene.session,
-        scene.worker,
-        QUEUE,
-        CHANNEL,
-        scene.known_definitions,
-        expected=0,
-        limit=most,
-        behind=False,
-    )
-    assert placed == (0, most)
+    await _renew(scene, 1)
+    await submits(scene)(scene.session)
+    assert await count(scene, "select count(*) from claim where assigned") == 1, "the race is about nothing"
+    await scene.session.fetch("delete from claim")
+    await scene.play_out()
+    await _renew(scene, most)
     return scene.worker
+
+
+async def _renew(scene: Scene, limit: int) -> None:
+    known = scene.known_definitions
+    placed = await permits.renew(
+        scene.session, scene.worker, QUEUE, CHANNEL, known, expected=0, limit=limit, behind=False
+    )
+    assert placed == (0, limit)
 
 
 def submits(scene: Scene) -> Work:
