@@ -1,68 +1,108 @@
-"""Mutants of the Python that decides: mutmut makes them, in a copy of the sources, and runs the tests that pass them."""
+"""Mutants of the Python that decides: mutmut makes them, in a copy of the sources, and `judge.py` runs the tests that call them."""
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 
 from tests.chaos.mutations import LEFT_OUT
 from tests.crash.processes import ROOT
+from tests.mutation.judge import JOB, SURVIVED as PASSED, UNCALLED
 from tests.mutation.postgres import migrated
 from tests.mutation.verdicts import KILLED, SURVIVED, Verdict, read, write
 
 COPY = ROOT / "build/mutation"
-"""What mutmut measured is kept here, until a source changes."""
-METAS = "mutants/src/penstock/**/*.meta"
+"""The mutants stay here, until a source changes."""
+MUTANTS = COPY / "mutants"
+METAS = "src/penstock/**/*.meta"
 CONFIGURATION = Path(__file__).with_name("mutmut.toml")
 LANES = "2"
-STATES = {0: SURVIVED, 33: SURVIVED, None: ""}
-"""By mutmut's exit codes: 33 is a function that no test passes. Every other end is a test that failed, or a hang."""
+OWN_TESTS: Mapping[str, str] = {"language.schemas": "tests/penstock/language/schemas"}
+"""Rooms that are judged by their own tests alone: those call every line of the room, and need no server."""
+ALL_TESTS = ("tests/penstock/engine", "tests/penstock/language")
+_MAKE = """
+import sys
+from pathlib import Path
+from mutmut import __main__ as mutmut
+from mutmut.mutation.trampoline import set_mutant_under_test
+from mutmut.utils.file_utils import copy_also_copy_files, copy_src_dir
+set_mutant_under_test("mutant_generation")
+copy_src_dir()
+copy_also_copy_files()
+mutmut.create_mutants(int(sys.argv[1]))
+"""
 
 
 def run(only: Sequence[str]) -> list[str]:
-    """Judge the mutants of these modules (`engine`, `engine.joins`), or of all that `mutmut.toml` names; `survivors`: only those
-    that lived, or were not judged yet; `lanes=1`: so many at a time; and write the verdicts. Returns the parts of which there
-    are verdicts now."""
-    lanes = next((argument.partition("=")[2] for argument in only if argument.startswith("lanes=")), LANES)
-    names = [f"penstock.{name}*" for name in only if "=" not in name and name != "survivors"]
+    """Judge the mutants of these modules (`engine`, `engine.joins`), or of all that `mutmut.toml` names; and write the verdicts.
+    Returns the parts of which there are verdicts now.
+
+    `survivors`: only those that lived, or were not judged yet; `new`: only those that were not judged yet; `sample=800` and
+    `seed=7`: so many of them, drawn at random; `lanes=1`: so many at a time."""
+    options = dict(argument.split("=", 1) for argument in only if "=" in argument)
+    lanes = options.get("lanes", LANES)
+    modules = [name for name in only if "=" not in name and name not in ("survivors", "new")]
     stage()
-    with migrated():
-        if "survivors" in only:
-            mutmut(lanes, "penstock.none_of_them")  # makes them, if a source has changed
-            names = [name for name in survivors() if not names or any(map(partial(fnmatch, name), names))]
-        mutmut(lanes, *names)
-    return collect()
+    make(lanes)
+    names = [name for name, verdict in judged() if verdict is None or "new" not in only]
+    if "survivors" in only:
+        names = [name for name, verdict in judged() if verdict != KILLED]
+    if modules:
+        names = [name for name in names if any(fnmatch(name, f"penstock.{module}*") for module in modules)]
+    if "sample" in options:
+        drawn = random.Random(int(options.get("seed", "0")))
+        names = drawn.sample(names, min(int(options["sample"]), len(names)))
+    own = {OWN_TESTS.get(_room(module)) for module in modules}
+    tests = sorted(test for test in own if test) if own and None not in own else ALL_TESTS
+    with migrated() if tests is ALL_TESTS else nullcontext():
+        codes = judge(names, tests, lanes)
+    return collect(codes)
 
 
-def mutmut(lanes: str, *names: str) -> None:
+def _room(module: str) -> str:
+    return next((room for room in OWN_TESTS if f"{module}.".startswith(f"{room}.")), "")
+
+
+def make(lanes: str) -> None:
+    """Make the mutants of each source that has changed."""
+    MUTANTS.mkdir(exist_ok=True)
+    shutil.rmtree(MUTANTS / "tests", ignore_errors=True)
+    subprocess.run([sys.executable, "-c", _MAKE, lanes], cwd=COPY, check=True, stdout=subprocess.DEVNULL)
+
+
+def judge(names: Sequence[str], tests: Sequence[str], lanes: str) -> dict[str, int]:
+    """Run the tests, and return the exit code of those of each mutant."""
+    job, verdicts = COPY / "job.json", COPY / "verdicts.tsv"
+    job.write_text(json.dumps({"mutants": list(names), "lanes": int(lanes), "verdicts": str(verdicts)}))
+    verdicts.unlink(missing_ok=True)
+    path = [MUTANTS / "src", MUTANTS, COPY / "services"]
+    arguments = json.loads(subprocess.run([sys.executable, "-c", _ARGUMENTS], cwd=COPY, check=True, capture_output=True).stdout)
     subprocess.run(
-        [str(Path(sys.executable).with_name("mutmut")), "run", "--max-children", lanes, *names],
-        cwd=COPY,
-        env={**os.environ, "PYTHONPATH": str(COPY / "services")},
+        [sys.executable, "-m", "pytest", "--rootdir=.", "-q", "-s", *arguments, *tests],
+        cwd=MUTANTS,
+        env={**os.environ, JOB: str(job), "PYTHONPATH": os.pathsep.join(map(str, path))},
         check=False,
     )
+    lines = verdicts.read_text().splitlines() if verdicts.exists() else []
+    return {name: int(code) for name, _, code in (line.partition("\t") for line in lines)}
 
 
-def survivors() -> list[str]:
-    """Return the mutants without a verdict that a test found them, by mutmut's names."""
-    names_left = []
-    for meta in sorted(COPY.glob(METAS)):
-        judged = read(_part(meta))
-        names = list(json.loads(meta.read_text())["exit_code_by_key"])
-        names_left += [
-            name
-            for name, change in _said(meta, names)
-            if change not in judged or judged[change].verdict == SURVIVED
-        ]
-    return names_left
+def judged() -> Iterator[tuple[str, str | None]]:
+    """Yield each mutant, by mutmut's name, with the verdict of earlier runs."""
+    for meta in sorted(MUTANTS.glob(METAS)):
+        verdicts = read(_part(meta))
+        for name, change in _changes(meta):
+            yield name, verdicts[change].verdict if change in verdicts else None
 
 
 def _part(meta: Path) -> str:

@@ -45,14 +45,16 @@ PERIOD_S = 1.0
 @dataclass(slots=True)
 class RoutePermits:
     """The permits of one route. `out`: they are placed, or in the hands of submits, and their notifications have not arrived.
-    `waits_since` is when its consumer began to wait for a message, None while it has some. `behind`: messages may be left on the
-    route. `hurried`: so many messages in a row came without a wait. `used` counts the executions that a permit was used or lacked
-    for since `counted_at`, and `rate` is their smoothed number a second. `late`: permits that were in the hands of submits at the
-    last renewal. None are placed before `paused_until`. `definitions` may be assigned."""
+    `waits_since` is when its consumer began to wait for a message, None while it has some. `behind`: messages may be left on
+    the route. `is_timed`: its wait is looked at soon. `hurried`: so many messages in a row came without a wait. `used` counts
+    the executions that a permit was used or lacked for since `counted_at`, and `rate` is their smoothed number a second.
+    `late`: permits that were in the hands of submits at the last renewal. None are placed before `paused_until`. `definitions`
+    may be assigned."""
 
     out: int = 0
     waits_since: float | None = None
     behind: bool = True
+    is_timed: bool = False
     hurried: int = 0
     used: int = 0
     counted_at: float = 0.0
@@ -117,9 +119,25 @@ class Permits:
 
     def waits(self, queue: str) -> None:
         """Note that the consumer of this queue waits for messages."""
-        self._routes.setdefault(queue, RoutePermits()).waits_since = time.monotonic()
-        if self._lacks(queue):
-            asyncio.get_running_loop().call_later(QUIET_S, self._woken.set)
+        if queue not in self._routes:
+            self._woken.set()
+        route = self._routes.setdefault(queue, RoutePermits())
+        route.waits_since = time.monotonic()
+        if not route.is_timed and (route.behind or self._lacks(queue)):
+            route.is_timed = True
+            asyncio.get_running_loop().call_later(QUIET_S, self._has_waited, queue)
+
+    def _has_waited(self, queue: str) -> None:
+        """Place permits if the consumer still waits for a message."""
+        route = self._routes[queue]
+        route.is_timed = False
+        if route.waits_since is None:
+            return
+        if route.is_behind(time.monotonic()):
+            route.is_timed = True
+            asyncio.get_running_loop().call_later(QUIET_S, self._has_waited, queue)
+        elif self._lacks(queue):
+            self._woken.set()
 
     def has_message(self, queue: str) -> None:
         """Note that a message of this queue has come."""
@@ -154,8 +172,8 @@ class Permits:
             self._woken.set()
 
     async def make_room(self, slots: int) -> None:
-        """Withdraw permits until so many slots are free and promised to no submit, or no permit is left. Permits in the hands of
-        submits stay promised. The caller has the turn."""
+        """Withdraw permits until so many slots are free and promised to no submit, or no permit is left. Permits in the hands
+        of submits stay promised. The caller has the turn."""
         for queue, route in self._routes.items():
             lacking = min(slots, self._slots.free) - self._slots.unpromised
             if lacking <= 0:
