@@ -1,10 +1,11 @@
-"""The bounds of all values that come in or are stored. The checks and the documentation use this one table.
+"""The bounds of all values that come in or are stored. `DOORS` lists each way in, with its bounds; `docs/reference/bounds.md` is
+written from it, and the checks use the same numbers.
 
-A value over a bound is refused once, or fails the task that made it. It is never tried again.
-"""
+A value over a bound is refused, or ends what made it, once. It is never tried again."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -40,25 +41,42 @@ Over = Literal[
     "refused",
     "dead-lettered",
     "fails the attempt",
+    "fails the call",
+    "fails the enforcement",
+    "fails the fire",
     "fails the task",
     "fails the workflow",
-    "fails what reads it",
+    "fails the expression",
     "cut",
 ]
+"""What happens to a value over a bound."""
+MEANINGS: Mapping[Over, str] = {
+    "refused": "The caller gets InvalidInput, or DefinitionError for a schema. Nothing is stored.",
+    "dead-lettered": "The message becomes a dead letter, with the reason.",
+    "fails the attempt": "The attempt ends as failed (ResultNotStorable).",
+    "fails the call": "The function gets InvalidInput from the call, and may catch it.",
+    "fails the enforcement": "No execution starts. The enforcement is kept as failed, with the reason.",
+    "fails the fire": "No execution starts. The fire is kept as failed, with the reason.",
+    "fails the task": "The task ends as failed, and its workflow goes on by its rules.",
+    "fails the workflow": "The workflow ends as failed.",
+    "fails the expression": "The expression ends with an error, and so does the task or the output that it belongs to.",
+    "cut": "The middle of the text is left out.",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """An entry point at which values come in or are stored, with its bounds. None: that bound does not apply."""
+    """A way by which a value comes in or is stored, and its bounds. A bound of None does not apply there."""
 
     name: str
     bytes: int
-    """The maximum size, in bytes of JSON or characters of a text."""
+    """Bytes of JSON without spaces. Where `over` is "cut", they are characters of a text."""
     over: Over
-    """The fate of a value over a bound."""
     items: int | None = None
+    """Items of a fan-out, or schemas inside a schema."""
     depth: int | None = DEPTH_CAP
     steps: int | None = None
+    """Steps of the check against the schema that the door has for its values."""
     is_setting: bool = True
     """True if PENSTOCK_PAYLOAD_CAP sets `bytes`; `bytes` is then its default, or a multiple of it."""
 
@@ -70,8 +88,10 @@ DOORS = (
     Door("answer to an inquiry", PAYLOAD_CAP, "refused", steps=CHECK_STEPS),
     Door("signal: its value", PAYLOAD_CAP, "refused"),
     Door("set-result: the result", PAYLOAD_CAP, "refused"),
-    Door("rule: the parameters that it makes", PAYLOAD_CAP, "refused", steps=CHECK_STEPS),
+    Door("rule: the parameters that it makes", PAYLOAD_CAP, "fails the enforcement", steps=CHECK_STEPS),
+    Door("schedule: its parameters", PAYLOAD_CAP, "fails the fire", steps=CHECK_STEPS),
     Door("task: the parameters that it makes", PAYLOAD_CAP, "fails the task", steps=CHECK_STEPS),
+    Door("child of a durable function: its parameters", PAYLOAD_CAP, "fails the call", steps=CHECK_STEPS),
     Door("result of an action, without a result store", PAYLOAD_CAP, "fails the attempt", depth=None),
     Door("output of a workflow", PAYLOAD_CAP, "fails the workflow"),
     Door("vars of a workflow", PAYLOAD_CAP, "fails the workflow"),
@@ -81,7 +101,7 @@ DOORS = (
     Door(
         "results of a fan-out, where an expression reads them",
         RESULTS_CAPS * PAYLOAD_CAP,
-        "fails what reads it",
+        "fails the expression",
         depth=None,
     ),
     Door("error of an attempt: its message", MESSAGE_CAP, "cut", depth=None, is_setting=False),

@@ -163,6 +163,10 @@ class NotAllowed(PenstockError):
     """The caller has no right to do this. A user with the scope `admin` can create a token that has it."""
 
 
+class KeysChanged(PenstockError):
+    """The values of a tenant are encrypted since this process last looked. It reads the keys, and tries again by itself."""
+
+
 class ClaimLost(PenstockError):
     """An attempt no longer belongs to this worker: another one continues it, or it has ended. Its report is not
     stored."""

@@ -31,6 +31,7 @@ from penstock.language.terms.setting_values import (
     TraceAddress,
     is_tls_or_local,
     lowered,
+    shown_text,
 )
 
 
@@ -74,6 +75,11 @@ class Settings(BaseSettings):
     name: Identifier = Field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}")
     """The name of this process for people, in logs, in the history and in `penstock workers list`. Two processes may
     have the same name: their work is identified by a random id."""
+    runner_id: Identifier | None = None
+    """Another word for `PENSTOCK_NAME`, which is Cloacina's. Where both are set, they say the same."""
+    runner_name: Annotated[str, Field(min_length=1, max_length=200), AfterValidator(shown_text)] | None = None
+    """A name of this process for people, of any words: `Production Runner (us-east-1a)`. It is in each line of its log, and
+    on its spans."""
     port: int = Field(default=0, ge=0, le=65535)
     """The port of `/live`, `/ready` and `/metrics`. `0`: any free one, which is logged."""
     host: str = "127.0.0.1"
@@ -227,6 +233,18 @@ class Settings(BaseSettings):
     export_format: Literal["jsonl", "parquet"] = "jsonl"
     """The format of exports. `jsonl`: JSON lines, compressed with gzip. `parquet` needs `pip install
     'penstock[parquet]'`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_name(cls, values: Any) -> Any:
+        """Take `runner_id` for `name`."""
+        if isinstance(values, dict) and (runner_id := values.get("runner_id")) is not None:
+            name = values.setdefault("name", runner_id)
+            if name != runner_id:
+                raise ValueError(
+                    f"runner_id ({runner_id}) and name ({name}) are two words for one thing: set one of them"
+                )
+        return values
 
     @field_validator("routes")
     @classmethod

@@ -5,8 +5,9 @@ from __future__ import annotations
 from docs.written.fields import cell
 from penstock.bounds import (
     CHECK_STEPS,
-    DEPTH_CAP,
     DOORS,
+    GROUPS_CAP,
+    MEANINGS,
     PATTERNS_CAP,
     PAYLOAD_CAP,
     Door,
@@ -14,21 +15,36 @@ from penstock.bounds import (
 
 HEAD = f"""# Bounds
 
-This page is written by `docs/written` from `common/penstock/bounds.py`, from which the checks take the same numbers. What exceeds a
-bound is refused once, or fails what made it; it is never tried again. Bytes are those of JSON without spaces.
+This page lists each way by which a value comes into Penstock or is stored there, and how large the value may be. It is written from
+`common/penstock/bounds.py`, whose numbers the checks use.
 
-`PENSTOCK_PAYLOAD_CAP` sets the bytes that are marked *cap* ({PAYLOAD_CAP:,} where it says nothing else). Objects and arrays nest {DEPTH_CAP}
-levels deep at most. A check of a value against a schema has {CHECK_STEPS:,} steps, some 0.3 seconds of a processor where it was measured, whatever the value and
-the schema are; a value that needs more is refused with `CheckTooCostly`. All patterns of a schema have {PATTERNS_CAP:,} characters
-together, of which each pattern counts 64 more than it has. The reasons are in [decision 0041](../decisions/0041-checks-under-a-budget.md).
+- **bytes** are those of the value as JSON without spaces. *cap* is the setting `PENSTOCK_PAYLOAD_CAP` ({PAYLOAD_CAP:,} bytes by default),
+  and *64 cap* is 64 times as much. Messages and tracebacks are counted in characters.
+- **items** are those of a fan-out. For a schema they are the schemas inside it.
+- **depth** is the number of objects and arrays inside one another.
+- **steps** are those of the check against a schema: one keyword at one value is a step. {CHECK_STEPS:,} steps take 0.3 seconds of a
+  processor at most, where that was measured. A value that needs more is refused with [CheckTooCostly](errors/CheckTooCostly.md).
+- An empty cell is a bound that does not apply.
 
-| what comes in, or is stored | bytes | items | depth | steps | over a bound |
+| a value | bytes | items | depth | steps | over a bound |
 |---|---|---|---|---|---|
+"""
+FOOT = f"""
+All patterns of a schema together have {PATTERNS_CAP:,} characters at most, and each pattern counts 64 more than it has. One pattern has
+{GROUPS_CAP:,} groups at most. [Decision 0041](../decisions/0041-checks-under-a-budget.md) has the reasons.
+
+## A value over a bound
+
+It is never tried again.
+
+| over a bound | what happens |
+|---|---|
 """
 
 
 def page() -> str:
-    return HEAD + "".join(map(_row, DOORS))
+    meanings = "".join(f"| {over} | {meaning} |\n" for over, meaning in MEANINGS.items())
+    return HEAD + "".join(map(_row, DOORS)) + FOOT + meanings
 
 
 def _row(door: Door) -> str:

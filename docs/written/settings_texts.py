@@ -19,7 +19,16 @@ SECTIONS = {
         *("database_connections", "broker_url", "prefix", "queue_type", "declare_topology"),
         "producers",
     ),
-    "This process": ("name", "port", "host", "log_level", "log_format", "trace_url"),
+    "This process": (
+        "name",
+        "runner_id",
+        "runner_name",
+        "port",
+        "host",
+        "log_level",
+        "log_format",
+        "trace_url",
+    ),
     "API": (
         *("api_host", "api_port", "api_address", "trusted_proxies", "api_access"),
         *("oidc_issuer", "oidc_client_id", "oidc_client_secret", "oidc_scopes"),

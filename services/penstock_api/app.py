@@ -22,6 +22,8 @@ from penstock_api.webhooks import webhook_calls
 
 PREFIX = "/api/v1"
 LOG_IN_PATH = f"{PREFIX}/session"
+SIGN_IN_PATH = "/sign-in"
+LOG_IN_PATHS = (LOG_IN_PATH, SIGN_IN_PATH)
 DESCRIPTION = """\
 Everything that the command line can do. Errors are problem details (RFC 9457) with the fix in `hint`.
 Lists go on with `before=` the `next` of the page before. Instants have an offset, durations are seconds."""
@@ -49,8 +51,9 @@ class Application(FastAPI):
                 return await answer(too_large())(scope, receive, with_headers(send))
             if scope["method"] == "HEAD":
                 scope, receive, send = head_requests.as_get(scope, receive, send)
-        if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] == LOG_IN_PATH:
-            if await log_in.refused_unread(self.state.backend, scope, receive, send):
+        if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in LOG_IN_PATHS:
+            with_page = scope["path"] == SIGN_IN_PATH
+            if await log_in.refused_unread(self.state.backend, scope, receive, send, with_page=with_page):
                 return
         elif scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in self.quick:
             submit = self.quick[scope["path"]]

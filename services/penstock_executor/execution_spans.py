@@ -13,6 +13,7 @@ from penstock.store.executions import untraced
 from penstock.store.executions.untraced import LostAttempt, TracedExecution
 from penstock.store.outbox.queues import WORK
 from penstock.store.session.database import Transaction
+from penstock.store.session.sealed_values import looks_sealed
 from penstock.tracing import Span, Trace, trace_of
 from penstock.tracing.spans import ATTEMPT, EXECUTION, above, attempt_span, execution_span, rule_span
 
@@ -45,6 +46,7 @@ async def spans_of(tx: Transaction, executions: list[TracedExecution]) -> list[S
 
 def _span(row: TracedExecution, origin: dict[str, Any], trace: Trace, links: list[Trace]) -> Span:
     own = execution_span(row.id)
+    reason = "of an encrypted tenant" if looks_sealed(row.reason) else row.reason
     attributes = {
         "penstock.execution.id": str(row.id),
         "penstock.action": row.action,
@@ -52,13 +54,13 @@ def _span(row: TracedExecution, origin: dict[str, Any], trace: Trace, links: lis
         "penstock.tenant": row.namespace.partition("::")[0],
         "penstock.route": row.queue.removeprefix(WORK) if row.queue is not None else None,
         "penstock.status": row.status,
-        "penstock.reason": row.reason,
+        "penstock.reason": reason,
         "penstock.attempts": row.attempt or None,
         "penstock.workflow.id": str(row.parent) if row.parent is not None else None,
         "penstock.task": row.task,
         "penstock.item": row.item if row.item >= 0 else None,
     }
-    error = None if row.status == COMPLETED else row.error or row.reason or row.status
+    error = None if row.status == COMPLETED else row.error or reason or row.status
     name, parent = f"{EXECUTION} {row.action}", _parent(row, origin, trace)
     return Span(
         name, "consumer", trace, own, parent, row.created_at, row.finished_at, attributes, links, error

@@ -22,17 +22,19 @@ LONGEST = 60.0
 @dataclass(frozen=True, slots=True)
 class Loop:
     """A loop. `name` is that of its module, and appears in logs and metrics. `turn` does one bounded batch. It
-    returns True if there is more, the seconds until there is more, or False for a pause of about `every` seconds."""
+    returns True if there is more, the seconds until there is more, or False for a pause of about `every` seconds. Without
+    `opens` its session reads encrypted values as they are stored."""
 
     name: str
     every: Callable[[Settings], float]
     turn: Callable[[Parts, Session], Awaitable[bool | float]]
+    opens: bool = True
 
 
 async def run_loop(loop: Loop, parts: Parts, stop: asyncio.Event, woken: asyncio.Event | None = None) -> None:
     """Take turns until stopped. When `woken` is set, the next turn is at once. A turn that fails is logged and
     retried, with a backoff of up to a minute."""
-    session = parts.database.session(most=LONGEST)
+    session = parts.database.session(most=LONGEST, opens=loop.opens)
     seconds = parts.metrics.loop_seconds.labels(loop.name)
     failed = parts.metrics.loop_failures.labels(loop.name)
     failures = 0

@@ -60,7 +60,7 @@ async def _read(tx: Transaction, trigger: str, end: polls.CallEnd | None) -> Fou
     schema = await _schema(tx, trigger)
     for payload in document["events"]:
         try:
-            result.events.append(schema.check(payload, what="payload"))
+            result.events.append(schema.check(payload, what="payload", cap=tx.settings.payload_cap))
         except InvalidInput as error:
             result.refused.append((payload, f"InvalidInput: payload of {trigger}: {error.message}"))
     if result.refused:

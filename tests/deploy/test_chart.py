@@ -35,6 +35,7 @@ GIVEN = {
         "secrets_key",
         "oidc_client_secret",
         "database_read_url",
+        "runner_id",
         "name",
         "host",
         "port",

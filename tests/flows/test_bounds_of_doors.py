@@ -1,4 +1,6 @@
-"""The doors of the table of bounds that need a database: a value of just the bound gets in, and one of a byte more does not."""
+"""The doors of the table of bounds that need a database: a value of just the bound gets in, and one of a byte more does not.
+
+PENSTOCK_PAYLOAD_CAP is small here, so that a door is found which does not ask for it."""
 
 from __future__ import annotations
 
@@ -7,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from penstock import DurableContext, Trigger, action
-from penstock.bounds import DEPTH_CAP, DOORS
+from penstock import DurableContext, Rule, Schedule, Trigger, action
+from penstock.bounds import DEPTH_CAP
 from penstock.errors import ExecutionFailed, InvalidInput
 from penstock.language.workflows import from_yaml
 from tests.flows.installation import Installation
 
 pytestmark = pytest.mark.parametrize("transport", ["postgres"], indirect=True)
-CAPS = {door.name: door.bytes for door in DOORS}
+CAP = 4_096
+"""Bytes that PENSTOCK_PAYLOAD_CAP allows in these tests."""
 AROUND = len('{"value":""}')
 Push = Callable[[Installation, Any], Awaitable[object]]
 """Push a value through a door. It raises InvalidInput or ExecutionFailed where the value is not taken."""
@@ -27,6 +30,12 @@ async def take(value: Any = None) -> int:
 
 @action(pack="door", route="nobody")
 async def late() -> None: ...
+
+
+@action(pack="door")
+async def child(ctx: DurableContext, value: Any) -> Any:
+    """Run `take` with a value that is one letter longer, or one level deeper."""
+    return await ctx.run(take, {"value": f"{value}x" if isinstance(value, str) else [value]})
 
 
 @action(pack="door")
@@ -46,6 +55,27 @@ workflow: door.deeper
 parameters: {value: array}
 tasks: {take: {action: door.take, input: {value: "{{ [parameters.value] }}"}}}
 """)
+
+
+_KIND: dict[type, str] = {str: "longer_event", list: "deeper_event"}
+_RULES = [
+    Rule(
+        "door.longer_rule",
+        trigger="door.longer_event",
+        action="door.take",
+        params={"value": "{{ payload.value ~ 'x' }}"},
+    ),
+    Rule(
+        "door.deeper_rule",
+        trigger="door.deeper_event",
+        action="door.take",
+        params={"value": "{{ [payload.value] }}"},
+    ),
+]
+DEFINITIONS = (
+    take, late, listen, child, asking, waiting, longer, deeper, *_RULES,
+    *(Trigger(f"door.{name}") for name in ("opened", *_KIND.values())),
+)  # fmt: skip
 
 
 async def _publish(house: Installation, value: Any) -> object:
@@ -74,11 +104,36 @@ async def _set_result(house: Installation, value: Any) -> None:
     await house.client.command(id, "set_result", task="late", value={"value": value}, by="ada")
 
 
+async def _rule(house: Installation, value: Any) -> None:
+    """Publish an event whose rule adds one letter, or one level, to its value."""
+    event = await house.client.publish(f"door.{_KIND[type(value)]}", {"value": _shorter(value)})
+    [row] = await house.until("select status, error from enforcement where event_id = $1", event)
+    _raise(row["error"])
+
+
+async def _schedule(house: Installation, value: Any) -> None:
+    schedule = Schedule("door.daily", action="door.take", params={"value": value}, every="1d")
+    await house.client.schedules.put(schedule)
+    _raise((await house.client.schedules.run("door.daily")).error)
+
+
+def _raise(error: str | None) -> None:
+    if error is not None:
+        raise InvalidInput(error)
+
+
+def _shorter(value: Any) -> Any:
+    return value[:-1] if isinstance(value, str) else value[0]
+
+
+async def _child(house: Installation, value: Any) -> object:
+    return await house.client.run("door.child", {"value": _shorter(value)}, timeout=60)
+
+
 async def _task(house: Installation, value: Any) -> object:
     """Start a workflow with a value that is smaller by what its task adds: one letter, or one level."""
-    shorter = value[:-1] if isinstance(value, str) else value[0]
     flow = "door.longer" if isinstance(value, str) else "door.deeper"
-    return await house.client.run(flow, {"value": shorter}, timeout=60)
+    return await house.client.run(flow, {"value": _shorter(value)}, timeout=60)
 
 
 PUSH: dict[str, Push] = {
@@ -87,21 +142,33 @@ PUSH: dict[str, Push] = {
     "answer to an inquiry": _answer,
     "signal: its value": _signal,
     "set-result: the result": _set_result,
+    "rule: the parameters that it makes": _rule,
+    "schedule: its parameters": _schedule,
     "task: the parameters that it makes": _task,
+    "child of a durable function: its parameters": _child,
 }
 """The doors by their names. `tests/penstock/test_bounds.py` has the others, and knows that each is in one of the two."""
 
 
+SHALLOW = {"schedule: its parameters"}
+"""Doors whose values stand within a definition, which is refused first where it nests too deep."""
+
+
 @pytest.mark.parametrize("name", PUSH)
-async def test_door_takes_its_bounds_and_not_one_more(house: Installation, name: str) -> None:
-    await house.start(take, late, listen, asking, waiting, longer, deeper, Trigger("door.opened"))
-    text = "x" * (CAPS[name] - AROUND)
-    await PUSH[name](house, text)
-    with pytest.raises((InvalidInput, ExecutionFailed), match="bytes"):
-        await PUSH[name](house, text + "x")
-    await PUSH[name](house, nested(DEPTH_CAP - 1))
-    with pytest.raises((InvalidInput, ExecutionFailed), match="deeper"):
-        await PUSH[name](house, nested(DEPTH_CAP))
+async def test_door_takes_its_bounds_and_not_one_more(
+    make_house: Callable[..., Installation], name: str
+) -> None:
+    async with make_house(payload_cap=CAP) as house:
+        await house.start(*DEFINITIONS)
+        text = "x" * (CAP - AROUND)
+        await PUSH[name](house, text)
+        with pytest.raises((InvalidInput, ExecutionFailed), match="bytes"):
+            await PUSH[name](house, text + "x")
+        if name in SHALLOW:
+            return
+        await PUSH[name](house, nested(DEPTH_CAP - 1))
+        with pytest.raises((InvalidInput, ExecutionFailed), match="deeper"):
+            await PUSH[name](house, nested(DEPTH_CAP))
 
 
 def nested(depth: int) -> Any:

@@ -1,4 +1,4 @@
-"""Mutants of the Python that decides: mutmut makes them, in a copy of the sources, and `judge.py` runs the tests that call them."""
+"""Mutants of the Python that decides: mutmut makes them in a copy of the sources, `judge.py` runs the tests that call them."""
 
 from __future__ import annotations
 
@@ -9,38 +9,78 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from fnmatch import fnmatch
-from functools import partial
 from pathlib import Path
 
 from tests.chaos.mutations import LEFT_OUT
 from tests.crash.processes import ROOT
-from tests.mutation.judge import JOB, SURVIVED as PASSED, UNCALLED
+from tests.mutation.judge import JOB, UNCALLED
+from tests.mutation.judge import SURVIVED as PASSED
 from tests.mutation.postgres import migrated
 from tests.mutation.verdicts import KILLED, SURVIVED, Verdict, read, write
 
-COPY = ROOT / "build/mutation"
-"""The mutants stay here, until a source changes."""
-MUTANTS = COPY / "mutants"
 METAS = "src/penstock/**/*.meta"
 CONFIGURATION = Path(__file__).with_name("mutmut.toml")
 LANES = "2"
-OWN_TESTS: Mapping[str, str] = {"language.schemas": "tests/penstock/language/schemas"}
-"""Rooms that are judged by their own tests alone: those call every line of the room, and need no server."""
-ALL_TESTS = ("tests/penstock/engine", "tests/penstock/language")
+PYTEST = (
+    "--rootdir=.", "-q", "-s", "--tb=no", "-p", "tests.mutation.judge", "-p", "no:cacheprovider",
+    "-p", "no:xdist", "--hypothesis-seed=0",
+    # They measure processor time or calls, of which mutmut makes several times as many, or plant faults themselves.
+    "--ignore", "tests/penstock/language/schemas/test_hostile_schemas.py",
+    "--ignore", "tests/penstock/language/schemas/test_planted_faults.py",
+    # Its 39 tests of random documents would take longer than all the others, which have a case for each way through a check.
+    "--ignore", "tests/penstock/language/schemas/test_validator.py",
+    "--deselect", "tests/penstock/language/schemas/test_budget.py::test_no_check_costs_more_than_its_bound",
+    "-W", "ignore::pytest.PytestAssertRewriteWarning",
+)  # fmt: skip
 _MAKE = """
 import sys
-from pathlib import Path
 from mutmut import __main__ as mutmut
 from mutmut.mutation.trampoline import set_mutant_under_test
 from mutmut.utils.file_utils import copy_also_copy_files, copy_src_dir
 set_mutant_under_test("mutant_generation")
+mutmut.config().only_mutate = [path for path in mutmut.config().only_mutate if path.startswith(sys.argv[2])]
 copy_src_dir()
 copy_also_copy_files()
 mutmut.create_mutants(int(sys.argv[1]))
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Modules that are judged together, in a copy of the sources of their own. The copy stays, so that a later run makes mutants
+    of changed sources alone."""
+
+    name: str
+    """The room's module, or "" for all modules that `mutmut.toml` names."""
+    tests: tuple[str, ...]
+
+    @property
+    def copy(self) -> Path:
+        return ROOT / "build/mutation" / (self.name or "all")
+
+    @property
+    def mutants(self) -> Path:
+        return self.copy / "mutants"
+
+    @property
+    def verdicts(self) -> Path:
+        """The verdicts of a run that has not ended yet, or was interrupted."""
+        return self.copy.with_name(f"{self.copy.name}.tsv")
+
+    def metas(self) -> list[Path]:
+        return sorted(self.mutants.glob(METAS))
+
+    def module(self, meta: Path) -> str:
+        return ".".join(meta.relative_to(self.mutants / "src/penstock").with_suffix("").with_suffix("").parts)
+
+
+ALL = Room("", ("tests/penstock/engine", "tests/penstock/language"))
+OWN = (Room("language.schemas", ("tests/penstock/language/schemas",)),)
+"""Rooms that are judged by their own tests alone: those call every line of the room, and need no server."""
 
 
 def run(only: Sequence[str]) -> list[str]:
@@ -50,101 +90,105 @@ def run(only: Sequence[str]) -> list[str]:
     `survivors`: only those that lived, or were not judged yet; `new`: only those that were not judged yet; `sample=800` and
     `seed=7`: so many of them, drawn at random; `lanes=1`: so many at a time."""
     options = dict(argument.split("=", 1) for argument in only if "=" in argument)
-    lanes = options.get("lanes", LANES)
     modules = [name for name in only if "=" not in name and name not in ("survivors", "new")]
-    stage()
-    make(lanes)
-    names = [name for name, verdict in judged() if verdict is None or "new" not in only]
-    if "survivors" in only:
-        names = [name for name, verdict in judged() if verdict != KILLED]
-    if modules:
-        names = [name for name in names if any(fnmatch(name, f"penstock.{module}*") for module in modules)]
+    lanes, room = options.get("lanes", LANES), _room_of_all(modules)
+    collect(room)  # of a run that was interrupted
+    make(room, lanes)
+    wanted = [f"penstock.{module}*" for module in modules] or ["*"]
+    left = {name: verdict for name, verdict in judged(room) if _is_left(verdict, only)}
+    names = [name for name in left if any(fnmatch(name, pattern) for pattern in wanted)]
     if "sample" in options:
         drawn = random.Random(int(options.get("seed", "0")))
         names = drawn.sample(names, min(int(options["sample"]), len(names)))
-    own = {OWN_TESTS.get(_room(module)) for module in modules}
-    tests = sorted(test for test in own if test) if own and None not in own else ALL_TESTS
-    with migrated() if tests is ALL_TESTS else nullcontext():
-        codes = judge(names, tests, lanes)
-    return collect(codes)
+    names.sort(key=lambda name: left[name] is None)  # what lived first
+    with migrated() if room is ALL else nullcontext():
+        judge(room, names, lanes)
+    return collect(room)
 
 
-def _room(module: str) -> str:
-    return next((room for room in OWN_TESTS if f"{module}.".startswith(f"{room}.")), "")
+def _room_of_all(modules: Sequence[str]) -> Room:
+    """Return the room that all these modules are in."""
+    return next((room for room in OWN if modules and all(_is_in(module, room) for module in modules)), ALL)
 
 
-def make(lanes: str) -> None:
-    """Make the mutants of each source that has changed."""
-    MUTANTS.mkdir(exist_ok=True)
-    shutil.rmtree(MUTANTS / "tests", ignore_errors=True)
-    subprocess.run([sys.executable, "-c", _MAKE, lanes], cwd=COPY, check=True, stdout=subprocess.DEVNULL)
+def _is_in(module: str, room: Room) -> bool:
+    return f"{module}.".startswith(f"{room.name}.")
 
 
-def judge(names: Sequence[str], tests: Sequence[str], lanes: str) -> dict[str, int]:
-    """Run the tests, and return the exit code of those of each mutant."""
-    job, verdicts = COPY / "job.json", COPY / "verdicts.tsv"
-    job.write_text(json.dumps({"mutants": list(names), "lanes": int(lanes), "verdicts": str(verdicts)}))
-    verdicts.unlink(missing_ok=True)
-    path = [MUTANTS / "src", MUTANTS, COPY / "services"]
-    arguments = json.loads(subprocess.run([sys.executable, "-c", _ARGUMENTS], cwd=COPY, check=True, capture_output=True).stdout)
+def _is_left(verdict: str | None, only: Sequence[str]) -> bool:
+    if "new" in only:
+        return verdict is None
+    return "survivors" not in only or verdict != KILLED
+
+
+def make(room: Room, lanes: str) -> None:
+    """Copy the sources to where mutmut looks for them: it knows packages below `src`. Make the mutants of what has changed."""
+    room.mutants.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(room.mutants / "tests", ignore_errors=True)
+    for old in room.copy.glob("*"):
+        if old != room.mutants:
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
+    shutil.copytree(ROOT, room.copy, ignore=LEFT_OUT, dirs_exist_ok=True)
+    shutil.move(room.copy / "common", room.copy / "src")
+    with (room.copy / "pyproject.toml").open("a") as file:
+        file.write("\n" + CONFIGURATION.read_text())
+    prefix = f"src/penstock/{room.name.replace('.', '/')}"
     subprocess.run(
-        [sys.executable, "-m", "pytest", "--rootdir=.", "-q", "-s", *arguments, *tests],
-        cwd=MUTANTS,
+        [sys.executable, "-c", _MAKE, lanes, prefix], cwd=room.copy, check=True, stdout=subprocess.DEVNULL
+    )
+
+
+def judge(room: Room, names: Sequence[str], lanes: str) -> None:
+    """Run the tests against these mutants. The verdicts are written one by one."""
+    job = room.copy / "job.json"
+    job.write_text(json.dumps({"mutants": list(names), "lanes": int(lanes), "verdicts": str(room.verdicts)}))
+    path = [room.mutants / "src", room.mutants, room.copy / "services"]
+    subprocess.run(
+        [sys.executable, "-m", "pytest", *PYTEST, *room.tests],
+        cwd=room.mutants,
         env={**os.environ, JOB: str(job), "PYTHONPATH": os.pathsep.join(map(str, path))},
         check=False,
     )
-    lines = verdicts.read_text().splitlines() if verdicts.exists() else []
-    return {name: int(code) for name, _, code in (line.partition("\t") for line in lines)}
 
 
-def judged() -> Iterator[tuple[str, str | None]]:
+def judged(room: Room) -> Iterator[tuple[str, str | None]]:
     """Yield each mutant, by mutmut's name, with the verdict of earlier runs."""
-    for meta in sorted(MUTANTS.glob(METAS)):
-        verdicts = read(_part(meta))
+    for meta in room.metas():
+        verdicts = read(_part(room.module(meta)))
         for name, change in _changes(meta):
             yield name, verdicts[change].verdict if change in verdicts else None
 
 
-def _part(meta: Path) -> str:
-    return (
-        f"python.{meta.relative_to(COPY / 'mutants/src/penstock').with_suffix('').with_suffix('').parts[0]}"
-    )
+def _part(module: str) -> str:
+    return f"python.{next((room.name for room in OWN if _is_in(module, room)), module.partition('.')[0])}"
 
 
-def stage() -> None:
-    """Copy the sources to where mutmut looks for them: it knows packages below `src`."""
-    for old in COPY.glob("*"):
-        if old.name == "mutants":
-            continue
-        shutil.rmtree(old) if old.is_dir() else old.unlink()
-    shutil.copytree(ROOT, COPY, ignore=LEFT_OUT, dirs_exist_ok=True)
-    shutil.move(COPY / "common", COPY / "src")
-    with (COPY / "pyproject.toml").open("a") as file:
-        file.write("\n" + CONFIGURATION.read_text())
-
-
-def collect() -> list[str]:
-    """Write down what mutmut found so far, by the rooms of the modules. What was judged before, and is still made, stays."""
+def collect(room: Room) -> list[str]:
+    """Write the verdicts, by rooms. A verdict of an earlier run stays for as long as its mutant is still made."""
+    lines = room.verdicts.read_text().splitlines() if room.verdicts.exists() else []
+    codes = {name: int(code) for name, _, code in (line.partition("\t") for line in lines)}
     by_part: dict[str, dict[str, Verdict]] = {}
-    for meta in sorted(COPY.glob(METAS)):
-        part, codes = _part(meta), json.loads(meta.read_text())["exit_code_by_key"]
+    for meta in room.metas():
+        part = _part(room.module(meta))
         judged_before = read(part)
-        for name, change in _said(meta, list(codes)):
-            if judged := STATES.get(codes[name], KILLED):
-                by_part.setdefault(part, {})[change] = Verdict(judged)
+        for name, change in _changes(meta):
+            if name in codes:
+                survived = codes[name] in (PASSED, UNCALLED)
+                by_part.setdefault(part, {})[change] = Verdict(SURVIVED if survived else KILLED)
             elif change in judged_before:
                 by_part.setdefault(part, {})[change] = judged_before[change]
     for part, verdicts in by_part.items():
         write(part, verdicts)
+    room.verdicts.unlink(missing_ok=True)
     return sorted(by_part)
 
 
-def _said(meta: Path, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Return the change of each mutant. It holds for as long as the line says the same, as mutmut numbers them."""
+def _changes(meta: Path) -> Iterator[tuple[str, str]]:
+    """Yield the name and the change of each mutant of a module. The change holds for as long as the line says the same."""
     source = meta.with_suffix("").read_text().splitlines()
     spans = json.loads(meta.with_suffix(".spans").read_text())["spans"]
     again: Counter[str] = Counter()
-    for name in names:
+    for name in json.loads(meta.read_text())["exit_code_by_key"]:
         module, _, function = name.rpartition(".")
         first, last = spans[function]
         begin, end = spans[function.partition("__mutmut_")[0] + "__mutmut_orig"]

@@ -58,6 +58,7 @@ INSTEAD_OF: dict[str, str] = {
 """The option that another one replaces."""
 LEGAL: dict[str, Any] = {
     "retry": 3, "initial_delay": "5s", "max_delay": "2m", "retry_on": "TimeoutError", "never_on": ["TimeoutError"],
+    "retry_on_errors": "TimeoutError", "backoff_factor": 2,
     "timeouts": {"attempt": "10s"}, "timeout": "10s", "attempt": "10s", "schedule_to_start": 10, "queued": 10, "total": "1h",
     "waiting": "1d", "recovery": {"max_recoveries": 1}, "executor": "thread", "route": "default", "labels": {"gpu": "a100"},
     "actions.limits": {"max": 9}, "limits": [{"max": 9}], "limits.[].ref": "", "limits.[].description": "x",

@@ -11,7 +11,6 @@ import pytest
 from penstock.bounds import DEPTH_CAP, DOORS, SCHEMA_PARTS_CAP, Door
 from penstock.engine.plan import Plan
 from penstock.errors import PenstockError
-from penstock.language.rules.secret_references import checked_parameters
 from penstock.language.schemas import Schema, check_schema
 from penstock.language.terms.options import Wrong
 from penstock.messaging.transports import Delivery
@@ -70,7 +69,6 @@ _PUBLISHES = "{a: {action: t.a, publish: '{{ {\"x\": result} }}'}}"
 _ITEMS = "{a: {action: t.a}, f: {action: t.f, needs: a, with_items: '{{ tasks.a.result }}'}}"
 PUSH: dict[str, Push] = {
     "event on the exchange: its body": _event,
-    "rule: the parameters that it makes": lambda value: checked_parameters(Schema({}), value),
     "result of an action, without a result store": _result,
     "output of a workflow": _workflow("{a: {action: t.a}}", "output: '{{ tasks.a.result }}'"),
     "vars of a workflow": _workflow(

@@ -149,6 +149,17 @@ async def test_log_ins_and_sign_ins_with_a_token_are_noted(api: Api, call: httpx
     assert any(row["outcome"] == "refused" and row["target"] == "user:mia" for row in rows)
 
 
+async def test_log_out_is_noted_once(api: Api, call: httpx.AsyncClient) -> None:
+    await call.post(f"{V1}/users", json={"name": "mia", "password": SECRET, "roles": ["viewer"]})
+    async with api.caller(None) as browser:
+        own = {"origin": "http://penstock"}
+        await browser.post(f"{V1}/session", json={"name": "mia", "password": SECRET}, headers=own)
+        for _ in range(2):  # the second time there is no session any more
+            assert (await browser.delete(f"{V1}/session", headers=own)).status_code == 204
+    [row] = await newest(call, operation="users_log_out")
+    assert (row["by"], row["target"], row["outcome"]) == ("user:mia", "user:mia", "done")
+
+
 async def test_rows_are_filtered_and_the_head_is_told(api: Api, call: httpx.AsyncClient) -> None:
     await call.post(f"{V1}/rules/shop.big_orders/disable")
     await call.post(f"{V1}/rules/shop.big_orders/enable")

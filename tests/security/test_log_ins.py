@@ -174,6 +174,19 @@ async def test_log_in_without_a_place_is_refused_unread(api: Api, monkeypatch: p
     assert refused.json()["hint"]
 
 
+async def test_form_without_a_place_is_refused_unread(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A form with a wrong name is answered 401 where it is read; the refusal comes before the check of its origin, too."""
+    form = {"name": "ada", "password": WRONG}
+    async with api.caller(None) as call:
+        assert (await call.post("/sign-in", data=form)).status_code == 401
+        monkeypatch.setattr(api.app.state.backend.log_ins, "refuses", lambda address: True)
+        refused = await call.post("/sign-in", data=form)
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, str(log_in_line.RETRY_AFTER))
+    assert refused.headers["content-type"].startswith("text/html")
+    assert "content-security-policy" in refused.headers
+    assert "too many log-ins" in refused.text
+
+
 @pytest.mark.parametrize(
     ("host", "caller"),
     [

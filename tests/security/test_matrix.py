@@ -21,6 +21,8 @@ _TABLE = """
 POST    /api/v1/events                                 operate own
 GET     /api/v1/events                                 read    own
 GET     /api/v1/events/{id}                            read    own
+GET     /api/v1/enforcements                           read    own
+GET     /api/v1/recoveries                             read    own
 POST    /api/v1/executions                             start   own
 GET     /api/v1/executions                             read    own
 GET     /api/v1/executions/{id}                        read    own
@@ -81,6 +83,7 @@ GET     /api/v1/inquiries                              read    own
 POST    /api/v1/inquiries/{id}/answer                  answer  own
 GET     /api/v1/limits                                 read    all
 GET     /api/v1/limits/{ref}                           read    all
+GET     /api/v1/limits/{ref}/totals                    read    all
 GET     /api/v1/limits/{ref}/holders                   read    all
 GET     /api/v1/limits/{ref}/waiters                   read    all
 PATCH   /api/v1/limits/{ref}                           define  all
@@ -149,6 +152,7 @@ GET     /actions                                       read    own
 GET     /actions/{ref}                                 read    own
 GET     /events                                        read    own
 GET     /events/{id}                                   read    own
+GET     /enforcements                                  read    own
 GET     /rules                                         read    own
 GET     /rules/{ref}                                   read    own
 POST    /rules/{ref}                                   read    own

@@ -265,6 +265,27 @@ async def test_move_is_in_the_history_whatever_the_session_sets(
     )
 
 
+@pytest.mark.parametrize("service", ["executor", "worker", "api"])
+@pytest.mark.parametrize("forged", ["status = completed", "finished"])
+async def test_role_inserts_no_execution_that_has_ended(
+    database: str, shop_house: Installation, service: str, forged: str
+) -> None:
+    id = await shop_house.client.start("shop.count", {"words": "a"})
+    status, finished = ("completed", None) if forged != "finished" else ("requested", "now")
+    connection = await asyncpg.connect(as_service(database, service))
+    with pytest.raises(asyncpg.PostgresError, match="an execution begins as"):
+        await connection.execute(
+            "insert into execution (id, status, finished_at, namespace_id, definition_id) "
+            "select $2, $3, $4::text::timestamptz, namespace_id, definition_id from execution where id = $1",
+            id,
+            new_id(),
+            status,
+            finished,
+        )
+    await connection.close()
+    assert len(await shop_house.rows("select from execution")) == 1
+
+
 async def test_functions_of_the_owner_take_no_setting_of_the_session(
     database: str, shop_house: Installation
 ) -> None:

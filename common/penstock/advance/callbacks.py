@@ -48,7 +48,7 @@ async def start_callbacks(tx: Transaction, followed: Sequence[FollowedExecution]
                 id=new_id(),
                 namespace=ids[namespaces.of(execution.tenant, ref)],
                 definition=definitions[ref],
-                params=_parameters(execution),
+                params=_parameters(execution, ref),
                 tenant=execution.tenant,
                 origin=_origin(execution),
             )
@@ -62,13 +62,16 @@ def _origin(execution: FollowedExecution) -> str:
     return orjson.dumps({"callback_of": str(execution.id), **traced}).decode()
 
 
-def _parameters(execution: FollowedExecution) -> str:
-    """Return the parameters of a callback: `execution`, `status`, `result`, `error`."""
+def _parameters(execution: FollowedExecution, ref: str) -> str:
+    """Return the parameters of a callback: `execution`, `status`, `result`, `error`; of a local callback also `parameters`, which
+    are those of the execution."""
+    parameters = {"parameters": execution.parameters} if ref in execution.told_parameters else {}
     return orjson.dumps(
         {
             "execution": str(execution.id),
             "status": execution.status,
             "result": execution.result,
             "error": execution.error,
+            **parameters,
         }
     ).decode()

@@ -41,6 +41,7 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "Start work, and see what happens": {
         "events": ("publish", "events", "show"),
+        "enforcements": ("enforcements",),
         "run": ("run",),
         "executions": ("executions", "history"),
         "logs": ("logs",),
@@ -55,6 +56,7 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "limits": ("limit",),
         "routes": ("routes",),
         "operations": ("check", "repair", "workers"),
+        "recoveries": ("recoveries",),
         "announce": ("announce",),
         "top": ("top",),
         "completion": ("completion",),
@@ -66,6 +68,7 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "users": ("users",),
         "audit": ("audit",),
         "secrets": ("secrets",),
+        "encryption": ("encryption",),
         "webhooks": ("webhooks",),
         "subscriptions": ("subscriptions",),
     },

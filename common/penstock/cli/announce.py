@@ -12,7 +12,8 @@ from penstock.errors import InvalidInput
 from penstock.store.outbox import announcements as store
 
 Statuses = Annotated[
-    list[str] | None, typer.Argument(help="Such as completed failed. None: say what is announced.")
+    list[str] | None,
+    typer.Argument(help="Such as completed failed enforcement.created. None: say what is announced."),
 ]
 
 
@@ -21,7 +22,8 @@ def announce(
     off: Annotated[bool, typer.Option("--off", help="Announce nothing any more.")] = False,
     json: Json = False,
 ) -> None:
-    """Announce executions that reach these statuses, as execution.status.STATUS, to programs that listen."""
+    """Announce executions that reach these statuses, as execution.status.STATUS, and rules that match, as
+    enforcement.created, to programs that listen."""
     if off and statuses:
         raise InvalidInput("--off and statuses exclude each other", hint="Name those to announce, or --off.")
     if off or statuses:
@@ -31,7 +33,7 @@ def announce(
     if json:
         json_line({"announced": announced})
     else:
-        out.print(f"Announced: {', '.join(announced)}." if announced else "No status is announced.")
+        out.print(f"Announced: {', '.join(announced)}." if announced else "Nothing is announced.")
 
 
 def add_to(app: typer.Typer) -> None:

@@ -104,6 +104,12 @@ TEXTS: Mapping[str, Text] = {
         said="ID has not ended: it is running\n"
         "hint:  End it first (`penstock cancel ID`), or correct it while it runs (`penstock skip`, `set-result`).",
     ),
+    "KeysChanged": Text(
+        why="`penstock encryption` was used while this process worked. The database refused a value in clear.",
+        do="Nothing: the process reads the keys and tries again. Where it goes on for a minute, the process has another master key than "
+        "the tenant's: `penstock encryption list` names it.",
+        said="the values of tenant acme are encrypted: params of payload would be in clear",
+    ),
     "WrongClock": Text(
         why="The machine's clock is wrong. Ids begin with the time, and those of this machine would stand among those of another hour.",
         do="Set the clock right (NTP). Clients try again with ids by the database's clock, so nothing is lost meanwhile.",

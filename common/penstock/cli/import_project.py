@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from penstock.cli import import_attune_cloaca
 from penstock.cli.output import Json, json_line, out
 from penstock.errors import Conflict
 
@@ -65,6 +66,9 @@ def _write(source: StackStormPack | CeleryProject, named: str, into: Path | None
         f"{folder} is made; {len(report.gaps)} gaps are listed in {folder / 'IMPORT.md'}.", highlight=False
     )
     out.print(f"    penstock lint {folder}", highlight=False)
+
+
+import_attune_cloaca.add_to(imports)
 
 
 def add_to(app: typer.Typer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import orjson
@@ -12,8 +13,13 @@ from penstock.cli import name_completion
 from penstock.cli.output import Json, json_line, out, table
 from penstock.cli.server import done, read
 from penstock.client.client import Client
+from penstock.client.http_client import HttpClient
+from penstock.client.http_words import segment
 from penstock.client.limits import in_force
-from penstock.store.admission.limits import LimitInForce
+from penstock.errors import NotFound
+from penstock.store.admission.limits import TOTALS_HOURS, LimitInForce
+from penstock.store.admission.limits import totals as limit_totals
+from penstock.store.session.database import Session
 
 commands = typer.Typer(help="List, set and remove limits.", no_args_is_help=True)
 
@@ -49,6 +55,41 @@ def list_(json: Json = False) -> None:
             for row in rows
         ],
         empty="No limits. Declare one with an action, or: penstock limit set shop.database 50 --scope shop",
+    )
+
+
+@commands.command("totals")
+def totals(
+    ref: Annotated[
+        str | None, typer.Argument(help="Only this limit.", autocompletion=name_completion.limits)
+    ] = None,
+    hours: Annotated[
+        float, typer.Option(min=0.01, max=TOTALS_HOURS, help="How far back: admissions are kept for a day.")
+    ] = TOTALS_HOURS,
+    json: Json = False,
+) -> None:
+    """Count the attempts that asked for a slot of each limit, got it, and gave it back."""
+    since = datetime.now(UTC) - timedelta(hours=hours)
+
+    async def here(session: Session) -> list[dict[str, Any]]:
+        return [asdict(row) for row in await limit_totals(session, since, ref)]
+
+    async def there(client: HttpClient) -> list[dict[str, Any]]:
+        refs = [ref] if ref else [limit.ref for limit in await client.limits.in_force()]
+        return [await client.get_json(f"/limits/{segment(name)}/totals", hours=hours) for name in refs]
+
+    rows = read(here, there)
+    if ref is not None and not rows:
+        raise NotFound(f"no limit {ref}", hint="`penstock limit list` lists those in force.")
+    if json:
+        for row in rows:
+            json_line(row)
+        return
+    columns = ("enqueued", "admitted", "completed", "held", "waiting")
+    table(
+        ["limit", *columns],
+        [(row["ref"], *(row[name] for name in columns)) for row in rows],
+        empty="No limits are in force.",
     )
 
 

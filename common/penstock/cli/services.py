@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 
 from penstock.cli import name_completion
 from penstock.cli.arguments import parse_duration
-from penstock.cli.command_runner import run
+from penstock.cli.command_runner import ME, run
 from penstock.cli.output import Json, err, json_line, out
 from penstock.client.installation import HOME, find_installation
 from penstock.extras import require
@@ -21,6 +22,7 @@ from penstock.service.environment import load
 from penstock.service.installed_services import service
 from penstock.service.log_setup import configure_logging
 from penstock.service.process_secrecy import forget_secrets
+from penstock.store.session import audited_change
 from penstock.store.session.database import Database
 
 Modules = Annotated[
@@ -123,9 +125,17 @@ def migrate(
                 await migrations.current(session.fetch),
                 await migrations.missing(session.fetch),
             )
+            new_version = version if check else await migrations.upgrade(settings)
+            if missing and not check:
+                # The audit may be a table that this has made, so its row comes after the change, on its own.
+                details = {"before": version, "applied": len(missing), "host": socket.gethostname()}
+                change = audited_change.Change(
+                    f"command:{ME}", "penstock migrate", new_version or "", None, details
+                )
+                await audited_change.note(session, change, audited_change.DONE)
         finally:
             await database.close()
-        return version, version if check else await migrations.upgrade(settings), missing
+        return version, new_version, missing
 
     version_before, version_after, missing = run(work())
     if json:

@@ -1,4 +1,4 @@
-"""The input of `show` from the API's answer, with instants and tasks in the form in which the database returns them."""
+"""The conversion of the API's answers to the form in which the database returns executions and events, for `show`."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ import orjson
 import typer
 from rich.markup import escape
 
+from penstock.bounds import PAYLOAD_CAP
 from penstock.cli.arguments import parse_params
 from penstock.cli.output import Json, json_line, out
 from penstock.errors import NotFound
@@ -59,7 +60,7 @@ def _try_rule(ref: str, payload: dict[str, Any], definitions: Definitions, json:
         raise NotFound(f"no rule {ref!r}", hint=hint)
     trigger = definitions.triggers.get(rule.trigger)
     if trigger is not None:
-        payload = orjson.loads(Schema(trigger.payload_schema).check(payload, what="payload"))
+        payload = orjson.loads(Schema(trigger.payload_schema).check(payload, what="payload", cap=PAYLOAD_CAP))
     match = try_rule(rule, payload, tenant=rule.tenant or "public")
     if json:
         json_line({"rule": ref, "matched": match.matched, "params": match.params, "error": match.error})

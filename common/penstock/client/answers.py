@@ -42,7 +42,7 @@ def of_events(stored: StoredEvents, group: Sequence[NewEvent]) -> list[UUID | Ex
 def _winners(
     existing: Mapping[UUID, UUID], conflicts: Mapping[UUID, UUID], conflict: str, hint: str
 ) -> dict[UUID, UUID | Exception]:
-    """Return the id that already has the key, or the Conflict, by the id of each refused item."""
+    """Return, for each item with a known key, the id that has the key, or the Conflict if the contents differ."""
     refused = {id: Conflict(conflict.format(winner), hint=hint) for id, winner in conflicts.items()}
     return {**existing, **refused}
 

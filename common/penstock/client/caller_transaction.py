@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.errors import Conflict, InvalidInput
+from penstock.store.session.codec import Codec
 from penstock.store.session.database import Row
 from penstock.store.session.postgres_errors import in_our_words
 
@@ -13,12 +14,13 @@ from penstock.store.session.postgres_errors import in_our_words
 class CallerTransaction:
     """An open transaction of the caller."""
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Any, codec: Codec | None = None) -> None:
         if not hasattr(connection, "is_in_transaction"):
             raise InvalidInput(
                 "connection= is not a connection of asyncpg", hint="Give what `asyncpg.connect()` returned."
             )
         self._connection = connection
+        self._codec = codec
 
     @property
     def empty(self) -> bool:
@@ -33,9 +35,11 @@ class CallerTransaction:
                 hint="Wrap the call in `async with connection.transaction():`.",
             )
         try:
+            if self._codec is not None:
+                args = await self._codec.sealed(self._connection.fetch, sql, args)
             rows: list[Row] = await self._connection.fetch(sql, *args)
         except Exception as error:
-            if translated := in_our_words(error):
+            if translated := in_our_words(error, may_seal=self._codec is not None):
                 raise translated from error
             raise
         return rows

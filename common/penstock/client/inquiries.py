@@ -98,7 +98,7 @@ async def _answer(tx: Transaction, inquiry: Inquiry, asked_at: datetime, respons
     if by == f"execution:{inquiry.execution_id}":
         raise InvalidInput("an execution may not answer its own inquiry")
     encoded = Schema(orjson.loads(inquiry.schema) if inquiry.schema else None).check(
-        response, what="response"
+        response, what="response", cap=tx.settings.payload_cap
     )
     if not await inquiries.answer(tx, inquiry.execution_id, encoded.decode(), by):
         raise Conflict(

@@ -4,7 +4,7 @@ definition."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, Union, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Union, overload
 
 from penstock.client.checked_arguments import check_options, checks_arguments
 from penstock.language.terms.action_ref import ActionCall, ActionRef
@@ -15,13 +15,25 @@ if TYPE_CHECKING:
     from penstock.store.executions.result_watch import ResultWatch
 
 R = TypeVar("R")
-Startable = Union[str, ActionRef[..., Any], ActionCall[Any], "Workflow"]
-"""The type of what can be started: a ref, an object with a ref, or an action with its parameters."""
+Typed = ActionCall[R] | ActionRef[..., R]
+"""A target whose result has a type that type checkers know."""
+Untyped = Union[str, "Workflow"]
+Startable = Typed[Any] | Untyped
+"""The type of what can be started: a ref, an object with a ref, or an action with its parameters. Parameters beside an ActionCall
+are added to its own."""
+Parameters = Mapping[str, Any] | None
+Seconds = float | None
 
 
-def named_start(
-    target: Startable, params: Mapping[str, Any] | None = None
-) -> tuple[str, Mapping[str, Any] | None]:
+class Start(NamedTuple):
+    """The arguments of one start."""
+
+    target: Startable
+    params: Parameters
+    options: Mapping[str, Any]
+
+
+def named_start(target: Startable, params: Parameters = None) -> tuple[str, Parameters]:
     """Return the ref and the parameters of a start."""
     if isinstance(target, ActionCall):
         return target.ref, {**target.parameters, **(params or {})}
@@ -36,26 +48,12 @@ class StartAndWait:
     result: Any
 
     @overload
-    async def run(self, target: ActionCall[R], /, *, timeout: float | None = None, **options: Any) -> R: ...
-    @overload
     async def run(
-        self,
-        target: ActionRef[..., R],
-        params: Mapping[str, Any] | None = None,
-        /,
-        *,
-        timeout: float | None = None,
-        **options: Any,
+        self, target: Typed[R], params: Parameters = None, /, *, timeout: Seconds = None, **options: Any
     ) -> R: ...
     @overload
     async def run(
-        self,
-        target: str | Workflow,
-        params: Mapping[str, Any] | None = None,
-        /,
-        *,
-        timeout: float | None = None,
-        **options: Any,
+        self, target: Untyped, params: Parameters = None, /, *, timeout: Seconds = None, **options: Any
     ) -> Any: ...
     async def run(
         self,
@@ -69,16 +67,11 @@ class StartAndWait:
         """Start an execution, and return its result. Wait at most `timeout` seconds. Takes the options of `start`, and
         raises the errors of `result`."""
         check_options(self.start, options)
-        return await self._run(target, params, timeout, options)
+        return await self._result_of(Start(target, params, options), timeout)
 
-    async def _run(
-        self,
-        target: Startable,
-        params: Mapping[str, Any] | None,
-        timeout: float | None,
-        options: Mapping[str, Any],
-    ) -> Any:
-        return await self.result(await self.start(target, params, **options), timeout=timeout)
+    async def _result_of(self, start: Start, timeout: Seconds) -> Any:
+        execution_id = await self.start(start.target, start.params, **start.options)
+        return await self.result(execution_id, timeout=timeout)
 
 
 class StartAndWatch(StartAndWait):
@@ -87,25 +80,19 @@ class StartAndWatch(StartAndWait):
     _submits: Submits
     _watch: ResultWatch
 
-    async def _run(
-        self,
-        target: Startable,
-        params: Mapping[str, Any] | None,
-        timeout: float | None,
-        options: Mapping[str, Any],
-    ) -> Any:
+    async def _result_of(self, start: Start, timeout: Seconds) -> Any:
         """Start an execution that is watched by this client from the start, and return its result. The submission
         itself names the watcher, since the execution may end before a later statement could.
 
         Under a key it may be an earlier execution, which is waited for like any other.
         """
-        if {"key", "connection"} & options.keys():
-            return await super()._run(target, params, timeout, options)
+        if {"key", "connection"} & start.options.keys():
+            return await super()._result_of(start, timeout)
         from penstock.client.starts import Request
 
-        ref, params = named_start(target, params)
+        ref, params = named_start(start.target, start.params)
         with self._watch.expecting() as watcher:
-            id = await self._submits.start(Request(ref, **options), params, None, watcher)
+            id = await self._submits.start(Request(ref, **start.options), params, None, watcher)
             return await self._watch.result(id, timeout=timeout, named=watcher is not None)
 
 
@@ -113,26 +100,12 @@ class BlockingStartAndWait:
     """The method `run` of a client with blocking methods."""
 
     @overload
-    def run(self, target: ActionCall[R], /, *, timeout: float | None = None, **options: Any) -> R: ...
-    @overload
     def run(
-        self,
-        target: ActionRef[..., R],
-        params: Mapping[str, Any] | None = None,
-        /,
-        *,
-        timeout: float | None = None,
-        **options: Any,
+        self, target: Typed[R], params: Parameters = None, /, *, timeout: Seconds = None, **options: Any
     ) -> R: ...
     @overload
     def run(
-        self,
-        target: str | Workflow,
-        params: Mapping[str, Any] | None = None,
-        /,
-        *,
-        timeout: float | None = None,
-        **options: Any,
+        self, target: Untyped, params: Parameters = None, /, *, timeout: Seconds = None, **options: Any
     ) -> Any: ...
     def run(
         self,

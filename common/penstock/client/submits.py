@@ -42,7 +42,9 @@ class Submits:
         with tracing.producing(START, request.ref, request.tenant):
             [submission] = await self._starts.prepare(request, [params], watcher)
             if connection is not None:
-                [answer] = await self._write_in(CallerTransaction(connection), [submission])
+                [answer] = await self._write_in(
+                    CallerTransaction(connection, self._sessions[0].codec), [submission]
+                )
                 return answers.unwrap(answer)
             try:
                 return await self._group.submit(submission)

@@ -35,13 +35,15 @@ def child_parameters(
         return "{}", {"type": "WorkflowTooDeep", "message": message}
     try:
         if target.kind == "wait":
-            return check_value(_wait_parameters(start), payload_cap, what="what it waits for").decode(), None
+            return check_value(
+                _wait_parameters(start, payload_cap), payload_cap, what="what it waits for"
+            ).decode(), None
         return checked_parameters(schemas[target.definition], start.body, payload_cap).decode(), None
     except PenstockError as error:
         return "{}", {"type": type(error).__name__, "message": error.message}
 
 
-def _wait_parameters(start: Start) -> dict[str, Any]:
+def _wait_parameters(start: Start, payload_cap: int) -> dict[str, Any]:
     """Return the parameters of a task that waits for an event or an inquiry, in the form of
     `penstock.language.terms.waits`. Raises InvalidInput."""
     event, inquiry = start.step.wait_for_event, start.step.inquiry
@@ -52,7 +54,8 @@ def _wait_parameters(start: Start) -> dict[str, Any]:
     if assignee is not None and not isinstance(assignee, str):
         raise InvalidInput(f"the assignee of `{start.name}` is a {type(assignee).__name__}, not a text")
     if default is not None:
-        Schema(inquiry.answer or None).check(default, what=f"the default answer of `{start.name}`")
+        schema = Schema(inquiry.answer or None)
+        schema.check(default, what=f"the default answer of `{start.name}`", cap=payload_cap)
     return {
         "prompt": str(start.body["prompt"]),
         "schema": inquiry.answer or None,

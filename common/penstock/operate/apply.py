@@ -10,8 +10,10 @@ from penstock.language.definitions.qualified_name import is_generated
 from penstock.language.loading import Definitions
 from penstock.language.terms import routing
 from penstock.language.terms.executor_names import refuse_unknown_executors
+from penstock.operate.encryption import POLLED_TENANT
 from penstock.operate.retire import RETIRABLE
 from penstock.operate.routes import named_routes
+from penstock.store.access.tenant_keys import encrypted_tenants
 from penstock.store.admission import limits, namespaces
 from penstock.store.definitions import catalog
 from penstock.store.definitions.catalog import Document, Version
@@ -122,6 +124,11 @@ async def _put_polls(tx: Transaction, documents: Sequence[Document], actions: Ma
     await polls.remove(tx, [d.ref for d in triggers if "poll" not in d.body])
     every = {d.ref: d.body["poll"]["every"] for d in triggers if "poll" in d.body}
     if every:
+        if POLLED_TENANT in await encrypted_tenants(tx):
+            raise DefinitionError(
+                f"trigger {min(every)}: polls run as tenant {POLLED_TENANT}, whose values are encrypted, and their state is not",
+                hint="Publish events with a program instead, or let `penstock encryption off public` come first.",
+            )
         spaces = {ref: namespaces.of("public", ref) for ref in every}
         places = await namespaces.places(tx, spaces.values())
         await polls.put(

@@ -58,6 +58,10 @@ class LogInLine:
         self._mistakes_left: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._known_addresses: Counter[str] = Counter()
         """The number of names in `_mistakes_left` by address."""
+        self._places: Counter[str] = Counter()
+        """The number of log-ins that wait or are under way, by address."""
+        self._worst_rank: tuple[bool, int, int] | None = None
+        """The rank of the worst log-in that waits, until something changes that."""
 
     @asynccontextmanager
     async def turn(self, name: str, address: str) -> AsyncIterator[None]:
@@ -83,15 +87,21 @@ class LogInLine:
     def refuses(self, address: str) -> bool:
         """Return True if any log-in from this address would be rejected, and count a failure of the address then. A
         caller that checks this first need not read the request."""
-        own = self._places_of(address)
-        is_refused = len(own) >= OF_ADDRESS or (
+        own = self._places.get(address, 0)
+        is_refused = own >= OF_ADDRESS or (
             len(self._waiting) >= WAITING
-            and not self._known_addresses[address]
-            and (True, self._failure_class(address), len(own)) >= max(self._ranks().values())
+            and not self._known_addresses.get(address, 0)
+            and (True, self._failure_class(address), own) >= self._worst()
         )
         if is_refused:
             self._note_failure(address)
         return is_refused
+
+    def _worst(self) -> tuple[bool, int, int]:
+        """Return the rank of the worst log-in that waits. A flood asks for it with each request, and it seldom changes."""
+        if self._worst_rank is None:
+            self._worst_rank = max(self._ranks().values())
+        return self._worst_rank
 
     def __len__(self) -> int:
         """Return the number of waiting log-ins."""
@@ -104,10 +114,13 @@ class LogInLine:
             raise refusal()
         place = _Place(name, address)
         self._waiting.append(place)
+        self._places[address] += 1
+        self._worst_rank = None
         if len(self._waiting) > WAITING:
             ranks = self._ranks()
             worst = max(reversed(self._waiting), key=ranks.__getitem__)
             self._waiting.remove(worst)
+            self._take_back(worst)
             if not worst.begin.done():
                 worst.begin.set_exception(refusal())
         self._go_on()
@@ -116,16 +129,28 @@ class LogInLine:
     def _leave(self, place: _Place) -> None:
         if place in self._under_way:
             self._under_way.remove(place)
+            self._take_back(place)
         elif place in self._waiting:
             self._waiting.remove(place)
+            self._take_back(place)
         self._go_on()
+
+    def _take_back(self, place: _Place) -> None:
+        """Count a place no more."""
+        self._worst_rank = None
+        self._places[place.address] -= 1
+        if not self._places[place.address]:
+            del self._places[place.address]
 
     def _go_on(self) -> None:
         """Start waiting log-ins, the best-ranked ones first, and of equals the oldest."""
         while self._waiting and len(self._under_way) < AT_ONCE:
             place = min(self._waiting, key=self._ranks().__getitem__)
             self._waiting.remove(place)
-            if not place.begin.done():  # otherwise its task was cancelled, and has not left the line yet
+            self._worst_rank = None
+            if place.begin.done():  # its task was cancelled, and has not left the line yet
+                self._take_back(place)
+            else:
                 self._under_way.add(place)
                 place.begin.set_result(None)
 
@@ -154,6 +179,7 @@ class LogInLine:
 
     def _note_success(self, name: str, address: str) -> None:
         self._failures.pop(address, None)
+        self._worst_rank = None
         self._forget(name, address)
         self._remember(name, address, MISTAKES)
         if len(self._mistakes_left) > REMEMBERED_LOG_INS:
@@ -167,11 +193,13 @@ class LogInLine:
             self._remember(name, address, mistakes_left)
 
     def _remember(self, name: str, address: str, mistakes_left: int) -> None:
+        self._worst_rank = None
         self._mistakes_left[name, address] = mistakes_left
         self._known_addresses[address] += 1
 
     def _forget(self, name: str, address: str) -> int:
         """Forget a log-in of this name from its address. Return the mistakes that it had left; 0 for an unknown one."""
+        self._worst_rank = None
         mistakes_left = self._mistakes_left.pop((name, address), 0)
         if mistakes_left:
             self._known_addresses[address] -= 1
@@ -180,9 +208,13 @@ class LogInLine:
         return mistakes_left
 
     def _note_failure(self, address: str) -> None:
-        self._failures[address] = self._failures.get(address, 0) + 1
+        count = self._failures.get(address, 0) + 1
+        if not count & (count - 1):  # another class
+            self._worst_rank = None
+        self._failures[address] = count
         self._failures.move_to_end(address)
         if len(self._failures) > REMEMBERED_ADDRESSES:
+            self._worst_rank = None
             self._failures.popitem(last=False)
 
 

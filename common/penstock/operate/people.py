@@ -298,9 +298,15 @@ async def forget_failure(session: Session, attempt: UUID) -> None:
         await people.forget_failure(session, attempt)
 
 
-async def log_out(session: Session, secret: str) -> None:
-    """End the session with this secret, if there is one."""
-    await people.end_session(session, digest_of(secret))
+async def log_out(session: Session, secret: str, operation: str, address: str) -> None:
+    """End the session of this secret, if there is one, and note that in the audit as `operation` from this address."""
+    async with session.transaction() as tx:
+        name = await people.end_session(tx, digest_of(secret))
+        if name is not None:
+            change = audited_change.Change(
+                f"user:{name}", operation, f"user:{name}", details={"address": address}
+            )
+            await audited_change.note(tx, change, audited_change.DONE)
 
 
 async def find_session_caller(session: Session, secret: str) -> Caller | None:

@@ -76,7 +76,7 @@ async def rules(session: Session) -> list[RoutingRule]:
 
 
 async def explain(session: Session, target: str) -> tuple[str, RouteChoice]:
-    """Return the reasons for a route. `target` is a ref (of the default tenant), or a namespace
+    """Explain which route `target` takes, and why. `target` is a ref (of the default tenant), or a namespace
     `tenant::pack::action` or `tenant::pack::workflow::task`. Return the namespace, too. Raises NotFound."""
     namespace = target if SEPARATOR in target else namespaces.of("public", target).name
     _, *parts = namespace.split(SEPARATOR)

@@ -15,11 +15,12 @@ from penstock.errors import ConfigurationError, InvalidInput, NotFound
 from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.outside_names import SECRET, check_tenant
 from penstock.language.terms.redaction import SHORTEST
-from penstock.operate.master_keys import MasterKeys, master_keys, seal, unseal
+from penstock.operate import encryption
 from penstock.settings import Settings
 from penstock.store.access import secrets as store
 from penstock.store.access.secrets import Sealed, SecretSummary
 from penstock.store.session.database import Session, retried
+from penstock.store.session.master_keys import MasterKeys, master_keys, seal, unseal
 
 LONGEST = 64 * 1024
 """The maximum bytes of a secret."""
@@ -66,8 +67,8 @@ async def delete(session: Session, tenant: str, name: str) -> None:
 
 
 async def rotate(session: Session) -> int:
-    """Wrap every data key under the newest master key. Return the number that were under another one. The secrets
-    stay the same, and services may run meanwhile. Raises ConfigurationError."""
+    """Wrap every data key, of secrets and of encrypted tenants, under the newest master key. Return the number that were
+    under another one. Secrets and values stay the same, and services may run meanwhile. Raises ConfigurationError."""
     keys = master_keys(session.settings)
     newest, _ = await _wrap(keys, os.urandom(32), b"")
     done, cursor = 0, ("", "")
@@ -77,7 +78,7 @@ async def rotate(session: Session) -> int:
             key_id, wrapped = await _wrap(keys, await _unwrap(keys, secret, context), context)
             done += await store.rewrap(session, secret, wrapped, key_id)
         cursor = (secrets[-1].tenant, secrets[-1].name)
-    return done
+    return done + await encryption.rewrap(session)
 
 
 async def reveal(session: Session, tenant: str, names: Collection[str]) -> Mapping[str, str]:

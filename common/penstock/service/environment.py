@@ -7,6 +7,7 @@ import os
 from pydantic import ValidationError
 
 from penstock.errors import ConfigurationError
+from penstock.language.terms.aliases import setting_hint
 from penstock.settings import Settings
 
 
@@ -19,13 +20,21 @@ def load(**overrides: object) -> Settings:
     if unknown:
         raise ConfigurationError(
             f"unknown setting {', '.join(sorted(unknown))}",
-            hint="See docs/configuration.md for every setting, or unset it.",
+            hint=" ".join(
+                [*_of_other_systems(unknown), "See docs/configuration.md for every setting, or unset it."]
+            ),
         )
     try:
         return Settings(**values)  # type: ignore[arg-type]
     except ValidationError as error:
         lines = [f"{'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}" for e in error.errors()]
         raise ConfigurationError("; ".join(lines), hint="See docs/configuration.md.") from None
+
+
+def _of_other_systems(variables: list[str]) -> list[str]:
+    """Return the hints for settings that other systems have."""
+    hints = ((variable, setting_hint(variable)) for variable in sorted(variables))
+    return [f"{variable}: {hint}" for variable, hint in hints if hint]
 
 
 TESTS = "PENSTOCK_TEST_"

@@ -21,6 +21,7 @@ ALWAYS: Mapping[str, Field] = {
 }
 OF_THE_PROCESS: Mapping[str, Field] = {
     "replica_id": Field(str, "its id, random for each start: as in `penstock workers list --json`"),
+    "runner_name": Field(str, "its name for people (PENSTOCK_RUNNER_NAME), where it has one"),
     "logger": Field(str, "of a library's line: its logger"),
     "exception": Field(str, "a traceback"),
 }

@@ -24,7 +24,8 @@ def configure_logging(settings: Settings, **bound: str) -> None:
     and the run that logs it."""
     people = settings.log_format == "console" or (settings.log_format == "auto" and sys.stderr.isatty())
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
-    fields = {"replica": settings.name, **bound}
+    named = {} if settings.runner_name is None else {"runner_name": settings.runner_name}
+    fields = {"replica": settings.name, **named, **bound}
 
     def of_this_process(_: Any, __: str, line: EventDict) -> EventDict:
         return {**fields, **line}  # threads of libraries have no context variables

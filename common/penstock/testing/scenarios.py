@@ -3,12 +3,15 @@
 An executor that calls Python functions takes `coroutine_action` or `function_action`; one that starts programs takes
 the command of `program_command`. Any other executor implements the scenarios in its own terms, as described here:
 
-| scenario | parameters | what it does | |---|---|---| | `echo` | `value` | gives `{"value": value, "attempt": N,
-"token": idempotency token}` back. | | `fail` | | fails, with the word `boom` in what it says. | | `unstorable` | |
-ends well, but what it gives back is not JSON. | | `chatter` | `lines`, `word` | logs `<word> 0`, `<word> 1`, ... and
-gives back the number of lines. | | `hold` | `path` | makes the file `<path>.held`, waits until the file `path` is
-there, and gives back "released". | | `beat` | `path` | appends a byte to the file `path` every few milliseconds, until
-`<path>.stop` is there. | | `crash` | | ends as badly as it can without the rest of the executor going down |
+| scenario | parameters | what it does |
+|---|---|---|
+| `echo` | `value` | gives `{"value": value, "attempt": N, "token": idempotency token}` back. |
+| `fail` | | fails, with the word `boom` in what it says. |
+| `unstorable` | | ends well, but what it gives back is not JSON. |
+| `chatter` | `lines`, `word` | logs `<word> 0`, `<word> 1`, ... and gives back the number of lines. |
+| `hold` | `path` | makes the file `<path>.held`, waits until the file `path` is there, and gives back "released". |
+| `beat` | `path` | appends a byte to the file `path` every few milliseconds, until `<path>.stop` is there. |
+| `crash` | | ends as badly as it can without the rest of the executor going down |
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from penstock.bounds import PAYLOAD_CAP
 from penstock.errors import DefinitionError
 from penstock.language.moves import COMPLETED
 from penstock.language.rules.event_rules import compile_rule, event_namespace
@@ -105,13 +106,15 @@ class Simulation:
         return self.start(target, parameters, **named).finish()
 
     def publish(self, trigger: Any, payload: Any = None) -> list[SimulatedRun]:
-        """Publish an event. Matching rules start their actions, and tasks that wait for the event go on. Return the
-        runs of these actions.
+        """Publish an event. Tasks that wait for it go on, and matching rules start their actions. Return the runs of these
+        actions.
 
         Raises NotFound, InvalidInput for a payload that its schema refuses, and DefinitionError if a rule fails.
         """
         definition = self._world.known.trigger(trigger)
-        payload = orjson.loads(Schema(definition.payload_schema).check(payload, what="payload"))
+        payload = orjson.loads(
+            Schema(definition.payload_schema).check(payload, what="payload", cap=PAYLOAD_CAP)
+        )
         event = SimulatedEvent(definition.ref, id=self._world.new_id(), created_at=self.now)
         namespace = event_namespace(event, payload)
         fitting = [wait for wait in self._world.event_waits if wait.fits(namespace)]
@@ -147,7 +150,7 @@ class Simulation:
             ref = target
         else:
             ref = definitions.runnable(target).ref
-        checked = orjson.loads(definitions.schema(ref).check(parameters))
+        checked = orjson.loads(definitions.schema(ref).check(parameters, cap=PAYLOAD_CAP))
         execution = execution_of(self._world, Call(ref, checked, ref.rpartition(".")[2]))
         self._world.soon(execution.begin)
         run = SimulatedRun(execution)

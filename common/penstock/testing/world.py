@@ -11,6 +11,7 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
+from penstock.bounds import PAYLOAD_CAP
 from penstock.client.inquiries import may_answer
 from penstock.errors import NotAllowed
 from penstock.language.moves import CANCELLED, FINAL, REQUESTED, TIMEOUT
@@ -132,7 +133,7 @@ class Question:
         assignee = self.asked.get("assignee")
         if by is not None and not may_answer(assignee, by):
             raise NotAllowed(f"only {assignee} may answer this", hint=f"Answer as {assignee}.")
-        Schema(self.asked.get("schema")).check(value, what="response")
+        Schema(self.asked.get("schema")).check(value, what="response", cap=PAYLOAD_CAP)
         self.answered(value)
 
 

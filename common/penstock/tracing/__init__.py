@@ -26,6 +26,7 @@ __all__ = [
     "Trace",
     "begins",
     "current",
+    "describe_process",
     "flush",
     "goes_on",
     "inside",
@@ -36,6 +37,8 @@ __all__ = [
     "trace_of",
 ]
 
+_PROCESS: dict[str, str] = {}
+"""Attributes of the resource of this process's spans."""
 NOTHING: AbstractContextManager[None] = nullcontext()
 
 
@@ -46,7 +49,14 @@ def exporting() -> Exporting | None:
         return None
     from penstock.tracing.export import Exporting
 
-    return Exporting()
+    return Exporting(_PROCESS)
+
+
+def describe_process(runner_id: str, runner_name: str | None) -> None:
+    """Name this process on the spans that it sends. It has an effect before the first span."""
+    _PROCESS["penstock.runner_id"] = runner_id
+    if runner_name is not None:
+        _PROCESS["penstock.runner_name"] = runner_name
 
 
 def is_on() -> bool:

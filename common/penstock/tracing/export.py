@@ -41,8 +41,10 @@ class Exporting:
     """The exporter of this process's spans. Current spans of the caller's own become parents. If the process has not
     set up OpenTelemetry itself, spans that its code creates are exported here, too."""
 
-    def __init__(self) -> None:
-        resource = Resource.create({} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "penstock"})
+    def __init__(self, process: Mapping[str, str] | None = None) -> None:
+        """`process`: attributes of the process, for each of its spans."""
+        named = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "penstock"}
+        resource = Resource.create({**named, **(process or {})})
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         self._processor = BatchSpanProcessor(_exporter())
         self._provider.add_span_processor(self._processor)

@@ -1,10 +1,14 @@
 -- Lock the keys of executions that are about to be created and are due. Return in `free` those that may be created together
 -- with their slots: each of their keys has room for all that come now, and no waiter. No other transaction sees the new rows
 -- yet, so keys may be locked before rows.
--- An executor (`p_fused`) waits for the locks. A submit waits only for a moment, since the owner of a lock can be stuck.
--- `locked` says that all keys are locked, so that executions without room can join their lanes at once. A submit of more than
--- 10 executions leaves out keys with waiters, since a transaction that frees a slot there would have to wait. A submit of
--- more than 100 executions locks no key.
+-- How long it waits for the locks depends on the caller:
+--   * an executor (`p_fused`: it creates and schedules in one call) waits until it has them.
+--   * a submit of at most 10 executions waits for a moment, since the owner of a lock can be stuck.
+--   * a submit of 11 to 100 executions does the same, and leaves out keys with waiters: a transaction that frees a slot there
+--     would have to wait for it.
+--   * a submit of more than 100 executions locks no key.
+-- `locked` says that all keys are locked, so that executions without room can join their lanes at once. `rooms` are the free
+-- slots of each locked key.
 -- planner: lookups
 create or replace function find_slots(
     p_ids uuid[], p_namespaces integer[], p_params text[], p_priorities smallint[], p_not_before timestamptz[],

@@ -1,6 +1,7 @@
 -- Record which rules matched which events, once for each pair (I7), and create an execution for each match. Messages name an
 -- enforcement by the id of its execution. An enforcement is written as executed, since its execution is created in the same
--- transaction. If the parameters of a match could not be rendered, it is kept as failed.
+-- transaction. If the parameters of a match could not be rendered, it is kept as failed. New enforcements are
+-- announced if an operator asked for it.
 create or replace function enforce_rules(
     p_ids uuid[], p_events uuid[], p_rules text[], p_definitions integer[], p_namespaces integer[],
     p_action_definitions integer[], p_priorities smallint[], p_params text[], p_options text[], p_errors text[]
@@ -8,7 +9,9 @@ create or replace function enforce_rules(
 language plpgsql
 as $$
 declare
+    v_made uuid[];
     v_new uuid[];
+    v_messages message[] := '{}';
 begin
     with made as (
         insert into enforcement (event_id, rule, definition_id, execution_id, status, namespace_id,
@@ -22,9 +25,12 @@ begin
         on conflict do nothing
         returning execution_id, status
     )
-    select array_agg(execution_id) into v_new from made where status = 'executed';
-    if v_new is null then
-        return '{}';
+    select array_agg(execution_id), array_agg(execution_id) filter (where status = 'executed') into v_made, v_new from made;
+    if v_made is not null and exists (select from cluster where 'enforcement.created' = any (announced)) then
+        v_messages := stage('enforcement.created', v_made, 150);
     end if;
-    return start_enforced(v_new);
+    if v_new is null then
+        return v_messages;
+    end if;
+    return v_messages || start_enforced(v_new);
 end $$;

@@ -8,6 +8,8 @@ create or replace function rerun_enforcements(
 )
 language plpgsql
 as $$
+declare
+    v_changed uuid[];
 begin
     perform from enforcement e
     where (e.event_id, e.rule) in (select * from unnest(p_events, p_rules)) and e.error is not null
@@ -28,9 +30,13 @@ begin
         where (e.event_id, e.rule) = (d.event_id, d.rule) and e.error is not null and d.matched
         returning e.execution_id, e.error
     )
-    select coalesce(array_agg(execution_id) filter (where error is null), '{}') into started from changed;
+    select coalesce(array_agg(execution_id) filter (where error is null), '{}'), array_agg(execution_id)
+    into started, v_changed from changed;
     messages := '{}';
+    if v_changed is not null and exists (select from cluster where 'enforcement.created' = any (announced)) then
+        messages := stage('enforcement.created', v_changed, 150);
+    end if;
     if started <> '{}' then
-        messages := execute_enforcements(started);
+        messages := messages || execute_enforcements(started);
     end if;
 end $$;

@@ -72,7 +72,8 @@ class Page(HTMLResponse):
 
 
 class OpenPages:
-    """The open pages of one process."""
+    """The pages that browsers keep open with a live stream from this process. Browsers that see the same page share
+    what is rendered."""
 
     def __init__(self, changes: Changes, looks: SharedLooks) -> None:
         self._changes = changes

@@ -34,6 +34,20 @@ class ListedEvent(Answer):
     matched: int = Field(description="Rules that have matched it.")
 
 
+class Enforcement(Answer):
+    """A rule that matched an event."""
+
+    id: UUID = Field(description="What an announcement `enforcement.created` names.")
+    event: UUID
+    rule: str
+    trigger: str
+    tenant: str
+    status: str = Field(description="`created`, `executed` or `failed`.")
+    execution: UUID | None = Field(description="What it started; null where the rule failed.")
+    error: str | None
+    created_at: datetime
+
+
 class Event(Answer):
     """An event, with the outcomes of its trigger's rules; secrets are `***`."""
 

@@ -31,6 +31,18 @@ class Limit(Answer):
     covers: int = Field(description="Namespaces of actions that were started at least once.")
 
 
+class LimitTotals(Answer):
+    """The counts of a limit since an instant, at most a day ago."""
+
+    ref: str
+    enqueued: int = Field(description="Attempts that asked for a slot.")
+    admitted: int = Field(description="Attempts that got a slot.")
+    completed: int = Field(description="Attempts that have given it back, however they ended.")
+    held: int
+    waiting: int
+    since: datetime
+
+
 class Holder(Answer):
     execution_id: UUID
     namespace: str

@@ -192,3 +192,19 @@ class Rotation(Given):
 class Secret(Answer):
     token: Token
     secret: str = Field(description="To be kept now: nobody can find it out later.")
+
+
+class Recovery(Answer):
+    """A loss that was noticed, and what became of it."""
+
+    kind: str = Field(
+        description="`attempt`: lost with its worker; `fire`: of a schedule, whose execution was nowhere."
+    )
+    at: datetime
+    execution: UUID | None
+    subject: str = Field(description="The action, or the schedule.")
+    tenant: str
+    number: int = Field(description="Of the attempt; of a fire, how often it was recovered.")
+    worker: str | None
+    why: str | None
+    status: str | None = Field(description="That of the execution now.")

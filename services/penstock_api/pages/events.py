@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
 
 from penstock.errors import NotFound
-from penstock.operate import definitions, event_rules
+from penstock.language.moves import enforcements as moves
+from penstock.operate import definitions, enforcements, event_rules
+from penstock.store.events.enforcement_list import EnforcementFilter
 from penstock.store.events.event_list import EventFilter
 from penstock_api.auth.access import READ, Asked, Tenants
 from penstock_api.backend import Db, Lists
@@ -58,3 +60,34 @@ async def show(id: UUID, request: Request, session: Db, caller: Asked) -> Respon
     if event is None or not caller.sees(event["tenant"]):
         raise NotFound(f"no event {id}", hint="It may be older than the events' retention.")
     return page(request, "event.html", event=event, verdicts=await event_rules.tried(session, id), every=3)
+
+
+@router.get("/enforcements", dependencies=[READ])
+async def show_enforcements(
+    request: Request,
+    session: Lists,
+    tenants: Tenants,
+    rule: str = "",
+    event: Annotated[UUID | Literal[""], Query()] = "",
+    status: str = "",
+    cursor: Annotated[str, Query(alias="before")] = "",
+) -> Response:
+    """Show the rules that matched the newest events, by rule, event and status."""
+    filters = EnforcementFilter(
+        rule=rule or None,
+        event=event or None,
+        status=status if status in moves.MOVES else None,
+        tenants=tenants,
+    )
+    rows, following = await enforcements.listed(session, filters, cursor=cursor or None, limit=PAGE)
+    return page(
+        request,
+        "enforcements.html",
+        rows=rows,
+        after=following,
+        before=cursor,
+        asked={"rule": rule, "event": str(event), "status": status},
+        rules=[definition["ref"] for definition in await definitions.rules(session)],
+        statuses=list(moves.MOVES),
+        every=None if cursor else 3,
+    )

@@ -93,7 +93,7 @@ def chosen(filters: Mapping[str, str], caller: Caller) -> ExecutionFilter:
 
 
 def _instant(filters: Mapping[str, str], name: str) -> datetime | None:
-    """Return an instant as a browser sends it. Without an offset it is UTC."""
+    """Parse an instant from the form in which a browser sends it. Without an offset it is UTC."""
     if name not in filters:
         return None
     try:

@@ -9,7 +9,8 @@ from fastapi import Header, Query, Response
 
 from penstock.errors import NotFound
 from penstock.language.terms.event_sources import API
-from penstock.operate import event_rules
+from penstock.operate import enforcements, event_rules
+from penstock.store.events.enforcement_list import EnforcementFilter
 from penstock.store.events.event_list import EventFilter
 from penstock_api.auth.access import READ, SUBMIT, Asked, Tenants, own
 from penstock_api.backend import Db, Here, Lists
@@ -69,3 +70,19 @@ async def show(id: UUID, session: Db, caller: Asked) -> models.Event:
     if event is None or not caller.sees(event["tenant"]):
         raise NotFound(f"no event {id}", hint="It may be older than the events' retention.")
     return models.Event.model_validate({**event, "rules": await event_rules.tried(session, id)})
+
+
+@router.get("/enforcements", dependencies=[READ])
+async def list_enforcements(
+    session: Lists,
+    tenants: Tenants,
+    rule: Annotated[str | None, Query(description="Only those of this rule.")] = None,
+    event: Annotated[UUID | None, Query(description="Only those of this event.")] = None,
+    status: Annotated[str | None, Query(description="Only those: `created`, `executed` or `failed`.")] = None,
+    cursor: Annotated[str | None, Query(alias="before", description="`next` of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="How many.")] = 50,
+) -> Page[models.Enforcement]:
+    """List the enforcements of the newest events: each is a rule that matched an event."""
+    filters = EnforcementFilter(rule=rule, event=event, status=status, tenants=tenants)
+    rows, following = await enforcements.listed(session, filters, cursor=cursor, limit=limit)
+    return Page(items=[models.Enforcement.model_validate(row) for row in rows], next=following)

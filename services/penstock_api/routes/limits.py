@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from fastapi import Query
 
 from penstock.store.admission import limit_holders, waiting_work
+from penstock.store.admission.limits import TOTALS_HOURS
+from penstock.store.admission.limits import totals as limit_totals
 from penstock_api.auth.access import DEFINE_ALL, READ_ALL
-from penstock_api.backend import Db, Here, OnLimits
+from penstock_api.backend import Db, Here, Lists, OnLimits
 from penstock_api.models import limits as models
 from penstock_api.routes.router import Router
 
@@ -27,6 +30,19 @@ async def list_limits(limits: OnLimits) -> list[models.Limit]:
 async def show(ref: str, limits: OnLimits) -> models.Limit:
     """Show a limit."""
     return models.Limit.model_validate(await limits.get(ref))
+
+
+@router.get("/limits/{ref}/totals", dependencies=[READ_ALL])
+async def totals(
+    ref: str,
+    session: Lists,
+    limits: OnLimits,
+    hours: Annotated[float, Query(gt=0, le=TOTALS_HOURS, description="How far back.")] = TOTALS_HOURS,
+) -> models.LimitTotals:
+    """Count the attempts that asked for a slot of a limit, got it, and gave it back."""
+    await limits.get(ref)
+    since = datetime.now(UTC) - timedelta(hours=hours)
+    return models.LimitTotals.model_validate((await limit_totals(session, since, ref))[0])
 
 
 @router.get("/limits/{ref}/holders", dependencies=[READ_ALL])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse
 
 from penstock.errors import NotAuthenticated, TooManyAttempts
 from penstock.operate import people, second_factor
@@ -27,7 +28,8 @@ router = APIRouter(
 
 LOG_IN = "users_log_in"
 LOG_IN_WITH_CODE = "users_log_in_with_code"
-"""The operations of log-ins in the audit."""
+LOG_OUT = "users_log_out"
+"""The operations of log-ins and log-outs in the audit."""
 
 
 def log_in_caller(request: Request) -> people.LogInCaller:
@@ -90,11 +92,21 @@ async def _enter(
 
 
 NO_PLACE = refusal()
-NO_PLACE_ANSWER = explained_to_callers(NO_PLACE)
+NO_PLACE_ANSWER: Response = explained_to_callers(NO_PLACE)
+NO_PLACE_PAGE: Response = HTMLResponse(
+    f"<!doctype html><html lang=en><meta charset=utf-8><title>Sign in</title><h1>Sign in</h1><p role=alert>{NO_PLACE.message}. "
+    f"{NO_PLACE.hint}</p><p><a href=sign-in>Sign in</a></p>",
+    NO_PLACE_ANSWER.status_code,
+    headers={"retry-after": NO_PLACE_ANSWER.headers["retry-after"]},
+)
+"""The same for a browser. It is not the page of the form: to render that takes longer than all else of a refusal."""
 
 
-async def refused_unread(backend: Backend, scope: Scope, receive: Receive, send: Send) -> bool:
-    """Refuse a log-in unread if the queue of log-ins is full. Return whether it was refused.
+async def refused_unread(
+    backend: Backend, scope: Scope, receive: Receive, send: Send, *, with_page: bool = False
+) -> bool:
+    """Refuse a log-in unread if the queue of log-ins is full. Return whether it was refused. `with_page`: a browser sent the
+    form.
 
     In a flood nearly all requests end here. FastAPI's work for one takes longer than the rest of a refusal.
     """
@@ -103,7 +115,7 @@ async def refused_unread(backend: Backend, scope: Scope, receive: Receive, send:
         return False
     backend.refused_log_ins.note("", address, NO_PLACE.message)
     await backend.refused_calls.note(None, address, LOG_IN, scope["path"], NO_PLACE.message)
-    await NO_PLACE_ANSWER(scope, receive, with_headers(send))
+    await (NO_PLACE_PAGE if with_page else NO_PLACE_ANSWER)(scope, receive, with_headers(send))
     return True
 
 
@@ -113,6 +125,6 @@ async def log_out(request: Request, response: Response, backend: Here) -> None:
     secret = session_cookie.secret_of(request)
     if secret is not None:
         async with backend.pool.session() as session:
-            await people.log_out(session, secret)
+            await people.log_out(session, secret, LOG_OUT, address_of(request))
         backend.forget_callers()
     session_cookie.take_back(request, response)

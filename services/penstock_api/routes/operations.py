@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Literal
+
+from fastapi import Query
+
 from penstock.operate import check, workers
 from penstock.operate.doctor import examine
 from penstock.operate.overview import newest_failures, summed_up
+from penstock.store.executions import recoveries as losses
 from penstock.store.processes import processes
-from penstock_api.auth.access import OPERATE_ALL, READ_ALL
-from penstock_api.backend import Db, Here
+from penstock_api.auth.access import OPERATE_ALL, READ, READ_ALL, Tenants
+from penstock_api.backend import Db, Here, Lists
 from penstock_api.models import operations as models
+from penstock_api.models.model import Instant
 from penstock_api.routes.router import Router
 
 router = Router("operations")
@@ -58,3 +65,18 @@ async def invariants(session: Db) -> list[models.Invariant]:
 async def doctor(backend: Here) -> list[models.Finding]:
     """Examine versions, servers, schema, clocks, partitions and services, with what to do."""
     return [models.Finding.model_validate(finding) for finding in await examine(backend.settings)]
+
+
+@router.get("/recoveries", dependencies=[READ])
+async def recoveries(
+    session: Lists,
+    tenants: Tenants,
+    since: Annotated[Instant | None, Query(description="By default a day ago.")] = None,
+    kind: Annotated[Literal["attempt", "fire"] | None, Query(description="Only those.")] = None,
+    worker: Annotated[str | None, Query(description="Only what was lost with this worker.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="How many.")] = 50,
+) -> list[models.Recovery]:
+    """List what was lost with a worker or a message and recovered, the newest first."""
+    begin = since or datetime.now(UTC) - timedelta(days=1)
+    rows = await losses.newest(session, begin, kind=kind, worker=worker, tenants=tenants, limit=limit)
+    return [models.Recovery.model_validate(row) for row in rows]

@@ -128,4 +128,5 @@ async def drop_audit(session: Session, settings: Settings) -> bool:
     return len(old) == BATCH
 
 
-LOOP = Loop("drop_expired", lambda settings: 3600.0, turn)
+# Files hold encrypted values as the database does.
+LOOP = Loop("drop_expired", lambda settings: 3600.0, turn, opens=False)

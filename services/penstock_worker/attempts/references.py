@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from penstock.errors import ResultNotStorable
+from penstock.errors import ConfigurationError, ResultNotStorable
 from penstock.language.rules.secret_references import KEY
 from penstock.language.terms.redaction import LIVE, concealed, hidden_forms, worth_hiding
 from penstock.run import results
@@ -13,6 +13,7 @@ from penstock.run.outcomes import Outcome, TaskError
 from penstock.service.assembly import Parts
 from penstock.service.process_secrecy import credentials
 from penstock.store.executions.stored_results import StoredResults
+from penstock.store.session import sealed_values
 from penstock_worker.attempts import secret_values
 from penstock_worker.records.owned_attempt import OwnedAttempt
 from penstock_worker.records.secret_masking import concealed_outcome
@@ -26,7 +27,7 @@ class References:
         self._session = parts.database.session()
         self._process = parts.process
         self._cap = settings.payload_cap
-        self._store = StoredResults(settings.result_store, settings.result_store_cap)
+        self._store = StoredResults(settings.result_store, settings.result_store_cap, self._session)
         self._store.open()
         self._own = hidden_forms(credentials(settings))
         self._own_encoded = tuple(form.encode() for form in self._own)
@@ -35,6 +36,11 @@ class References:
 
     async def follow(self, owned: OwnedAttempt) -> None:
         """Resolve the references in the attempt's parameters. Raises NotFound, InvalidInput, ConfigurationError."""
+        if sealed_values.KEY in owned.params:
+            raise ConfigurationError(
+                f"the parameters of {owned.event.execution_id} are encrypted, and their key is not here",
+                hint="Give the worker the master key that `penstock encryption list` names (PENSTOCK_SECRETS_KEY).",
+            )
         if KEY in owned.params:
             await secret_values.reveal(self._session, owned, self._process)
         resolved = await self._store.resolved(owned.params)
@@ -78,7 +84,9 @@ class References:
                     # inquiries and carries are always stored in the database
                     results.encode(value, self._cap)
                 return outcome
-            return Outcome("completed", await self._store.put(owned.event.execution_id, encoded))
+            tenant = owned.event.namespace.partition("::")[0]
+            stored = await self._store.put(owned.event.execution_id, encoded, tenant)
+            return Outcome("completed", stored)
         except ResultNotStorable as error:
             # The result store may accept a result at the next attempt. An inquiry that is too large stays too large.
             return Outcome.failed(replace(TaskError.of(error), retryable=encoded is not None))

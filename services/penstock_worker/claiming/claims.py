@@ -21,6 +21,7 @@ from penstock.store.definitions import catalog
 from penstock.store.executions import attempts
 from penstock.store.executions.attempts import ClaimAnswer, Claimant, ClaimedAttempt
 from penstock.store.outbox.queues import WORK
+from penstock.store.session import sealed_values
 from penstock.store.session.database import Session, Transaction, retried
 from penstock.store.session.staged_messages import StagedMessage
 from penstock_worker.records.action_versions import ActionVersions
@@ -175,6 +176,10 @@ class Claims:
         rows = await retried(lambda: catalog.current(self._session, ["action"], list(refs)))
         await self.look_up([row.definition_id for row in rows])
 
+    def _is_encrypted(self, attempt: ClaimedAttempt) -> bool:
+        codec = self._session.codec
+        return codec is not None and codec.seals(attempt.namespace.partition("::")[0])
+
     def _owned(self, claim: UUID, attempt: ClaimedAttempt, of_route: str | None) -> OwnedAttempt:
         version = self._versions[attempt.definition_id]
         options: Mapping[str, Any] = {}
@@ -202,9 +207,9 @@ class Claims:
             context=options.get("context") or {},
             waited=attempt.waited,
             of_route=of_route,
-            refers=KEY in params or stored_references.KEY in attempt.params,
+            refers=KEY in params or stored_references.KEY in attempt.params or sealed_values.KEY in params,
             secrets=_hidden(version.parameters.secrets_of(params)),
-            traced=traced(attempt.trace, event, self._worker),
+            traced=traced(attempt.trace, event, self._worker, tells=not self._is_encrypted(attempt)),
         )
 
 

@@ -15,7 +15,7 @@ from penstock.engine.durable.records import MAP, WAIT_FOR, Child, ChildStart
 from penstock.errors import InvalidInput, NotFound, PenstockError
 from penstock.language.rules.event_filter import bind_filter
 from penstock.language.rules.secret_references import checked_parameters
-from penstock.language.schemas import Schema
+from penstock.language.schemas import Schema, check_value
 from penstock.language.terms.ids import new_id
 from penstock.language.workflows.target import Target
 from penstock.store.admission import namespaces
@@ -140,7 +140,7 @@ async def _made(
             target = _target(order, targets)
             if order.execution_id in too_deep:
                 raise _too_deep(order, max_depth)
-            parameters = _parameters(order, target, schemas)
+            parameters = _parameters(order, target, schemas, tx.settings.payload_cap)
         except PenstockError as error:
             refused[id(order)] = error
             continue
@@ -177,16 +177,17 @@ def _target(order: ChildOrder, targets: Mapping[str, Target]) -> Target:
     return target
 
 
-def _parameters(order: ChildOrder, target: Target, schemas: Mapping[int, Schema]) -> str:
+def _parameters(order: ChildOrder, target: Target, schemas: Mapping[int, Schema], cap: int) -> str:
     params = order.start.parameters
     if order.start.record.kind == WAIT_FOR:
         bound = bind_filter(params["filter"], params["names"])
-        return orjson.dumps({"trigger": params["trigger"], "timeout": params["timeout"], **bound}).decode()
+        waiting = {"trigger": params["trigger"], "timeout": params["timeout"], **bound}
+        return check_value(waiting, cap, what="what it waits for").decode()
     if target.kind == "wait":
         default = params["default"]
         if default is not None:
-            Schema(params["schema"]).check(default, what="the default answer")
-        return orjson.dumps(params).decode()
+            Schema(params["schema"]).check(default, what="the default answer", cap=cap)
+        return check_value(params, cap, what="the inquiry").decode()
     if not isinstance(params, Mapping):
         raise InvalidInput(f"parameters are a mapping, not {type(params).__name__}")
-    return checked_parameters(schemas[target.definition], params).decode()
+    return checked_parameters(schemas[target.definition], params, cap).decode()

@@ -23,7 +23,9 @@ OVER = ("completed", "failed")
 
 
 class TracedAttempt:
-    def __init__(self, trace: Trace, event: TaskReadyEvent, worker: Identity) -> None:
+    def __init__(self, trace: Trace, event: TaskReadyEvent, worker: Identity, *, tells: bool = True) -> None:
+        """`tells`: False where the messages of its errors are encrypted, and so are in no span."""
+        self._tells = tells
         self._own = Trace(trace.trace_id, attempt_span(event.execution_id, event.attempt), True, trace.state)
         self._event = event
         self._worker = worker
@@ -49,7 +51,7 @@ class TracedAttempt:
             "penstock.worker.name": self._worker.name,
         }
         parent, name = execution_span(event.execution_id), f"{ATTEMPT} {event.action}"
-        failed = _message(error) if error is not None else outcome if outcome == CLAIM_LOST else None
+        failed = self._message(error) if error is not None else outcome if outcome == CLAIM_LOST else None
         now = datetime.now(UTC)
         tracing.send(
             Span(name, "consumer", trace, trace.span_id, parent, self._began, now, attributes, error=failed)
@@ -69,9 +71,15 @@ class TracedAttempt:
         id = span_id(STEP, write.execution_id, write.name, write.ordinal, write.attempt)
         now = datetime.now(UTC)
         began = now - timedelta(seconds=write.took)
-        failed = None if write.status == COMPLETED else _message(write.error)
+        failed = None if write.status == COMPLETED else self._message(write.error)
         name, trace = f"{STEP} {write.name}", self._own
         tracing.send(Span(name, "internal", trace, id, trace.span_id, began, now, attributes, error=failed))
+
+    def _message(self, error: str | None) -> str:
+        document = orjson.loads(error) if error is not None else None
+        if not isinstance(document, dict):
+            return "failed"
+        return str(document.get("message" if self._tells else "type", "failed"))
 
     def _of_event(self) -> dict[str, Any]:
         return {
@@ -80,15 +88,12 @@ class TracedAttempt:
         }
 
 
-def traced(trace: str | None, event: TaskReadyEvent, worker: Identity) -> TracedAttempt | None:
+def traced(
+    trace: str | None, event: TaskReadyEvent, worker: Identity, *, tells: bool = True
+) -> TracedAttempt | None:
     """Return the traced attempt for the trace context (JSON) with which it was claimed, or None if this process does
     not trace."""
     if trace is None or not tracing.is_on():
         return None
     context = tracing.trace_of(orjson.loads(trace))
-    return None if context is None else TracedAttempt(context, event, worker)
-
-
-def _message(error: str | None) -> str:
-    document = orjson.loads(error) if error is not None else None
-    return str(document.get("message", "failed")) if isinstance(document, dict) else "failed"
+    return None if context is None else TracedAttempt(context, event, worker, tells=tells)

@@ -150,7 +150,7 @@ READS = {
     ),
     *("executions", "events", "inquiries", "queues", "replay", "roles"),
 }
-"""Commands that change nothing in the database, or whose change is kept elsewhere."""
+"""Commands that change nothing in the database, or that note their change in another way."""
 READING = {
     "list",
     "show",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
+import orjson
 import pytest
 from pydantic import SecretStr
 
@@ -106,4 +107,8 @@ async def test_migrating_names_the_changes(empty_database: str, monkeypatch: pyt
     assert (await penstock("migrate", "--check")).code == 0
     home = Database(Settings(database_url=SecretStr(empty_database)), role="test")
     assert await home.session().fetch("select 1 from legal_move")
+    rows = await home.session().fetch("select by, details from audit where operation = 'penstock migrate'")
+    assert len(rows) == 1, "the run that changed something, and no other"
+    assert rows[0]["by"].startswith("command:")
+    assert orjson.loads(rows[0]["details"])["applied"] > 100
     await home.close()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from collections import Counter
 from collections.abc import AsyncIterator
 
 import pytest
@@ -203,3 +205,28 @@ async def test_log_ins_cancelled_together_leave_the_line(crowd: Crowd) -> None:
     assert all(crowd.tasks[label].cancelled() for label in ("busy-0", "busy-1", *labels[:3]))
     assert crowd.begun[2:] == labels[3:]
     assert not len(crowd.line)
+
+
+async def test_counts_of_a_line_stay_those_of_its_places(
+    crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What `refuses` remembers is what a look at all places gives, after each of some random steps."""
+    monkeypatch.setattr(log_in_line, "WAITING", 12)
+    steps, line = random.Random(7), crowd.line
+    for n in range(400):
+        address = f"a{steps.randrange(6)}"
+        under_way = [label for label in crowd.begun if not crowd.tasks[label].done()]
+        match steps.randrange(4):
+            case 0 if under_way:
+                await crowd.end(steps.choice(under_way), steps.choice([None, NotAuthenticated("wrong")]))
+            case 1 if waiting := [label for label, task in crowd.tasks.items() if not task.done()]:
+                crowd.tasks[steps.choice(waiting)].cancel()
+                await asyncio.sleep(0)
+            case 2:
+                line.refuses(address)
+            case _:
+                await crowd.come(str(n), f"n{steps.randrange(4)}", address)
+        places = Counter(place.address for place in (*line._waiting, *line._under_way))
+        assert line._places == places
+        if line._waiting:
+            assert line._worst() == max(line._ranks().values())

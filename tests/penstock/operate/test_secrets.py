@@ -10,9 +10,9 @@ from pydantic import SecretStr
 
 from penstock.errors import ConfigurationError, InvalidInput, NotFound
 from penstock.operate import secrets
-from penstock.operate.master_keys import LocalKeys, master_keys
 from penstock.settings import Settings
 from penstock.store.session.database import Database, Session
+from penstock.store.session.master_keys import LocalKeys, master_keys
 from tests.penstock.operate.keys import KEY, OTHER
 
 VALUE = "a secret of the shop: é"

@@ -55,7 +55,17 @@ def test_nothing_of_ours_logs_sentences() -> None:
 
 def test_every_field_is_logged_by_some_call() -> None:
     given = {field for call in logged() for field in call.fields}
-    bound = {"event", "level", "timestamp", "service", "replica", "replica_id", "logger", "trace_id"}
+    bound = {
+        "event",
+        "level",
+        "timestamp",
+        "service",
+        "replica",
+        "replica_id",
+        "runner_name",
+        "logger",
+        "trace_id",
+    }
     assert FIELDS.keys() - given - bound == set()
 
 

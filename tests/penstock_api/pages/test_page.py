@@ -37,6 +37,7 @@ PAGES = {
     "workflow": "/actions/depot.truck",
     "events": "/events?publish=depot.placed",
     "event": "/events/{event}",
+    "enforcements": "/enforcements",
     "rules": "/rules?rule=depot.broken",
     "rule": "/rules/depot.large",
     "rule-unmet": "/rules/depot.empty",

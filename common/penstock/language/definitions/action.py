@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ParamSpec, TypeVar
+from typing import Annotated, Any, ClassVar, ParamSpec, TypeVar
 
 from pydantic import BeforeValidator, Field, field_validator
 
@@ -40,6 +40,8 @@ Refs = Annotated[Items[Ref], BeforeValidator(_several)]
 class ActionOptions(Policies):
     """The options of an action, next to its function or its command. Short forms: `timeout` stands for
     `timeouts.attempt`, `on_worker_loss` and `max_recoveries` for the fields of `recovery`."""
+
+    thing: ClassVar[str] = "action"
 
     executor: Annotated[str, Field(strict=True, pattern=r"^[a-z][a-z0-9_]{0,62}$")] | None = None
     """The task executor that runs the action: async, thread, process, command, http, kubernetes, dask, ray, or one of

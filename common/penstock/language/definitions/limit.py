@@ -73,6 +73,7 @@ class Limit(Declaration):
     """
 
     kind: ClassVar[str] = "limit"
+    thing: ClassVar[str] = "limit"
     positional: ClassVar[tuple[str, ...]] = ("max",)
 
     ref: str = ""

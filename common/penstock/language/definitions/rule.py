@@ -27,6 +27,7 @@ class Rule(Declaration):
     """
 
     kind: ClassVar[str] = "rule"
+    thing: ClassVar[str] = "rule"
     shorten: ClassVar[tuple[str, ...]] = ("ref", "trigger", "action")
 
     trigger: Ref

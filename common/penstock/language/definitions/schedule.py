@@ -92,6 +92,8 @@ Instant = Annotated[str, BeforeValidator(_aware_instant)]
 class MissedFires(Options):
     """The policy for missed fires: those that were due while no executor ran, or that were late by more than `grace`."""
 
+    thing: ClassVar[str] = "missed"
+
     policy: Literal["execute", "skip", "delay"] = "execute"
     """The reaction to a missed fire. execute: run at once. skip: do not run. delay: run after `delay` seconds, so as
     not to overload a recovering system."""
@@ -131,6 +133,7 @@ class Schedule(Declaration):
     """
 
     kind: ClassVar[str] = "schedule"
+    thing: ClassVar[str] = "schedule"
     shorten: ClassVar[tuple[str, ...]] = ("ref", "action")
 
     action: Ref

@@ -21,6 +21,8 @@ from penstock.language.terms.sources import Source, caller, of_code
 class Poll(Options):
     """The interval of a poll trigger's calls, in seconds, and the timeout of a call."""
 
+    thing: ClassVar[str] = "poll"
+
     every: PositiveDuration
     timeout: PositiveDuration = 300
 
@@ -33,6 +35,7 @@ class Trigger(Declaration):
     """
 
     kind: ClassVar[str] = "trigger"
+    thing: ClassVar[str] = "trigger"
 
     payload_schema: Annotated[dict[str, Any], BeforeValidator(as_schema)] = Field(
         default_factory=dict, alias="schema"

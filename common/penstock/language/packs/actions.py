@@ -11,7 +11,7 @@ from penstock.language.definitions.decorator import of_function, qualified_callb
 from penstock.language.definitions.program_actions import ENTRY, program_action
 from penstock.language.definitions.qualified_name import Pack
 from penstock.language.packs.pack_code import function_of, program_of
-from penstock.language.terms.options import did_you_mean
+from penstock.language.terms.options import did_you_mean, unknown_hint
 from penstock.language.terms.sources import Source
 
 PYTHON = "python"
@@ -27,7 +27,7 @@ def action_of(
     for name in options:
         if name not in names:
             raise source.at((name,)).wrong(
-                f"action {ref}: unknown option {name!r}", did_you_mean(name, names)
+                f"action {ref}: unknown option {name!r}", unknown_hint("action", name, names)
             )
     options = qualified_callbacks(options, pack.name)
     entries = [name for name in _EXECUTORS if name in options]

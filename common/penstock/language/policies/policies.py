@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_serializer, model_validator
 
@@ -35,13 +35,19 @@ def _name(value: object) -> str:
 ErrorTypes = Annotated[Items[str], BeforeValidator(_names)]
 
 
+CLOACINA_WORDS: Mapping[str, str] = {"backoff_factor": "factor", "retry_on_errors": "retry_on"}
+"""Second names of options of `RetryPolicy`, and their first ones."""
+
+
 class RetryPolicy(Options):
     """The policy that decides whether and when a failed attempt is followed by another. The names follow Cloacina's
     RetryPolicy.
 
     `Recovery` bounds the attempts that are lost with their worker. An error's own `retry_after` overrides the delays
-    of this policy.
+    of this policy. Cloacina's words `backoff_factor` and `retry_on_errors` are read as `factor` and `retry_on`.
     """
+
+    thing: ClassVar[str] = "retry"
 
     max_attempts: Count = 1
     """The number of attempts, including the first. 1 means no retry. Only failed attempts count."""
@@ -61,6 +67,19 @@ class RetryPolicy(Options):
     """The types of errors that are retried, including as base classes. Empty means all. See `allows`."""
     never_on: ErrorTypes = ()
     """The types of errors that are not retried, even if `retry_on` names them."""
+
+    @classmethod
+    def fold(cls, values: dict[str, Any]) -> dict[str, Any]:
+        for word, name in CLOACINA_WORDS.items():
+            if word in values:
+                if name in values:
+                    raise Wrong(f"{word} and {name} both given", f"They are one option: write {name} alone.")
+                values[name] = values.pop(word)
+        return values
+
+    @classmethod
+    def names(cls) -> list[str]:
+        return [*super().names(), *CLOACINA_WORDS]
 
     @model_validator(mode="before")
     @classmethod
@@ -120,6 +139,8 @@ DEFAULT_ATTEMPT_TIMEOUT = 300.0
 class Timeouts(Options):
     """Timeouts in seconds. None: no bound. If two apply, the one that expires first ends the work with status
     `timeout`. Only an exceeded `attempt` may be retried. docs/timeouts.md has all of them in one table."""
+
+    thing: ClassVar[str] = "timeouts"
 
     attempt: PositiveDuration | None = DEFAULT_ATTEMPT_TIMEOUT
     """The time for one attempt, from its claim."""

@@ -15,15 +15,16 @@ import orjson
 
 from penstock.errors import InvalidInput
 from penstock.language.expressions import SecretName, SecretText
-from penstock.language.schemas import PAYLOAD_CAP, Schema
+from penstock.language.schemas import Schema
 from penstock.language.terms.outside_names import SECRET
 
 KEY = "$secrets"
 Place = tuple[str | int, ...]
 
 
-def checked_parameters(schema: Schema, params: Any, cap: int = PAYLOAD_CAP) -> bytes:
-    """Return the stored form of parameters, after a check against the schema. Raises InvalidInput."""
+def checked_parameters(schema: Schema, params: Any, cap: int) -> bytes:
+    """Return the stored form of parameters, after a check against the schema. Raises InvalidInput, also for more than
+    `cap` bytes."""
     encoded = schema.check(params, cap=cap)
     if KEY.encode() in encoded and isinstance(params, Mapping) and KEY in params:
         raise InvalidInput(f"no parameter may be called {KEY}", hint="Choose another name.")

@@ -23,16 +23,9 @@ def object_with_patterns(
         if not required <= value.keys():
             return False
         for name, item in value.items():
-            named = properties.get(name)
-            if named is not None and not named(item, budget):
-                return False
-            is_other = named is None
-            for pattern, test in patterned:
-                if search(pattern, name, budget):
-                    is_other = False
-                    if not test(item, budget):
-                        return False
-            if is_other and not other(item, budget):
+            tests = [properties[name]] if name in properties else []
+            tests += [test for pattern, test in patterned if search(pattern, name, budget)]
+            if not all(test(item, budget) for test in tests or [other]):
                 return False
         return True
 

@@ -86,11 +86,8 @@ def _long_form(names: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(entry, Mapping):
             raise Wrong(f"{name}: is neither a type nor a mapping", f"Write {name}: {{type: string}}.")
         entry = dict(entry)
-        needed = entry.get("required", False)
-        if isinstance(needed, bool):
-            entry.pop("required", None)
-            if needed:
-                required.append(name)
+        if isinstance(entry.get("required"), bool) and entry.pop("required"):
+            required.append(name)
         kind = entry.get("type")
         if isinstance(kind, str) and kind not in TYPES:
             raise Wrong(f"{name}: unknown type {kind!r}", did_you_mean(kind, TYPES))

@@ -110,7 +110,7 @@ def _branches(validator: Parts, part: Mapping[str, Any], value: Any, budget: Bud
         else:
             yield from _fitting(validator, part.get("else", True), value, budget)
     for name, branch in part.get("dependentSchemas", {}).items():
-        if name in value:
+        if isinstance(value, dict) and name in value:
             yield from _fitting(validator, branch, value, budget)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
@@ -28,8 +28,7 @@ def fault_text(fault: Fault, label: str) -> tuple[str, str | None]:
             return f"{at}: {_listed(sorted(fault.names))} {verb} missing", None
         case "additionalProperties" | "unevaluatedProperties":
             names = sorted(fault.names)
-            unknown = _listed([repr(_cut(name)) for name in names[: SHOWN_NAMES + 1]], len(names))
-            return f"{at}: unknown {unknown}", did_you_mean(_cut(names[0]), fault.known)
+            return f"{at}: unknown {_listed(names, repr)}", did_you_mean(_cut(names[0]), fault.known)
         case "enum":
             return f"{at}: expected one of {_short(expected)}", None
         case "anyOf" | "oneOf":
@@ -39,10 +38,11 @@ def fault_text(fault: Fault, label: str) -> tuple[str, str | None]:
     return f"{at}: does not satisfy {fault.word}: {_short(expected)}", None
 
 
-def _listed(names: Sequence[str], total: int | None = None) -> str:
-    listed_names = [_cut(name) for name in names[:SHOWN_NAMES]]
-    hidden_count = (len(names) if total is None else total) - len(listed_names)
-    return ", ".join(listed_names) + (f" and {hidden_count:,} more" if hidden_count > 0 else "")
+def _listed(names: Sequence[str], show: Callable[[str], str] = str) -> str:
+    """Return the first SHOWN_NAMES of `names`, each as `show` writes it, and the number of the others."""
+    listed = ", ".join(show(_cut(name)) for name in names[:SHOWN_NAMES])
+    hidden_count = len(names) - SHOWN_NAMES
+    return f"{listed} and {hidden_count:,} more" if hidden_count > 0 else listed
 
 
 def _cut(name: str) -> str:

@@ -90,7 +90,7 @@ class _Walk:
         if sub is False and unmatched:
             names = tuple(part.get("properties", ()))
             yield Fault(place, word, sub, value, tuple(unmatched), names)
-        elif sub is not False:
+        else:
             for name in unmatched:
                 yield from self.faults(sub, value[name], (*place, name))
 

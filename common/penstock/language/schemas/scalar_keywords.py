@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from penstock.language.schemas import formats
@@ -137,14 +138,14 @@ def _dependent_required(names: Mapping[str, Sequence[str]]) -> Test:
     return fits
 
 
-def _bound_of_numbers(holds: Callable[[Any, Any], bool]) -> Callable[[Any], Test]:
-    return lambda bound: lambda value, budget: not _is_number(value) or holds(value, bound)
+def _bound_of_numbers(holds: Callable[[Any, Any], bool], bound: Any) -> Test:
+    return lambda value, budget: not _is_number(value) or holds(value, bound)
 
 
 def _bound_of_length(
-    kind: type[str | list[Any] | dict[str, Any]], holds: Callable[[int, Any], bool]
-) -> Callable[[Any], Test]:
-    return lambda bound: lambda value, budget: not isinstance(value, kind) or holds(len(value), bound)
+    kind: type[str | list[Any] | dict[str, Any]], holds: Callable[[int, Any], bool], bound: Any
+) -> Test:
+    return lambda value, budget: not isinstance(value, kind) or holds(len(value), bound)
 
 
 KEYWORDS: Mapping[str, Callable[[Any], Test]] = {
@@ -156,14 +157,14 @@ KEYWORDS: Mapping[str, Callable[[Any], Test]] = {
     "multipleOf": _multiple_of,
     "uniqueItems": _unique_items,
     "dependentRequired": _dependent_required,
-    "minimum": _bound_of_numbers(operator.ge),
-    "maximum": _bound_of_numbers(operator.le),
-    "exclusiveMinimum": _bound_of_numbers(operator.gt),
-    "exclusiveMaximum": _bound_of_numbers(operator.lt),
-    "minLength": _bound_of_length(str, operator.ge),
-    "maxLength": _bound_of_length(str, operator.le),
-    "minItems": _bound_of_length(list, operator.ge),
-    "maxItems": _bound_of_length(list, operator.le),
-    "minProperties": _bound_of_length(dict, operator.ge),
-    "maxProperties": _bound_of_length(dict, operator.le),
+    "minimum": partial(_bound_of_numbers, operator.ge),
+    "maximum": partial(_bound_of_numbers, operator.le),
+    "exclusiveMinimum": partial(_bound_of_numbers, operator.gt),
+    "exclusiveMaximum": partial(_bound_of_numbers, operator.lt),
+    "minLength": partial(_bound_of_length, str, operator.ge),
+    "maxLength": partial(_bound_of_length, str, operator.le),
+    "minItems": partial(_bound_of_length, list, operator.ge),
+    "maxItems": partial(_bound_of_length, list, operator.le),
+    "minProperties": partial(_bound_of_length, dict, operator.ge),
+    "maxProperties": partial(_bound_of_length, dict, operator.le),
 }

@@ -10,7 +10,6 @@ from typing import Any
 
 import orjson
 
-from penstock.bounds import PAYLOAD_CAP
 from penstock.errors import CheckTooCostly, DefinitionError, InvalidInput
 from penstock.language.schemas import secrets
 from penstock.language.schemas.budget import Budget
@@ -79,12 +78,11 @@ class Schema:
         self._validator = compiled.validator
         self._secrets = compiled.secrets
 
-    def check(
-        self, value: Any, *, what: str = "parameters", cap: int = PAYLOAD_CAP, decoded: bool = False
-    ) -> bytes:
+    def check(self, value: Any, *, cap: int, what: str = "parameters", decoded: bool = False) -> bytes:
         """Return `value` as canonical JSON. Raise InvalidInput if it does not fit the schema or cannot be stored.
 
-        `decoded` says that the value came out of a JSON parser."""
+        `cap` is the number of bytes that it may have, which PENSTOCK_PAYLOAD_CAP sets. `decoded` says that the value came
+        out of a JSON parser."""
         encoded = check_value(value, cap, what=what)
         if self.document:
             # Only once it is decoded, a datetime is a text and a tuple an array.

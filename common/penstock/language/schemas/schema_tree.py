@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from penstock.language.terms.sources import Location
 
@@ -51,7 +52,7 @@ def follow(root: Mapping[str, Any], reference: Any) -> Any:
         return None
     node: Any = root
     for step in reference.split("/")[1:]:
-        step = step.replace("~1", "/").replace("~0", "~")
+        step = unquote(step).replace("~1", "/").replace("~0", "~")
         if isinstance(node, Mapping) and step in node:
             node = node[step]
         elif isinstance(node, list) and step.isdigit() and int(step) < len(node):

@@ -31,8 +31,6 @@ def schema_of_type(annotation: Any, *, mode: JsonSchemaMode = "validation") -> d
     """The JSON Schema of a pydantic model, a dataclass, a TypedDict or any other type hint.
 
     Raises Wrong for a type that has none, such as a class of one's own that pydantic does not know."""
-    if annotation is None:
-        annotation = type(None)
     try:
         adapter: TypeAdapter[Any] = (
             annotation if isinstance(annotation, TypeAdapter) else TypeAdapter(annotation)

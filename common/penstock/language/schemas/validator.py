@@ -1,5 +1,5 @@
 """A schema as functions that say whether a value fits, within the budget of one check. Penstock's own, since no library for JSON
-Schema can be stopped: `docs/decisions/0037-checks-under-a-budget.md` has the figures.
+Schema can be stopped: `docs/decisions/0041-checks-under-a-budget.md` has the figures.
 
 A loop takes a step for each turn before it begins. A part of a schema that several references lead to is held against a value
 once a check. So references that multiply, or recurse through alternatives, cost what there is and not what it unfolds to.
@@ -65,11 +65,7 @@ class Validator:
         existing = self._tests.get(id(part))
         if existing is not None:
             return existing
-        if not part:
-            self._tests[id(part)] = anything
-            self._words[id(part)] = {}
-            return anything
-        # A part may refer to itself: until its test is there, a test that asks for it stands for it.
+        # A part may lead to itself by references. Until its test is there, one that asks for the test stands for it.
         self._tests[id(part)] = lambda value, budget: self._tests[id(part)](value, budget)
         tests: list[Test] = []
         words: dict[str, Test] = {}
@@ -118,10 +114,8 @@ class Validator:
         test = self.test(target)
         if isinstance(target, bool):
             return test
-        late: Test = lambda value, budget: self._tests[id(target)](value, budget)  # noqa: E731 (may not be there yet)
-        is_ready = id(target) in self._words
-        if self._referred[id(target)] > 1 or not is_ready or self.evaluates:
-            return self._once(target, test if is_ready else late)
+        if self._referred[id(target)] > 1 or id(target) not in self._words or self.evaluates:
+            return self._once(target, lambda value, budget: self._tests[id(target)](value, budget))
         return test
 
     def _object(self, part: Mapping[str, Any]) -> Test:

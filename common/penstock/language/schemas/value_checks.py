@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -44,7 +44,7 @@ def check_value(value: object, cap: int = PAYLOAD_CAP, *, what: str = "the value
             hint="Remove it, or send the text as base64.",
         )
     # Counting every opening bracket, those in texts too, settles almost all values without a walk.
-    if encoded.count(b"[") + encoded.count(b"{") > DEPTH_CAP and _depth(orjson.loads(encoded)) > DEPTH_CAP:
+    if encoded.count(b"[") + encoded.count(b"{") > DEPTH_CAP and _is_too_deep(orjson.loads(encoded)):
         raise InvalidInput(f"{what} nests deeper than {DEPTH_CAP} levels", hint="Flatten it.")
     return encoded
 
@@ -88,7 +88,7 @@ def _has_nul(leaf: object) -> bool:
 
 def _not_json(leaf: object) -> bool:
     try:
-        orjson.dumps(leaf, default=_model)
+        orjson.dumps(leaf)
     except (TypeError, ValueError):
         return True
     return False
@@ -118,14 +118,13 @@ def _leaves(value: object) -> Iterator[tuple[Location, object]]:
             yield place, node
 
 
-def _depth(value: object) -> int:
-    deepest = 0
-    pending = [(1, value)]
-    while pending:
-        level, node = pending.pop()
-        if isinstance(node, dict | list):
-            deepest = max(deepest, level)
-            pending.extend(
-                (level + 1, inner) for inner in (node.values() if isinstance(node, dict) else node)
-            )
-    return deepest
+def _is_too_deep(value: object) -> bool:
+    """Return true if objects and arrays nest deeper than DEPTH_CAP."""
+    level = [value]
+    for _ in range(DEPTH_CAP):
+        level = [inner for node in level if isinstance(node, dict | list) for inner in _items(node)]
+    return any(isinstance(node, dict | list) for node in level)
+
+
+def _items(node: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return node.values() if isinstance(node, dict) else node

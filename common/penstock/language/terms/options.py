@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, model_validator
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
-from penstock.errors import DefinitionError
+from penstock.errors import DefinitionError, as_one
+from penstock.language.terms.aliases import alias_hint
 from penstock.language.terms.column_ranges import INTEGER
 from penstock.language.terms.sources import Location, Source, caller, of_frame
 
@@ -86,6 +87,8 @@ class Options(BaseModel, metaclass=_Explains):
     """The noun for a field of the model in an error."""
     positional: ClassVar[tuple[str, ...]] = ()
     """The options that may be passed by position."""
+    thing: ClassVar[str] = ""
+    """Where the words of other systems for its options are, in `penstock.language.terms.aliases`."""
 
     @classmethod
     def fold(cls, values: dict[str, Any]) -> dict[str, Any]:
@@ -102,7 +105,9 @@ class Options(BaseModel, metaclass=_Explains):
         )
         names = cls.names()
         unknown = [
-            InitErrorDetails(type=_unknown(cls.nouns, str(name), names), loc=(str(name),), input=None)
+            InitErrorDetails(
+                type=_unknown(cls.nouns, cls.thing, str(name), names), loc=(str(name),), input=None
+            )
             for name in values
             if name not in names
         ]
@@ -137,14 +142,22 @@ def read_options(kind: type[Chosen], values: Mapping[str, Any], source: Source, 
 
 
 def refusal(label: str, faults: Sequence[Problem], source: Source) -> DefinitionError:
-    """Return one error for all faults of the thing called `label`, with the hint of the first."""
+    """Return one error for all faults of the thing called `label`. Where several have hints of their own, each line ends in
+    its hint."""
+    if len({problem.hint for problem in faults if problem.hint}) > 1:
+        return as_one([source.at(p.at).wrong(f"{label}: {p}", p.hint) for p in faults])
     lines = [f"{source.at(problem.at)}: {label}: {problem}" for problem in faults]
     return DefinitionError("\n".join(lines), hint=next((p.hint for p in faults if p.hint), None))
 
 
-def _unknown(noun: str, name: str, names: Iterable[str]) -> PydanticCustomError:
-    hint = did_you_mean(name, names)
+def _unknown(noun: str, thing: str, name: str, names: Iterable[str]) -> PydanticCustomError:
+    hint = unknown_hint(thing, name, names)
     return PydanticCustomError("unknown_option", "{problem}", {"problem": f"unknown {noun}", "hint": hint})
+
+
+def unknown_hint(thing: str, name: str, names: Iterable[str]) -> str:
+    """Return what to write for an option that does not exist: the option of ours that does the same, or the nearest name."""
+    return alias_hint(thing, name) or did_you_mean(name, names)
 
 
 LONGEST_WORD = 100

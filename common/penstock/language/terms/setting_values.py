@@ -8,10 +8,19 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
+from penstock.language.terms.visible_text import visible
+
 
 def _identifier(value: str) -> str:
     if not value.replace("_", "").replace(".", "").replace("-", "").isalnum():
         raise ValueError("letters, digits, '_', '-' and '.' only")
+    return value
+
+
+def shown_text(value: str) -> str:
+    """Return text that a terminal and a page show as it is. Raises ValueError for control characters."""
+    if visible(value) != value or "\n" in value or "\t" in value:
+        raise ValueError("a line of text, without control characters")
     return value
 
 

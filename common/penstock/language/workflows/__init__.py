@@ -6,10 +6,11 @@ from penstock import each, failed, on_exit
 
 from __future__ import annotations
 
-from penstock.language.workflows.context_tasks import Context, ContextTask
+from penstock.language.workflows.context_tasks import ContextTask
 from penstock.language.workflows.fan_out import each
 from penstock.language.workflows.model import Workflow
 from penstock.language.workflows.serialization import from_body, from_yaml, to_yaml
+from penstock.language.workflows.shared_context import Context
 from penstock.language.workflows.task_builders import fail, inquiry, noop, on_exit, task, wait_for_event
 from penstock.language.workflows.task_handle import all_of, any_of, failed, none_of, skipped, success
 from penstock.language.workflows.value_reference import (

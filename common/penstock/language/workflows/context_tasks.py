@@ -12,14 +12,15 @@
 A function finds in the context the parameters of the run and the values of the tasks before it. The tasks after it see
 the values that it puts there. Of two values of one name the later one in the workflow's order is seen. The workflow's
 output is the whole context.
+
+A function may end with `return context`, as the tasks of Cloacina do: it keeps the context as it is.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from copy import deepcopy
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from penstock.errors import InvalidInput
@@ -27,11 +28,16 @@ from penstock.language.definitions.action import Action, ActionOptions
 from penstock.language.definitions.qualified_name import Pack, pack_of, qualified
 from penstock.language.terms.options import read_options
 from penstock.language.terms.sources import Source, of_code
+from penstock.language.workflows import local_callbacks
+from penstock.language.workflows.context_task_options import (
+    OF_ACTION,
+    folded_retry,
+    refuse_unknown,
+)
+from penstock.language.workflows.shared_context import Context
 from penstock.language.workflows.task_handle import rule_of
 from penstock.run.call_interceptor import CALL_INTERCEPTOR
 
-_OF_ACTION = frozenset(ActionOptions.names()) - {"limits"}
-"""The options of a context task that go to its action. All others go to the task."""
 _PARAMETERS = {
     "type": "object",
     "properties": {"context": {"type": "object"}},
@@ -40,54 +46,24 @@ _PARAMETERS = {
 }
 
 
-class Context(MutableMapping[str, Any]):
-    """The context that tasks pass on to each other: JSON values by name. A name cannot be removed; set it to None to
-    empty it."""
-
-    def __init__(self, values: Mapping[str, Any]) -> None:
-        self._before = dict(values)
-        self._values = deepcopy(self._before)
-
-    def __getitem__(self, name: str) -> Any:
-        return self._values[name]
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        if not isinstance(name, str):
-            raise TypeError(f"a name in the context is text, not {name!r}")
-        self._values[name] = value
-
-    def __delitem__(self, name: str) -> None:
-        raise TypeError(f"{name!r} cannot be taken out of the context; set it to None")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def insert(self, name: str, value: Any) -> None:
-        """Insert a new name. Raises KeyError if it exists."""
-        if name in self._values:
-            raise KeyError(f"{name!r} is in the context already; set it with context[{name!r}] = ...")
-        self[name] = value
-
-    @property
-    def changes(self) -> dict[str, Any]:
-        """Return the values that are new or changed."""
-        unset = object()
-        return {
-            name: value
-            for name, value in self._values.items()
-            if (old := self._before.get(name, unset)) != value or type(old) is not type(value)
-        }
-
-
 class ContextTask(Action[..., Any]):
     """An action that takes the context as its one parameter, with the tasks on which it depends."""
 
     plain: Callable[..., Any]
     dependencies: tuple[str, ...] = ()
     task_options: Mapping[str, Any] = {}
+    callbacks: tuple[Action[..., Any], ...] = ()
+    """The actions made of its `on_success` and `on_failure`, where those are functions."""
+
+    def parts(self) -> Iterator[Any]:
+        """The action, its limits, its schedules, and the actions of its local callbacks."""
+        yield from super().parts()
+        yield from self.callbacks
+
+    def body(self) -> dict[str, Any]:
+        """Return the body that is stored. It names the callbacks that are given the parameters of the task, too."""
+        refs = [callback.ref for callback in self.callbacks]
+        return super().body() | ({"local_callbacks": refs} if refs else {})
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function directly, with any mapping as the context."""
@@ -114,8 +90,10 @@ class ContextTask(Action[..., Any]):
 def context_task(
     source: Source,
     *,
+    id: str | None = None,
     dependencies: Any = (),
     trigger_rule: Any = None,
+    trigger_rules: Any = None,
     ref: str | None = None,
     pack: str | Pack | None = None,
     **options: Any,
@@ -127,10 +105,20 @@ def context_task(
         at = of_code(plain.__code__)
         pack_name = pack.name if isinstance(pack, Pack) else pack
         declared = None if pack_name else pack_of(plain.__globals__)
-        name = qualified(ref or plain.__name__, pack_name or (declared.name if declared else None))
+        pack_name = pack_name or (declared.name if declared else None)
+        name = qualified(_name(id, ref, at) or plain.__name__, pack_name)
         if len(inspect.signature(function).parameters) != 1:
             raise at.wrong(f"task {name} does not take one argument", "Write def name(context): ...")
-        of_action = {key: value for key, value in options.items() if key in _OF_ACTION}
+        if trigger_rule is not None and trigger_rules is not None:
+            raise at.wrong(f"task {name} has trigger_rule and trigger_rules", "Write one of them.")
+        refuse_unknown(name, options, at)
+        folded = folded_retry(name, options, at)
+        callbacks: list[Action[..., Any]] = []
+        for end in local_callbacks.ENDS:
+            if end in folded:
+                folded[end], callback_actions = local_callbacks.actions(end, folded[end], name, at)
+                callbacks += callback_actions
+        of_action = {key: value for key, value in folded.items() if key in OF_ACTION}
         task = ContextTask(
             name,
             choices=read_options(ActionOptions, of_action, at, f"action {name}"),
@@ -142,16 +130,44 @@ def context_task(
             description=inspect.getdoc(plain) or "",
         )
         task.plain = function
-        several = [dependencies] if isinstance(dependencies, str | ContextTask) else dependencies
-        task.dependencies = tuple(
-            dependency if isinstance(dependency, str) else dependency.task_name for dependency in several
-        )
-        task.task_options = {key: value for key, value in options.items() if key not in _OF_ACTION}
-        if trigger_rule is not None:
-            task.task_options = {**task.task_options, "when": rule_of(trigger_rule)}
+        task.callbacks = tuple(callbacks)
+        task.dependencies = _dependencies(dependencies, name, at)
+        task.task_options = {key: value for key, value in folded.items() if key not in OF_ACTION}
+        rule = trigger_rules if trigger_rule is None else trigger_rule
+        if rule is not None:
+            task.task_options = {**task.task_options, "when": rule_of(rule)}
         return task
 
     return declare
+
+
+def _name(id: str | None, ref: str | None, at: Source) -> str | None:
+    if id is None or ref is None:
+        return ref if id is None else _checked_id(id, at)
+    raise at.wrong(f"the task {id!r} has an id and a ref", "Write id='name', or ref='pack.name'.")
+
+
+def _checked_id(id: object, at: Source) -> str:
+    if isinstance(id, str) and "." not in id:
+        return id
+    raise at.wrong(
+        f"{id!r} is not the id of a task", "Write id='extract', or with its pack ref='etl.extract'."
+    )
+
+
+def _dependencies(dependencies: Any, name: str, at: Source) -> tuple[str, ...]:
+    """The names of the tasks that a task comes after. Raises DefinitionError for what is neither a task nor a name."""
+    is_several = isinstance(dependencies, list | tuple | set | frozenset)
+    several: list[Any] = list(dependencies) if is_several else [dependencies]
+    for dependency in several:
+        if not isinstance(dependency, str | ContextTask):
+            raise at.wrong(
+                f"task {name} depends on {dependency!r}, which is not a task",
+                "Write the function under @task, or its name: dependencies=['extract'].",
+            )
+    return tuple(
+        dependency if isinstance(dependency, str) else dependency.task_name for dependency in several
+    )
 
 
 def _bind(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,14 +184,21 @@ def _with_context(function: Callable[..., Any]) -> Callable[..., Any]:
 
         @functools.wraps(function)
         async def run(context: Context) -> dict[str, Any]:
-            value = await function(context)
-            return {"changes": context.changes, "value": value}
+            return _outcome(context, await function(context))
 
         return run
 
     @functools.wraps(function)
     def run_plain(context: Context) -> dict[str, Any]:
-        value = function(context)
-        return {"changes": context.changes, "value": value}
+        return _outcome(context, function(context))
 
     return run_plain
+
+
+def _outcome(context: Context, value: Any) -> dict[str, Any]:
+    """The changes of the context, and the value. A context that is returned is kept: it is no value."""
+    if isinstance(value, Context):
+        if value is not context:
+            context.update(value)
+        value = None
+    return {"changes": context.changes, "value": value}

@@ -52,6 +52,7 @@ class Workflow(Options):
     """
 
     kind: ClassVar[str] = "workflow"
+    thing: ClassVar[str] = "workflow"
 
     format: Annotated[Literal[1], BeforeValidator(_whole)] = FORMAT
     ref: Ref

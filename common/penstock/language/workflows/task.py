@@ -6,7 +6,7 @@ Semantics: docs/workflows.md.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -19,6 +19,7 @@ from penstock.language.terms.durations import PositiveDuration
 from penstock.language.terms.options import Items, Options, Wrong
 from penstock.language.terms.routing import RoutingRule
 from penstock.language.workflows import task_trigger_rules
+from penstock.language.workflows.cloacina_trigger_rules import translated
 
 NOOP, FAIL = "noop", "fail"
 """The actions that the executor runs itself. `noop` returns its input as its result; `fail` fails with its input's
@@ -42,6 +43,10 @@ def _expression(value: object) -> object:
 
 def _several(value: object) -> object:
     return [value] if isinstance(value, str | dict | Options) else value
+
+
+def _trigger_rule(rule: object) -> object:
+    return translated(rule)
 
 
 def _route(value: str) -> str:
@@ -132,6 +137,8 @@ class Step(Options):
     `retry`, `timeouts` and `recovery` replace those of the action. `timeout` is short for `timeouts.attempt`.
     """
 
+    thing: ClassVar[str] = "step"
+
     action: Ref | Literal["noop", "fail"] | None = None
     workflow: Ref | None = None
     wait_for_event: WaitForEvent | None = None
@@ -216,9 +223,10 @@ class Task(Step):
 
     name: Name
     needs: Names = ()
-    when: Annotated[task_trigger_rules.TriggerRule, AfterValidator(task_trigger_rules.check_rule)] | None = (
-        None
-    )
+    when: Annotated[
+        Annotated[task_trigger_rules.TriggerRule, AfterValidator(task_trigger_rules.check_rule)] | None,
+        BeforeValidator(_trigger_rule),
+    ] = None
     join: Literal["all", "any"] | Annotated[int, Field(strict=True, ge=1)] | None = None
     next: Items[Transition] = ()
 

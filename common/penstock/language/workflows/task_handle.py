@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from penstock.language.terms.options import Wrong
 from penstock.language.terms.sources import Source, caller, of_frame
+from penstock.language.workflows.cloacina_trigger_rules import is_cloacinas, translated
 from penstock.language.workflows.task_trigger_rules import FAILURE, SKIP, SUCCESS
 from penstock.language.workflows.value_reference import ValueReference, expression
 
@@ -120,9 +122,14 @@ def name_of(task: TaskHandle | str) -> str:
 
 
 def rule_of(rule: Any) -> Any:
-    """Return a rule in its stored form, with references as expressions."""
+    """Return a rule in its stored form, with references as expressions, and with our words for those of Cloacina."""
     if isinstance(rule, ValueReference):
         return str(rule)
+    if is_cloacinas(rule):
+        try:
+            rule = translated(rule)
+        except Wrong:
+            return rule  # the model refuses it, with its place
     if not isinstance(rule, Mapping):
         return rule
     stored: dict[str, Any] = {}

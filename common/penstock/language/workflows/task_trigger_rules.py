@@ -7,6 +7,9 @@ A rule is a JSON value, the same in YAML, in Python and in the stored document:
     {success: a}  {failed: a}  {skipped: a}       how one task ended
     {context: order.total, op: ">", value: 100}   a value of the context
     {all: [...]}  {any: [...]}  {none: [...]}     nested rules, to a bounded depth
+
+Cloacina's JSON of a rule (`{"type": "All", "conditions": [...]}`) is read as one of these, see
+`penstock.language.workflows.cloacina_trigger_rules`.
 """
 
 from __future__ import annotations

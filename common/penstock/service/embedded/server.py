@@ -140,7 +140,8 @@ def _ready(at: Place, pid: int) -> Postmaster:
 
 
 def _listens(address: Address) -> bool:
-    """Return True if a server accepts connections at the address. A socket file may have been deleted by a cleanup."""
+    """Return True if a server accepts connections at the address. False does not mean that none runs: a cleanup may
+    have deleted its socket file."""
     family = socket.AF_UNIX if address.socket_folder else socket.AF_INET
     with socket.socket(family) as probe:
         try:

@@ -197,11 +197,14 @@ async def id_token_of(session: Session, digest: bytes) -> str | None:
     return rows[0]["id_token"] if rows else None
 
 
-END = "delete from person_session where digest = $1"
+END = """
+delete from person_session s using person p where s.digest = $1 and p.id = s.person returning p.name
+"""
 
 
-async def end_session(session: Session | Transaction, digest: bytes) -> None:
-    await session.fetch(END, digest)
+async def end_session(session: Session | Transaction, digest: bytes) -> str | None:
+    """End a session. Return the name of its person; None where there is no such session."""
+    return next((str(row["name"]) for row in await session.fetch(END, digest)), None)
 
 
 @dataclass(frozen=True, slots=True)

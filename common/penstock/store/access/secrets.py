@@ -122,12 +122,15 @@ async def rewrap(session: Session, secret: Sealed, data_key: bytes, master_key: 
     )
 
 
-KEYS = "select master_key, count(*)::integer as secrets from secret group by master_key order by master_key"
+KEYS = """
+select master_key, count(*)::integer as secrets
+from (select master_key from secret union all select master_key from tenant_key) k group by master_key order by master_key
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyUse:
-    """The number of secrets under a master key."""
+    """The number of secrets, and of data keys of encrypted tenants, under a master key."""
 
     master_key: str
     secrets: int

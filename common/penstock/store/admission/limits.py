@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 import orjson
@@ -198,6 +199,56 @@ order by c.ref
 async def in_force(session: Session, ref: str | None = None) -> list[LimitInForce]:
     """Return all limits in force by ref, or the one with this ref."""
     return rows_as(LimitInForce, await session.fetch(IN_FORCE, ref))
+
+
+@dataclass(frozen=True, slots=True)
+class LimitTotals:
+    """The counts of a limit since an instant. `enqueued` attempts asked for a slot, `admitted` ones got it, and `completed` ones
+    have given it back, however they ended. `held` and `waiting` are of now."""
+
+    ref: str
+    enqueued: int
+    admitted: int
+    completed: int
+    held: int
+    waiting: int
+    since: datetime
+
+
+# An attempt that holds its slot was admitted once, however many attempts of its execution were: it is counted by its slot.
+TOTALS = """
+with of_limit as (
+    select l.id, c.ref from catalog c
+    join concurrency_limit l on l.ref = c.ref and l.definition_id = c.definition_id
+    where ($1::text is null or c.ref = $1) and (c.kind = 'limit_by_hand'
+        or c.kind = 'limit' and not exists (select from catalog b where b.kind = 'limit_by_hand' and b.ref = c.ref))
+), let_in as (
+    select a.limit_id, count(*) as n from admission a join of_limit o on o.id = a.limit_id
+    where a.admitted_at >= $2 group by 1
+), holding as (
+    select s.limit_id, count(*) as n, count(*) filter (where exists (
+        select from admission a where a.limit_id = s.limit_id and a.group_value = s.group_value
+            and a.execution_id = s.execution_id and a.admitted_at >= $2)) as recent
+    from slot s join of_limit o on o.id = s.limit_id group by 1
+), in_line as (
+    select gate_limit as id, sum(n)::bigint as n
+    from lane cross join lateral (select count(*) as n from waiter where waiter.lane = lane.id) w
+    where gate_kind = 'limit' group by 1
+)
+select o.ref, coalesce(i.n, 0) + coalesce(w.n, 0) as enqueued, coalesce(i.n, 0) as admitted,
+    coalesce(i.n, 0) - coalesce(h.recent, 0) as completed, coalesce(h.n, 0) as held, coalesce(w.n, 0) as waiting,
+    $2::timestamptz as since
+from of_limit o left join let_in i on i.limit_id = o.id left join holding h on h.limit_id = o.id
+left join in_line w on w.id = o.id
+order by o.ref
+"""
+TOTALS_HOURS = 24
+"""The hours for which admissions are kept at the least."""
+
+
+async def totals(session: Session, since: datetime, ref: str | None = None) -> list[LimitTotals]:
+    """Return the totals of all limits in force by ref, or of the limit of that ref. Admissions are kept for a day."""
+    return rows_as(LimitTotals, await session.fetch(TOTALS, ref, since))
 
 
 REFS = "select distinct ref from catalog where kind in ('limit', 'limit_by_hand')"

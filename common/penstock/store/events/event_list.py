@@ -11,7 +11,7 @@ from uuid import UUID
 import orjson
 
 from penstock.language.terms.ids import first_id
-from penstock.store.executions.execution_list import CLOCKS
+from penstock.store.executions.execution_list import CLOCKS, refuse_encrypted
 from penstock.store.session.database import Session
 from penstock.store.session.rows import rows_as
 
@@ -66,7 +66,10 @@ order by e.id desc limit $11
 async def page(
     session: Session, filters: EventFilter = EventFilter(), *, before: UUID | None = None, limit: int = 50
 ) -> list[ListedEvent]:
-    """Return at most `limit` events, newest first. `before` is the last id of the page before."""
+    """Return at most `limit` events, newest first. `before` is the last id of the page before. Raises InvalidInput for a
+    filter by the payloads of an encrypted tenant."""
+    if filters.payload:
+        await refuse_encrypted(session, "payload", filters.tenant, filters.tenants)
     rows = await session.fetch(
         PAGE,
         filters.trigger,

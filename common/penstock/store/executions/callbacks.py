@@ -17,7 +17,7 @@ from penstock.tracing import Carrier
 @dataclass(slots=True)
 class FollowedExecution:
     """An execution that has ended, and the refs of the actions that follow such an end. `trace` is its trace context,
-    None if it is not traced."""
+    None if it is not traced. The callbacks in `told_parameters` also receive `parameters`, those of the execution."""
 
     id: UUID
     status: str
@@ -26,11 +26,16 @@ class FollowedExecution:
     result: Any
     error: Any
     trace: Carrier | None = None
+    told_parameters: frozenset[str] = frozenset()
+    parameters: Any = None
 
 
 FOLLOWED = """
 select e.id, e.status, split_part(n.name, '::', 1) as tenant, r.result::text as result, r.error::text as error,
     d.body -> case when e.status = $2 then 'on_success' else 'on_failure' end as callbacks,
+    d.body -> 'local_callbacks' as told_parameters,
+    case when d.body ? 'local_callbacks' then (
+        select p.params::text from payload p where p.execution_id = e.id) end as parameters,
     (select ((p.origin -> 'trace') - 'links')::text from payload p where p.execution_id = e.id and p.origin ? 'trace') as trace
 from execution e
 join namespace n on n.id = e.namespace_id
@@ -51,6 +56,8 @@ async def read_followed(tx: Transaction, ids: Sequence[UUID]) -> list[FollowedEx
             orjson.loads(row["result"]) if row["result"] else None,
             orjson.loads(row["error"]) if row["error"] else None,
             orjson.loads(row["trace"]) if row["trace"] else None,
+            frozenset(orjson.loads(row["told_parameters"]) if row["told_parameters"] else ()),
+            orjson.loads(row["parameters"]) if row["parameters"] else None,
         )
         for row in await tx.fetch(FOLLOWED, ids, COMPLETED)
     ]

@@ -10,8 +10,10 @@ from uuid import UUID
 
 import orjson
 
+from penstock.errors import InvalidInput
 from penstock.language.moves import BAD
 from penstock.language.terms.ids import first_id
+from penstock.store.access.tenant_keys import encrypted_tenants
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import rows_as
 
@@ -100,6 +102,23 @@ select * from (
 """
 
 
+async def refuse_encrypted(
+    session: Session | Transaction, field: str, tenant: str | None, tenants: Collection[str] | None
+) -> None:
+    """Raise InvalidInput where values of an encrypted tenant would be compared: the database cannot read them, and would find
+    nothing. `field` names the filter, `tenant` and `tenants` are those that it looks at (None: all)."""
+    encrypted = set(await encrypted_tenants(session))
+    if tenants is not None:
+        encrypted &= set(tenants)
+    if tenant is not None:
+        encrypted &= {tenant}
+    if encrypted:
+        raise InvalidInput(
+            f"the values of tenant {sorted(encrypted)[0]} are encrypted, so nothing can be searched by {field}",
+            hint="Search by action, status, time, event or key, or in another tenant: --tenant NAME.",
+        )
+
+
 async def page(
     session: Session | Transaction,
     filters: ExecutionFilter = ExecutionFilter(),
@@ -108,7 +127,9 @@ async def page(
     limit: int = 50,
 ) -> list[ListedExecution]:
     """Return at most `limit` executions, open, finished or archived, newest first. `before` is the last id of the
-    page before."""
+    page before. Raises InvalidInput for a filter by the parameters of an encrypted tenant."""
+    if filters.params:
+        await refuse_encrypted(session, "parameters", filters.tenant, filters.tenants)
     sql = _among(filters, PAGE)
     return rows_as(ListedExecution, await session.fetch(sql, *_given(filters, before), limit))
 
@@ -118,6 +139,8 @@ COUNT = f"select (select count(*) {{among}} {OPEN}) + (select count(*) {ARCHIVED
 
 async def count(session: Session, filters: ExecutionFilter) -> int:
     """Return the number of executions that match the filter."""
+    if filters.params:
+        await refuse_encrypted(session, "parameters", filters.tenant, filters.tenants)
     return int((await session.fetch(_among(filters, COUNT), *_given(filters, None)))[0]["count"])
 
 

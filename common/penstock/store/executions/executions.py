@@ -18,8 +18,8 @@ from penstock.tracing import Trace, trace_of
 
 @dataclass(slots=True)  # not frozen: that would double the time to create one, and many are created
 class Submission:
-    """A checked request to run an action, ready to join a group. `params`, `options` and `origin` are JSON. `watcher`
-    is notified of the end."""
+    """A checked request to run an action, ready to be written with others in one commit. `params`, `options` and
+    `origin` are JSON. `watcher` is the process to notify when the execution ends."""
 
     id: UUID
     namespace: int

@@ -51,7 +51,7 @@ class ResultWatch:
     def __init__(self, database: Database) -> None:
         self._session = database.session()
         settings = self._session.settings
-        self.stored = StoredResults(settings.result_store, settings.result_store_cap)
+        self.stored = StoredResults(settings.result_store, settings.result_store_cap, self._session)
         self._told = ToldEnds(database, self._hear)
         self._new: set[UUID] = set()
         """Awaited ids that are not written to the database yet."""
@@ -107,7 +107,7 @@ class ResultWatch:
         id = UUID(str(id))  # an id in text form would never equal the ids of ended executions
         if id in self._early:
             if (end := self._early.pop(id)) is not None:
-                return end
+                return await self._opened(end)
             named = False  # its end was too long for a notification: poll for it
         future: asyncio.Future[ExecutionEnd] = asyncio.get_running_loop().create_future()
         if named and not self._waiting:
@@ -119,7 +119,7 @@ class ResultWatch:
         if not self._looks:
             self._looking = asyncio.create_task(self._watch(), name="watch")
         try:
-            return await future
+            return await self._opened(await future)
         finally:
             futures = self._waiting.get(id)
             if futures is not None and future in futures:
@@ -127,6 +127,16 @@ class ResultWatch:
                 if not futures:
                     del self._waiting[id]
                     self._done.add(id)
+
+    async def _opened(self, end: ExecutionEnd) -> ExecutionEnd:
+        """Return an end with its values open: a notification has them as the database does."""
+        codec = self._session.codec
+        if codec is None:
+            return end
+        result = await codec.opened_value(self._session.fetch, end.result)
+        return ExecutionEnd(
+            end.id, end.status, result, await codec.opened_value(self._session.fetch, end.error)
+        )
 
     async def _watch(self) -> None:
         """Poll until no caller waits any more. An error that ends this task is raised in all waiting callers: no

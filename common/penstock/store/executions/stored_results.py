@@ -17,6 +17,8 @@ import tenacity
 
 from penstock.errors import ConfigurationError, InvalidInput, MissingExtra, NotFound, ResultNotStorable
 from penstock.language.terms.stored_references import KEY, NAME, SIZE, references_in, replaced
+from penstock.store.session.database import Session
+from penstock.store.session.sealed_values import PREFIX
 
 TRIES = 4
 _UNSET = "Set PENSTOCK_RESULT_STORE to what the workers have."
@@ -24,9 +26,11 @@ _UNSET = "Set PENSTOCK_RESULT_STORE to what the workers have."
 
 class StoredResults:
     """The result store at an fsspec URL; None: no store is configured. `cap`: the maximum bytes of a result, and of
-    all stored results that are read for one value."""
+    all stored results that are read for one value. `session` has the codec that seals the results of encrypted tenants
+    and opens them."""
 
-    def __init__(self, url: str | None, cap: int) -> None:
+    def __init__(self, url: str | None, cap: int, session: Session | None = None) -> None:
+        self._session = session
         self.url = url
         self.cap = cap
 
@@ -56,18 +60,21 @@ class StoredResults:
         if self.url is not None:
             _ = self._files
 
-    async def put(self, execution: UUID, encoded: bytes) -> bytes:
+    async def put(self, execution: UUID, encoded: bytes, tenant: str = "public") -> bytes:
         """Store the result of an execution (JSON), and return the reference to it (JSON). Raises ResultNotStorable
         after TRIES failed writes."""
+        size = len(encoded)
+        if self._session is not None and self._session.codec is not None:
+            encoded = await self._session.codec.sealed_bytes(self._session.fetch, tenant, encoded)
         name = f"{datetime.now(UTC):%Y-%m-%d}/{execution}-{sha256(encoded).hexdigest()}.json"
         try:
             await self._tried(self._write, name, encoded)
         except Exception as error:
             raise ResultNotStorable(
-                f"the result of {len(encoded):,} bytes could not be put into the result store: {_said(error)}",
+                f"the result of {size:,} bytes could not be put into the result store: {_said(error)}",
                 hint="See whether the worker may write there.",
             ) from error
-        return orjson.dumps({KEY: name, SIZE: len(encoded)})
+        return orjson.dumps({KEY: name, SIZE: size})
 
     async def loads(self, text: str) -> Any:
         """Return the value of a stored text, with references resolved."""
@@ -99,6 +106,13 @@ class StoredResults:
         digest = NAME.fullmatch(name)
         if digest is None or sha256(encoded).hexdigest() != digest[1]:
             raise InvalidInput(f"the stored result {name} is not what was put there", hint="Run it again.")
+        if self._session is not None and self._session.codec is not None:
+            encoded = await self._session.codec.opened_value(self._session.fetch, encoded)
+        if encoded.startswith(PREFIX.encode()):
+            raise ConfigurationError(
+                f"the stored result {name} is encrypted, and its key is not here",
+                hint="Set PENSTOCK_SECRETS_KEY to what the workers have.",
+            )
         return encoded
 
     def _write(self, name: str, encoded: bytes) -> None:

@@ -24,10 +24,11 @@ QUEUES = (
 WORK = "work."
 """The prefix of a route's queue: `work.<route>`."""
 
+ENFORCEMENT_CREATED = "enforcement.created"
 INQUIRY_CREATED = "inquiry.created"
 INQUIRY_RESPONDED = "inquiry.responded"
 STATUS_MOVED = "execution.status."
-ANNOUNCEMENTS = (STATUS_MOVED, INQUIRY_CREATED, INQUIRY_RESPONDED)
+ANNOUNCEMENTS = (STATUS_MOVED, ENFORCEMENT_CREATED, INQUIRY_CREATED, INQUIRY_RESPONDED)
 """Prefixes of names that are no queues. A message that is staged under one announces a change to other programs, and
 may be dropped."""
 

@@ -100,9 +100,15 @@ class FireBuilder:
     """A builder of rows of fires, for schedules with definitions and actions that it has looked up."""
 
     def __init__(
-        self, cache: dict[Any, Any], actions: Mapping[str, int], schemas: Mapping[int, Schema], now: datetime
+        self,
+        cache: dict[Any, Any],
+        actions: Mapping[str, int],
+        schemas: Mapping[int, Schema],
+        now: datetime,
+        payload_cap: int,
     ) -> None:
         self._cache = cache
+        self._payload_cap = payload_cap
         self._actions = actions
         self._schemas = schemas
         self._ids = ids_at(now)
@@ -116,7 +122,7 @@ class FireBuilder:
             tx, {c.action for c in schedules if isinstance(c, CompiledSchedule)}
         )
         schemas = await catalog.parameter_schemas(tx, actions.values())
-        return cls(tx.cache, actions, schemas, rows[0].now)
+        return cls(tx.cache, actions, schemas, rows[0].now, tx.settings.payload_cap)
 
     def compiled(self, definition: int) -> CompiledSchedule:
         """Return a compiled schedule. Raises DefinitionError if its definition has an error."""
@@ -183,7 +189,7 @@ class FireBuilder:
             return cached
         try:
             params = compiled.params({**context, "context": context, "secrets": SECRETS})
-            answer = checked_parameters(self._schemas[action], params).decode(), None
+            answer = checked_parameters(self._schemas[action], params, self._payload_cap).decode(), None
         except (ExpressionError, InvalidInput, DefinitionError) as error:
             return None, f"{type(error).__name__}: {error.message}"
         if compiled.constant:

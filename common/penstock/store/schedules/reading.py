@@ -74,9 +74,10 @@ HISTORY = """
 select f.due_at, f.kind, f.status, coalesce(f.outcome, e.status) as outcome, f.execution_id, f.made_at, f.made_by,
     f.recoveries, (
         select min(h.at) from history h where h.execution_id = f.execution_id and h.new = 'running'
-            and h.at >= f.made_at and (h.at <= f.ended_at or f.ended_at is null)
-    ) as started_at, f.ended_at, f.error, extract(epoch from f.made_at - f.due_at)::float8 as lag,
-    extract(epoch from f.ended_at - f.made_at)::float8 as took
+            and h.at >= f.made_at and (h.at <= coalesce(f.ended_at, e.finished_at) or coalesce(f.ended_at, e.finished_at) is null)
+    ) as started_at, coalesce(f.ended_at, e.finished_at) as ended_at, f.error,
+    extract(epoch from f.made_at - f.due_at)::float8 as lag,
+    extract(epoch from coalesce(f.ended_at, e.finished_at) - f.made_at)::float8 as took
 from fire f left join execution e on e.id = f.execution_id and f.outcome is null
 where f.schedule = $1 and ($3::timestamptz is null or f.due_at < $3)
 order by f.due_at desc limit $2

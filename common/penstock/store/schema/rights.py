@@ -86,6 +86,7 @@ login_failure       -         -       rad   -       -
 audit               a         -       ra    -       -
 audit_chain         -         -       r     -       -
 secret              -         -       rawd  -       -
+tenant_key          r         r       r     r       r
 webhook             -         -       rawd  -       -
 subscription        rw        -       rawd  -       -
 delivery            rawd      -       r     -       -

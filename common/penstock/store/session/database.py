@@ -12,10 +12,11 @@ from uuid import UUID
 import asyncpg
 import tenacity
 
-from penstock.errors import ConnectionFailed, WrongClock
+from penstock.errors import ConfigurationError, ConnectionFailed, KeysChanged, PenstockError, WrongClock
 from penstock.language.terms.ids import go_by
 from penstock.settings import Settings
 from penstock.store.session import audited_change, crash_points
+from penstock.store.session.codec import Codec, codec_of
 from penstock.store.session.connecting import Row as Row
 from penstock.store.session.connection_pool import ConnectionPool, PoolUsage
 from penstock.store.session.hosts import READ_WRITE, Hosts, wanting
@@ -74,6 +75,7 @@ class Transaction:
         self.connection = connection
         self.cache = session.cache
         self.settings = session.settings
+        self.codec = session.codec
         self.staged: list[StagedMessage] = []
         self.canceling: list[UUID] = []
         """Executions with a requested end: their workers are notified after the commit."""
@@ -89,7 +91,9 @@ class Transaction:
 
     async def fetch(self, sql: str, *args: Any) -> list[Row]:
         await self._begin()
-        return await self.connection.fetch(sql, *args)
+        if self.codec is None:
+            return await self.connection.fetch(sql, *args)
+        return await _through(self.codec, self.connection, sql, args, opens=self.session.opens)
 
     async def execute(self, sql: str, *args: Any) -> str:
         await self._begin()
@@ -104,10 +108,14 @@ class Transaction:
         """Run a statement as `stage` does, as the whole transaction: it commits by itself, in one round trip."""
         if self._begun or self.session.pooler or audited_change.is_due():
             return await self.stage(sql, *args)
+        if self.codec is not None:
+            args = await self.codec.sealed(self.connection.fetch, sql, args)
         crash_points.at("committing", self.connection)
         rows = await self.connection.fetch(sql, *args)
         crash_points.at("committed", self.connection)
         self._done = True
+        if self.codec is not None and self.session.opens:
+            rows = await self.codec.opened(self.connection.fetch, rows)
         return self.keep(rows)
 
     def keep(self, rows: list[Row]) -> list[Row]:
@@ -154,8 +162,11 @@ class Session:
         options: SessionOptions = NO_OPTIONS,
         *,
         writes: bool = True,
+        codec: Codec | None = None,
+        opens: bool = True,
     ) -> None:
-        """`writes` is False for a standby, which rejects transactions that may write."""
+        """`writes` is False for a standby, which rejects transactions that may write. `opens` is False for a session that
+        reads encrypted values as they are stored."""
         self.settings = settings
         self.cache = cache
         self.pooler = settings.database_pooler
@@ -163,6 +174,8 @@ class Session:
         self.options = NO_OPTIONS if self.pooler else options
         self._relaxed = options.relaxed
         self._writes = writes
+        self.codec = codec
+        self.opens = opens
         self._turn = asyncio.Lock()
 
     async def begin(self, connection: asyncpg.Connection[Row]) -> None:
@@ -186,7 +199,7 @@ class Session:
     async def fetch(self, sql: str, *args: Any) -> list[Row]:
         """Run one statement as a transaction of its own, in one round trip. A change without an audit row needs more,
         unless the statement returns the rows that it writes."""
-        change = None
+        change, original = None, sql
         if not self.pooler and (noting := audited_change.in_one_statement(sql, args)) is not None:
             sql, args, change = noting
         elif self.pooler or audited_change.is_due():
@@ -194,18 +207,33 @@ class Session:
                 return await tx.fetch(sql, *args)
         async with self._turn, self.pool.lend(self.options) as connection:
             try:
+                if self.codec is not None:
+                    args = await self.codec.sealed(connection.fetch, original, args)
                 rows = await _alone(connection, sql, args)
                 if rows:
                     audited_change.committed(change)
+                if self.codec is not None and self.opens:
+                    rows = await self.codec.opened(connection.fetch, rows)
                 return rows
             except asyncio.CancelledError:
                 connection.terminate()  # the state of its statement is unknown: never reuse the connection
                 raise
             except asyncpg.PostgresError as error:
                 leave_standby(connection, error)
-                if translated := in_our_words(error):
+                if translated := self._translated(error):
                     raise translated from error
                 raise
+
+    def _translated(self, error: BaseException) -> PenstockError | None:
+        translated = in_our_words(error, may_seal=self.codec is not None)
+        if isinstance(translated, KeysChanged) and self.codec is not None:
+            if self.codec.is_defect(getattr(error, "detail", None)):
+                return ConfigurationError(
+                    translated.message,
+                    hint="Penstock does not seal this value, which is a defect: report it. `penstock encryption off` lets it in.",
+                )
+            self.codec.forget()
+        return translated
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
@@ -224,7 +252,7 @@ class Session:
                 except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
                     connection.terminate()
                 leave_standby(connection, error)
-                if translated := in_our_words(error):
+                if translated := self._translated(error):
                     if isinstance(translated, WrongClock) and not connection.is_closed():
                         # A retry creates new ids, by the database's clock.
                         go_by(await connection.fetchval("select clock_timestamp()"))
@@ -250,14 +278,24 @@ class Database:
         self._writes = writes
         self._pools = [ConnectionPool(self._connect_for_pool, settings.database_connections)]
         self._watch = UnansweredWatch(self._pools, self.connect)
+        self.codec = codec_of(settings)
         self.cache: dict[Any, Any] = {}
         """Objects compiled from immutable rows (definitions), by id. Nothing that decisions depend on."""
 
-    def session(self, *, relaxed: bool = False, most: float | None = None) -> Session:
+    def session(self, *, relaxed: bool = False, most: float | None = None, opens: bool = True) -> Session:
         """Return a session. Commits of a `relaxed` one may be lost in a crash of the server: only for statements that
-        decide nothing. A statement that takes longer than `most` seconds is cancelled (not behind a pooler)."""
+        decide nothing. A statement that takes longer than `most` seconds is cancelled (not behind a pooler). Without
+        `opens` it reads encrypted values as they are stored."""
         options = SessionOptions(relaxed, most)
-        return Session(self._pools[0], self.settings, self.cache, options, writes=self._writes)
+        return Session(
+            self._pools[0],
+            self.settings,
+            self.cache,
+            options,
+            writes=self._writes,
+            codec=self.codec,
+            opens=opens,
+        )
 
     def session_of_its_own(
         self,
@@ -269,7 +307,7 @@ class Database:
         called first each time the connection is opened. `relaxed` as in `session`."""
         pool = ConnectionPool(self._connect_for_pool, 1, opened, full=0)
         self._pools.append(pool)
-        return Session(pool, self.settings, self.cache, SessionOptions(relaxed))
+        return Session(pool, self.settings, self.cache, SessionOptions(relaxed), codec=self.codec)
 
     def limit(self, size: int) -> None:
         """Set the number of connections of this process, but at least FEWEST. Behind a pooler no limit is set, since
@@ -299,6 +337,14 @@ class Database:
         if not self.settings.database_pooler:  # a pooler's connections are not the server's
             self._watch.start()
         return await self.connect()
+
+
+async def _through(
+    codec: Codec, connection: asyncpg.Connection[Row], sql: str, args: tuple[Any, ...], *, opens: bool
+) -> list[Row]:
+    """Run a statement with values sealed on the way there, and open on the way back."""
+    rows = await connection.fetch(sql, *await codec.sealed(connection.fetch, sql, args))
+    return await codec.opened(connection.fetch, rows) if opens else rows
 
 
 async def _alone(connection: asyncpg.Connection[Row], sql: str, args: tuple[Any, ...]) -> list[Row]:

@@ -6,7 +6,16 @@ from typing import Any
 
 import asyncpg
 
-from penstock.errors import ConnectionFailed, IllegalMove, InvalidInput, NotAllowed, PenstockError, WrongClock
+from penstock.errors import (
+    ConfigurationError,
+    ConnectionFailed,
+    IllegalMove,
+    InvalidInput,
+    KeysChanged,
+    NotAllowed,
+    PenstockError,
+    WrongClock,
+)
 
 _TRANSIENT = (
     asyncpg.SerializationError,
@@ -26,6 +35,7 @@ _TRANSIENT = (
     asyncpg.ConfigurationLimitExceededError,
     asyncpg.InternalClientError,
     ConnectionFailed,
+    KeysChanged,  # the next try seals what this one did not
     WrongClock,  # the next try makes its ids by the database's clock
     OSError,
     TimeoutError,
@@ -39,8 +49,9 @@ def is_transient(error: BaseException) -> bool:
     return isinstance(error, _TRANSIENT)
 
 
-def in_our_words(error: BaseException) -> PenstockError | None:
-    """Return the PenstockError for an error of PostgreSQL about the caller's input; None for other errors."""
+def in_our_words(error: BaseException, *, may_seal: bool = False) -> PenstockError | None:
+    """Return the PenstockError for an error of PostgreSQL about the caller's input; None for other errors. `may_seal`:
+    this process has a master key."""
     if isinstance(error, asyncpg.CharacterNotInRepertoireError | asyncpg.UntranslatableCharacterError):
         return InvalidInput(
             "a text holds a NUL character, which PostgreSQL refuses", hint="Remove it, or send it as base64."
@@ -57,6 +68,17 @@ def in_our_words(error: BaseException) -> PenstockError | None:
             return WrongClock(
                 "this machine's clock is more than an hour off the database's",
                 hint="Set it right (NTP), and try again.",
+            )
+        case "PN005" if may_seal:  # of refuse_clear
+            return KeysChanged(str(error))
+        case "PN005":
+            return ConfigurationError(
+                f"{error}, and this process has no master key",
+                hint="Set PENSTOCK_SECRETS_KEY to what the services have, or go through the API.",
+            )
+        case "PN006":
+            return InvalidInput(
+                str(error), hint="`$sealed` is reserved for encrypted values: name it otherwise."
             )
     return None
 

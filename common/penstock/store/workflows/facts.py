@@ -163,7 +163,8 @@ def _result(row: Row) -> StoredResult:
 
 @dataclass(slots=True)
 class StoredVariable:
-    """A value of a variable. `value` is JSON: of several values only the visible one has to be parsed."""
+    """A value that the task number `writer` gave to a variable of its workflow. `value` stays JSON text: where several
+    tasks gave a value, only the one in scope is parsed."""
 
     workflow: UUID
     writer: int

@@ -1,8 +1,11 @@
 """The executor of actions that are URLs. It POSTs the parameters as JSON, and the answer is the result.
 
-| answer | meaning | |---|---| | 2xx | completed; the result is the JSON body, or null if there is none. | | 408, 425,
-429, 5xx | failed, to be retried; after `Retry-After`, if it says so. | | 307, 308 | sent on, after the new address was
-checked like the first. | | other | failed for good. |
+| answer | meaning |
+|---|---|
+| 2xx | completed; the result is the JSON body, or null if there is none. |
+| 408, 425, 429, 5xx | failed, to be retried; after `Retry-After`, if it says so. |
+| 307, 308 | sent on, after the new address was checked like the first. |
+| other | failed for good. |
 
 A connection that cannot be made is retried. One that breaks after the request was sent is left to the retry policy,
 because the work may have been done. Receivers should honour `Idempotency-Key`, which is the same in every attempt.

@@ -1,9 +1,11 @@
 """The meaning of a program's exit status and output, for commands and for containers.
 
-| exit status | meaning | |---|---| | 0 | completed; the result is the JSON that it printed last. | | 75
-(`EX_TEMPFAIL`) | failed, to be retried even if the policy lists other errors only. | | 64, 65, 78 (`EX_USAGE`,
-`EX_DATAERR`, `EX_CONFIG`) | failed for good: another attempt meets the same. | | any other, or a signal | failed; the
-retry policy decides. |
+| exit status | meaning |
+|---|---|
+| 0 | completed; the result is the JSON that it printed last. |
+| 75 (`EX_TEMPFAIL`) | failed, to be retried even if the policy lists other errors only. |
+| 64, 65, 78 (`EX_USAGE`, `EX_DATAERR`, `EX_CONFIG`) | failed for good: another attempt meets the same. |
+| any other, or a signal | failed; the retry policy decides. |
 
 The numbers are those of BSD's sysexits.h. The error's type is `ExitStatus`, or `Killed` for a signal.
 """

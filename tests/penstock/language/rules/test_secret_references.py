@@ -23,7 +23,7 @@ from penstock.language.workflows import from_yaml
 
 def kept(template: Any, **names: Any) -> dict[str, Any]:
     found: dict[str, Any] = orjson.loads(
-        checked_parameters(Schema(None), compile_template(template)({**names, "secrets": SECRETS}))
+        checked_parameters(Schema(None), compile_template(template)({**names, "secrets": SECRETS}), 1_000)
     )
     return found
 

@@ -18,7 +18,7 @@ import regex
 
 from penstock.bounds import PAYLOAD_CAP, SCHEMA_CAP
 from penstock.errors import DefinitionError, PenstockError
-from penstock.language.schemas import Schema, check_schema, schema
+from penstock.language.schemas import Schema, check_schema, check_value, schema
 from penstock.language.schemas.patterns import compiled
 from penstock.language.terms.options import Wrong
 from tests.penstock.language.schemas.hostile_values import NUMBERS, Choices, Draw, Values, size
@@ -176,7 +176,7 @@ def is_legal(document: Any, value: Any) -> bool:
     """Return whether a declaration takes the schema, and both are within their bounds of bytes and depth."""
     try:
         check_schema(document)
-        Schema({}).check(value)
+        check_value(value)
     except (Wrong, PenstockError):
         return False
     return True
@@ -192,7 +192,7 @@ def cost(document: Any, value: Any) -> float:
     value = orjson.loads(orjson.dumps(value))
     began = time.process_time()
     try:
-        Schema(fresh).check(value, decoded=True)
+        Schema(fresh).check(value, cap=PAYLOAD_CAP, decoded=True)
     except PenstockError as error:
         len(str(error))
     return time.process_time() - began

@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -93,15 +94,16 @@ COSTLY: dict[str, tuple[Any, Any]] = {
 
 _MEASURE = """
 import sys, time, orjson
+from penstock.bounds import PAYLOAD_CAP
 from penstock.errors import PenstockError
 from penstock.language.schemas import Schema, check_schema
 from penstock.language.terms.options import Wrong
 document, value = orjson.loads(sys.stdin.buffer.read())
-Schema({"pattern": "a"}).check("a")
+Schema({"pattern": "a"}).check("a", cap=9)
 began = time.process_time()
 schema, told = Schema(document), 0
 try:
-    schema.check(value)
+    schema.check(value, cap=PAYLOAD_CAP)
 except PenstockError as error:
     told = len(str(error)) + len(str(error.hint))
 checked = time.process_time()
@@ -148,24 +150,99 @@ def test_no_check_takes_more_steps_than_its_budget(name: str) -> None:
         assert budget.left >= -100
 
 
-@pytest.mark.parametrize(
-    ("schema", "value", "steps"),
-    [
-        ({"type": "integer"}, 1, 0),
-        ({"items": {"type": "integer"}}, [1] * 10, 10),
-        ({"type": "array", "items": {"type": "integer"}}, [1] * 10, 12),
-        ({"properties": {"a": {}, "b": {"type": "string"}}}, {"a": 1, "b": "x"}, 3),
-        ({"anyOf": [{"type": "string"}, {"type": "null"}, {"type": "integer"}]}, None, 2),
-        ({"oneOf": [{"type": "string"}, {"type": "null"}, {"type": "integer"}]}, None, 3),
-        ({"uniqueItems": True}, [1, 2, 3], 6),
-        ({"minimum": 0, "maximum": 3, "multipleOf": 1}, 2, 4),
-        ({"contains": {"const": 1}}, [2, 3, "1"], 3 + 2),
-    ],
-)
-def test_steps_of_a_check_are_counted(schema: Any, value: Any, steps: int) -> None:
-    budget = Budget()
-    Validator(schema).fits(value, budget)
+INT = {"type": "integer"}
+NULL = {"type": "null"}
+STEPS_OF: dict[str, tuple[Any, Any, int]] = {
+    "a type": (INT, 1, 0),
+    "three types": ({"type": ["string", "null", "integer"]}, 1, 3),
+    "enum of scalars": ({"enum": [1, 2]}, 1, 1),
+    "enum of scalars, a text": ({"enum": [1, "a"]}, "a", 0),
+    "enum of lists": ({"enum": [[1]]}, [1], 30),
+    "format": ({"format": "date-time"}, "2030-01-02T00:00:00Z", 20 + 2),
+    "format that is not enforced": ({"format": "email"}, "x", 0),
+    "format of no text": ({"format": "date"}, 1, 0),
+    "multipleOf": ({"multipleOf": 2}, 4, 1),
+    "multipleOf beyond doubles": ({"multipleOf": 2.0**-1000}, 2.0**1000, 1 + 100),
+    "multipleOf of no number": ({"multipleOf": 2}, "x", 0),
+    "bounds": ({"minimum": 0, "maximum": 3, "multipleOf": 1}, 2, 3 + 1),
+    "unique scalars": ({"uniqueItems": True}, [1, 2, 3], 6),
+    "unique lists": ({"uniqueItems": True}, [[1], [2]], 4 + 2 * 30),
+    "unique items that are not wanted": ({"uniqueItems": False}, [1, 1], 0),
+    "dependent names": ({"dependentRequired": {"a": ["b"], "c": []}}, {"a": 1, "b": 1}, 1 + 2 * 2),
+    "dependent names of no object": ({"dependentRequired": {"a": ["b"]}}, [], 0),
+    "items": ({"items": INT}, [1] * 10, 10),
+    "items that are anything": ({"items": {}}, [1] * 10, 0),
+    "items of no list": ({"items": INT}, {}, 0),
+    "items beside a type": ({"type": "array", "items": INT}, [1] * 10, 12),
+    "items beyond a prefix": ({"items": INT, "prefixItems": [{}]}, [1] * 10, 2 + 10 + 4 + 2),
+    "a prefix": ({"prefixItems": [True, INT]}, [1, 2, 3], 4 + 2 * 2),
+    "a prefix of a shorter list": ({"prefixItems": [True, INT]}, [1], 4 + 2),
+    "a prefix of no list": ({"prefixItems": [INT]}, 1, 0),
+    "properties": ({"properties": {"a": {}, "b": {"type": "string"}}}, {"a": 1, "b": "x"}, 1 + 2),
+    "required": ({"required": ["a"]}, {"a": 1, "b": 1}, 1 + 2),
+    "properties of no object": ({"properties": {"a": INT}}, [1], 0),
+    "names by two patterns": ({"patternProperties": {"a": {}, "b": INT}}, {"a": 1, "b": 1}, 2 * 3 + 4 * 4),
+    "names by patterns of no object": ({"patternProperties": {"a": {}}}, [1], 0),
+    "a pattern": ({"pattern": "a"}, "xa", 4),
+    "names of properties": ({"propertyNames": {"minLength": 1}}, {"a": 1, "b": 1}, 3 + 2),
+    "names of no object": ({"propertyNames": INT}, ["a"], 0),
+    "contains": ({"contains": {"const": 1}}, [2, 3, "1", 1], 4 + 3),
+    "contains of no list": ({"contains": INT}, "x", 0),
+    "two of all": ({"allOf": [INT, {"minimum": 0}]}, 1, 2),
+    "three of all": ({"allOf": [INT, {"minimum": 0}, {"maximum": 3}]}, 1, 3),
+    "one of all": ({"allOf": [INT]}, 1, 0),
+    "all that say nothing": ({"allOf": [{}, True, {"title": "t"}]}, 1, 0),
+    "any of the first": ({"anyOf": [NULL, {"type": "string"}, INT]}, None, 1),
+    "any of the last": ({"anyOf": [{"type": "string"}, NULL, INT]}, 1, 3),
+    "one of three": ({"oneOf": [{"type": "string"}, NULL, INT]}, None, 3),
+    "not": ({"not": NULL}, 1, 0),
+    "a condition": ({"if": NULL, "then": INT, "else": INT}, 1, 2),
+    "dependent schemas": ({"dependentSchemas": {"a": {"required": ["a"]}, "b": {}}}, {"a": 1}, 2 + 2 * 2 + 2),
+    "dependent schemas of no object": ({"dependentSchemas": {"a": INT}}, [], 0),
+    "a reference": ({"$ref": "#/$defs/d", "$defs": {"d": INT}}, 1, 0),
+    "a reference twice": ({"allOf": [{"$ref": "#/$defs/d"}] * 2, "$defs": {"d": INT}}, 1, 2 + 5),
+    "a reference to itself": ({"properties": {"a": {"$ref": "#"}}}, {"a": {"a": {}}}, (1 + 1) + (5 + 1 + 1) + (5 + 1)),
+    "unevaluated names": (
+        {"properties": {"a": {}}, "unevaluatedProperties": INT}, {"a": 1, "b": 1}, 2 + (1 + 2) + (5 + 2) + (4 + 4),
+    ),
+    "unevaluated names of a branch": (
+        {"allOf": [{"properties": {"a": {}}}], "unevaluatedProperties": INT}, {"a": 1, "b": 1},
+        2 + (5 + 1 + 2) + (5 + 2) + (4 + 4) + 1 + (4 + 4),
+    ),
+    "unevaluated items": (
+        {"prefixItems": [{}], "unevaluatedItems": INT}, [1, 1], 2 + (4 + 2) + (5 + 2) + (4 + 4),
+    ),
+    "unevaluated items of a branch": (
+        {"allOf": [{"prefixItems": [{}]}], "unevaluatedItems": INT}, [1, 1],
+        2 + (5 + 4 + 2) + (5 + 2) + (4 + 4) + 1 + (4 + 4),
+    ),
+    "a schema that says nothing": ({"title": "t", "minContains": 2, "then": False}, 1, 0),
+}  # fmt: skip
+"""For each way through a check, the steps that it takes. Searching a pattern takes its least here: the clock stands."""
+
+
+@pytest.mark.parametrize("name", STEPS_OF)
+def test_steps_of_a_check_are_counted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.thread_time", lambda: 1.0)
+    schema, value, steps = STEPS_OF[name]
+    check, budget = Validator(schema), Budget()
+    assert check.fits(value, budget)
     assert STEPS - budget.left == steps
+    assert check.fits(value, Budget(steps if "pattern" not in name else 10_000))
+
+
+UNTIL_THE_NEXT = {"three types", "enum of scalars", "multipleOf", "bounds", "contains"}
+"""Steps that are taken without a look at what is left: a check of scalars is over before the next look."""
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, (*_, steps) in STEPS_OF.items() if steps and name not in UNTIL_THE_NEXT]
+)
+def test_check_ends_where_a_step_is_missing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.thread_time", lambda: 1.0)
+    schema, value, steps = STEPS_OF[name]
+    with pytest.raises(CheckTooCostly):
+        Validator(schema).fits(value, Budget(steps - 1))
 
 
 def test_budget_ends_with_its_last_step() -> None:
@@ -192,8 +269,10 @@ def test_references_that_multiply_are_checked_once() -> None:
     assert STEPS - budget.left < 1_000
 
 
-def test_ordinary_payloads_are_within_the_budget() -> None:
-    """Full payloads of the kinds that schemas usually describe."""
+def test_ordinary_payloads_are_within_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Full payloads of the kinds that schemas usually describe. A search of a pattern takes a microsecond here: the real time
+    depends on what else the machine does."""
+    monkeypatch.setattr("time.thread_time", count(0, 1e-6).__next__)
     item = {
         "properties": {"sku": {"type": "string"}, "count": {"type": ["integer", "null"], "minimum": 1}},
         "required": ["sku"],
@@ -207,12 +286,12 @@ def test_ordinary_payloads_are_within_the_budget() -> None:
     ):
         schema = {"type": "array", "items": part, "uniqueItems": False}
         many = [value] * (PAYLOAD_CAP // (len(orjson.dumps(value)) + 1) - 1)
-        Schema(schema).check(many)
+        Schema(schema).check(many, cap=PAYLOAD_CAP)
 
 
 def test_refusal_names_no_value() -> None:
     with pytest.raises(InvalidInput) as refused:
-        Schema({"items": {"pattern": "^(a|aa)+$", "secret": True}}).check(["a" * 60 + "!"] * 10)
+        Schema({"items": {"pattern": "^(a|aa)+$", "secret": True}}).validate(["a" * 60 + "!"] * 10)
     assert "aaaaaaaa" not in str(refused.value)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+import regex
 
 from penstock.errors import CheckTooCostly, InvalidInput
 from penstock.language.schemas import patterns
@@ -117,3 +118,68 @@ def test_others_than_those_named_are_held_against_a_schema_of_theirs() -> None:
     schema.validate({"a": "x", "b": 1})
     with pytest.raises(InvalidInput, match="expected integer"):
         schema.validate({"b": "x"})
+
+
+def test_patterns_count_their_characters_and_64_more_each() -> None:
+    assert patterns.length(["", "abc", "\u00e4"]) == 64 + 67 + 65
+    assert patterns.length([]) == 0
+
+
+def test_pattern_is_searched_anywhere_in_a_text() -> None:
+    budget = Budget()
+    assert patterns.search(patterns.compiled("b"), "abc", budget) is True
+    assert patterns.search(patterns.compiled("x"), "abc", budget) is False
+
+
+@pytest.mark.parametrize("left", [0, -1])
+def test_search_without_steps_is_refused(left: int) -> None:
+    with pytest.raises(
+        CheckTooCostly, match=r"a text of 1,000 characters takes too long .* the pattern 'b'"
+    ) as refused:
+        patterns.search(patterns.compiled("b"), "a" * 1_000, Budget(left))
+    assert "two ways" in str(refused.value.hint)
+
+
+def test_search_costs_the_processor_time_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([10.0, 10.25])
+    monkeypatch.setattr("time.thread_time", lambda: next(clock))
+    budget = Budget(3_000_000)
+    assert patterns.search(patterns.compiled("b"), "ab", budget)
+    assert budget.left == 3_000_000 - 1_000_000 - 4
+
+
+def test_search_may_take_the_last_step_and_no_other_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([1.0, 2.0, 3.0, 3.0])
+    monkeypatch.setattr("time.thread_time", lambda: next(clock))
+    budget = Budget(3_000_000)
+    assert patterns.search(patterns.compiled("b"), "ab", budget)
+    assert budget.left == -1_000_004
+    with pytest.raises(CheckTooCostly):
+        patterns.search(patterns.compiled("b"), "ab", budget)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("(", "missing"),
+        ("a{2,1}", "min repeat"),
+        ("()" * 1_001, "it has more than 1,000 groups"),
+    ],
+)
+def test_pattern_that_is_none_tells_why(pattern: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        patterns.compiled(pattern)
+
+
+@pytest.mark.parametrize(
+    "error", [RecursionError("too deep"), OverflowError("too deep"), regex.error("too deep")]
+)
+def test_pattern_that_the_engine_cannot_compile_is_none(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(pattern: str) -> None:
+        raise error
+
+    monkeypatch.setattr(regex, "compile", fail)
+    with pytest.raises(ValueError, match=r"^too deep$"):
+        patterns.compiled(f"never compiled before: {error!r}")

@@ -7,8 +7,11 @@ from uuid import uuid4
 import orjson
 import pytest
 
-from penstock.errors import InvalidInput
-from penstock.language.schemas import Schema, check_schema, mask, parameters_schema, payload_schema
+from penstock.bounds import PAYLOAD_CAP
+from penstock.errors import CheckTooCostly, DefinitionError, InvalidInput
+from penstock.language.schemas import Schema, check_schema, mask, parameters_schema
+from penstock.language.schemas import schema as schema_module
+from penstock.language.schemas.schema import _Cache
 from penstock.language.terms.options import Wrong
 
 ORDER = parameters_schema(
@@ -23,13 +26,17 @@ ORDER = parameters_schema(
 
 
 def test_a_fitting_value_becomes_canonical_json() -> None:
-    assert Schema(ORDER).check({"customer": "c", "amount": 3}) == b'{"amount":3,"customer":"c"}'
+    assert (
+        Schema(ORDER).check({"customer": "c", "amount": 3}, cap=PAYLOAD_CAP) == b'{"amount":3,"customer":"c"}'
+    )
 
 
 def test_datetimes_and_tuples_count_as_the_json_they_become() -> None:
     at = datetime(2030, 1, 2, tzinfo=UTC)
-    assert orjson.loads(Schema(ORDER).check({"customer": "c", "at": at}))["at"].startswith("2030-01-02")
-    assert Schema({"type": "array"}).check((1, 2)) == b"[1,2]"
+    assert orjson.loads(Schema(ORDER).check({"customer": "c", "at": at}, cap=PAYLOAD_CAP))["at"].startswith(
+        "2030-01-02"
+    )
+    assert Schema({"type": "array"}).check((1, 2), cap=PAYLOAD_CAP) == b"[1,2]"
 
 
 @pytest.mark.parametrize(
@@ -50,7 +57,7 @@ def test_an_unfit_value_is_refused_with_path_and_expectation(
     value: Any, message: str, hint: str | None
 ) -> None:
     with pytest.raises(InvalidInput) as raised:
-        Schema(ORDER).check(value)
+        Schema(ORDER).check(value, cap=PAYLOAD_CAP)
     assert message in raised.value.message
     assert hint is None or hint in str(raised.value.hint)
     with pytest.raises(InvalidInput):
@@ -63,29 +70,36 @@ def test_an_error_never_shows_a_value_as_it_may_be_secret() -> None:
     )
     for value in ({"pin": 987654}, {"pin": "hunter2"}):
         with pytest.raises(InvalidInput) as raised:
-            schema.check(value)
+            schema.check(value, cap=PAYLOAD_CAP)
         assert "hunter2" not in str(raised.value)
         assert "987654" not in str(raised.value)
 
 
+def test_value_that_came_out_of_a_parser_is_checked_as_it_is() -> None:
+    with pytest.raises(InvalidInput, match="expected array, got tuple"):
+        Schema({"type": "array"}).check((1,), cap=9, decoded=True)
+
+
 def test_the_whole_value_is_named_when_it_is_a_payload() -> None:
+    with pytest.raises(InvalidInput, match=r"^payload has 2 bytes of JSON; at most 1 are taken"):
+        Schema({}).check({}, what="payload", cap=1)
     with pytest.raises(InvalidInput, match=r"payload\.customer"):
-        Schema(ORDER).check({"customer": 3}, what="payload")
+        Schema(ORDER).check({"customer": 3}, what="payload", cap=PAYLOAD_CAP)
 
 
 def test_without_a_schema_anything_that_is_json_is_taken() -> None:
     empty: dict[str, Any] | None
     for empty in (None, {}):
-        assert Schema(empty).check([1, {"x": None}]) == b'[1,{"x":null}]'
+        assert Schema(empty).check([1, {"x": None}], cap=PAYLOAD_CAP) == b'[1,{"x":null}]'
         with pytest.raises(InvalidInput, match="bytes"):
             Schema(empty).check("x" * 100, cap=10)
 
 
 def test_unique_items_are_checked() -> None:
     schema = Schema({"type": "array", "uniqueItems": True})
-    assert schema.check([1, 2]) == b"[1,2]"
+    assert schema.check([1, 2], cap=5) == b"[1,2]"
     with pytest.raises(InvalidInput, match="uniqueItems"):
-        schema.check([1, 1])
+        schema.check([1, 1], cap=5)
 
 
 def test_a_schema_that_refers_elsewhere_is_never_fetched() -> None:
@@ -94,41 +108,7 @@ def test_a_schema_that_refers_elsewhere_is_never_fetched() -> None:
     assert "$defs" in str(raised.value.hint)
     stored_nevertheless = Schema({"$ref": "http://127.0.0.1:9/x"})
     with pytest.raises(Exception, match="refers to"):
-        stored_nevertheless.check({})
-
-
-@pytest.mark.parametrize(
-    ("schema", "message"),
-    [
-        ([], "must be an object"),
-        ({"type": "text"}, "at type"),
-        ({"properties": {"a": {"minimum": "x"}}}, "at properties.a.minimum"),
-        ({"$ref": "#"}, "refers to itself without end"),
-        (
-            {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
-            "without end",
-        ),
-        ({"$ref": "#/$defs/missing"}, "not in it"),
-        ({"$id": "http://x", "type": "object"}, "uses $id"),
-        ({"$schema": "http://json-schema.org/draft-07/schema#"}, "dialect"),
-        ({"pattern": "("}, "pattern"),
-        ({"patternProperties": {"(": {}}}, "pattern that is none"),
-        ({"properties": {"a": {"secret": "yes"}}}, "neither true nor false"),
-        ({"description": "x" * 200_000}, "bytes"),
-        ({"description": "nul \0"}, "NUL"),
-        ({"allOf": [{"$ref": "#"}]}, "without end"),
-        ({"not": {"$ref": "#/$defs/a"}, "$defs": {"a": {"anyOf": [{"$ref": "#"}]}}}, "without end"),
-        ({"$ref": "#/default", "default": {"type": 5}}, "not in it"),
-        ({"anyOf": [{"not": {}}] * 5_001}, "schemas inside"),
-        ({"patternProperties": {f"^{n}": {} for n in range(300)}}, "patterns of more than"),
-        ({"required": ["a", "a"]}, "at required"),
-        ({"required": [1]}, "at required[0]"),
-    ],
-)
-def test_a_schema_that_is_not_sound_is_refused_with_its_place(schema: Any, message: str) -> None:
-    with pytest.raises(Wrong) as raised:
-        check_schema(schema)
-    assert message in str(raised.value)
+        stored_nevertheless.validate({})
 
 
 def test_schema_that_refers_on_too_often_is_refused() -> None:
@@ -140,7 +120,7 @@ def test_schema_that_refers_on_too_often_is_refused() -> None:
 @pytest.mark.parametrize("value", [{"id": uuid4()}, {"id": datetime(2030, 1, 2, tzinfo=UTC)}])
 def test_value_is_checked_as_the_json_it_becomes(value: Any) -> None:
     with pytest.raises(InvalidInput, match="maxLength"):
-        Schema({"properties": {"id": {"maxLength": 5}}}).check(value)
+        Schema({"properties": {"id": {"maxLength": 5}}}).check(value, cap=PAYLOAD_CAP)
 
 
 def test_a_value_too_deep_for_a_recursive_schema_is_refused_not_crashed_on() -> None:
@@ -152,105 +132,11 @@ def test_a_value_too_deep_for_a_recursive_schema_is_refused_not_crashed_on() -> 
         schema.validate(value)
 
 
-CARD = {
-    "properties": {
-        "pin": {"type": "string", "secret": True},
-        "password": {"type": "string", "writeOnly": True},
-        "cards": {"type": "array", "items": {"$ref": "#/$defs/card"}},
-        "maybe": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/card"}]},
-    },
-    "patternProperties": {"^x_": {"secret": True}},
-    "additionalProperties": {"properties": {"token": {"secret": True}}},
-    "$defs": {"card": {"properties": {"number": {"secret": True}, "next": {"$ref": "#/$defs/card"}}}},
-}
-
-
-def test_secrets_are_masked_wherever_they_are() -> None:
-    value = {
-        "pin": "1",
-        "password": "2",
-        "cards": [{"number": "3", "name": "n", "next": {"number": "4"}}],
-        "maybe": {"number": {"deep": "5"}},
-        "x_key": ["6"],
-        "other": {"token": "7", "shown": 8},
-        "plain": 9,
-    }
-    assert mask(value, CARD) == {
-        "pin": "***",
-        "password": "***",
-        "cards": [{"number": "***", "name": "n", "next": {"number": "***"}}],
-        "maybe": {"number": "***"},
-        "x_key": "***",
-        "other": {"token": "***", "shown": 8},
-        "plain": 9,
-    }
-    assert value["pin"] == "1"
-
-
 def test_a_value_without_secrets_is_not_even_copied() -> None:
     value = {"customer": "c"}
     schema = Schema({"properties": {"customer": {"type": "string"}}})
     assert schema.mask(value) is value
     assert mask(value, None) is value
-
-
-def test_the_short_form_says_the_same_as_the_long_one() -> None:
-    short = {
-        "name": "string",
-        "size": {"type": "integer", "required": True},
-        "tag": {"type": "string", "default": "x"},
-    }
-    assert parameters_schema(short) == {
-        "type": "object",
-        "properties": {
-            "name": {"type": "string"},
-            "size": {"type": "integer"},
-            "tag": {"type": "string", "default": "x"},
-        },
-        "required": ["size"],
-        "additionalProperties": False,
-    }
-    assert payload_schema(short).get("additionalProperties") is None
-
-
-def test_parameters_may_have_the_names_of_schema_words() -> None:
-    made = parameters_schema({"type": {"type": "string"}, "required": {"type": "boolean", "required": True}})
-    assert set(made["properties"]) == {"type", "required"}
-    assert made["required"] == ["required"]
-
-
-def test_composed_parameters_take_only_properties_of_branches() -> None:
-    made = Schema(parameters_schema({"type": "object", "allOf": [{"properties": {"a": {"type": "string"}}}]}))
-    assert made.check({"a": "x"}) == b'{"a":"x"}'
-    with pytest.raises(InvalidInput):
-        made.check({"b": "x"})
-
-
-@pytest.mark.parametrize(
-    ("given", "message", "hint"),
-    [
-        ({"a": {"type": "strng"}}, "unknown type 'strng'", "string"),
-        ({"a": {"type": "string", "requierd": True}}, "'requierd'", "required"),
-        ({"type": "object", "properties": {"a": {"nullable": True}}}, "'nullable'", "x-"),
-        ({"a": 3}, "a: is neither", "{type: string}"),
-        ({1: "string"}, "not text", None),
-        ("string", "neither a JSON Schema", None),
-        ({"type": "array"}, "other than an object", None),
-        (object, "has no JSON Schema", "dataclasses"),
-    ],
-)
-def test_a_slip_in_written_parameters_is_refused(given: Any, message: str, hint: str | None) -> None:
-    class Unknown:
-        pass
-
-    with pytest.raises(Wrong) as raised:
-        parameters_schema(Unknown if given is object else given)
-    assert message in str(raised.value)
-    assert hint is None or hint in str(raised.value.hint)
-
-
-def test_words_of_ones_own_begin_with_x() -> None:
-    assert parameters_schema({"a": {"type": "string", "x-order": 3}})["properties"]["a"]["x-order"] == 3
 
 
 @pytest.mark.parametrize(
@@ -273,3 +159,116 @@ def test_the_expected_values_are_named_where_they_are_known(
     document: dict[str, Any], told: str | None
 ) -> None:
     assert Schema(document).takes() == (told and f"It takes: {told}.")
+
+
+def test_list_of_expected_values_is_cut() -> None:
+    document = {"properties": {f"k{n:02}": True for n in range(51)}}
+    takes = str(Schema(document).takes())
+    assert takes.endswith("k48=any (optional), k49=any (optional), ....")
+    del document["properties"]["k00"]
+    assert str(Schema(document).takes()).endswith("k50=any (optional).")
+    assert (
+        Schema({"properties": {"n" * 101: True}, "required": ["n" * 101]}).takes()
+        == f"It takes: {'n' * 100}=any."
+    )
+
+
+def test_faults_that_are_told_are_few_and_their_first_hint_is_told() -> None:
+    schema = Schema(
+        {"items": {"additionalProperties": False, "properties": {"amount": {}}, "type": "object"}}
+    )
+    with pytest.raises(InvalidInput) as refused:
+        schema.validate([1, {"amonut": 1}, 2, 3, 4, 5], what="list")
+    assert refused.value.message == (
+        "list[0]: expected object, got integer; list[1]: unknown 'amonut'; list[2]: expected object, got integer; "
+        "list[3]: expected object, got integer; list[4]: expected object, got integer"
+    )
+    assert refused.value.hint == "Did you mean 'amount'?"
+    with pytest.raises(InvalidInput) as refused:
+        schema.validate([1], what="list")
+    assert refused.value.hint is None
+
+
+STORED = {"$stored": f"2030-01-02/{uuid4()}-{'0' * 64}.json", "bytes": 7}
+
+
+@pytest.mark.parametrize("value", [STORED, {"a": STORED}, {"a": [STORED]}])
+def test_stored_result_fits_as_far_as_can_be_told(value: Any) -> None:
+    Schema(
+        {"properties": {"a": {"items": {"type": "string"}, "maxProperties": 0}}, "maxProperties": 1}
+    ).validate(value)
+
+
+def test_fault_beside_a_stored_result_is_told() -> None:
+    with pytest.raises(InvalidInput, match=r"^parameters\.b: expected string, got integer$"):
+        Schema({"additionalProperties": {"type": "string"}}).validate({"a": STORED, "b": 1})
+
+
+def test_check_that_costs_too_much_names_its_subject() -> None:
+    schema = Schema({"items": {"anyOf": [{"const": n} for n in range(4_900)]}})
+    with pytest.raises(
+        CheckTooCostly, match=r"^payload: holding it against its schema takes more than 600,000 steps$"
+    ) as refused:
+        schema.validate([4_899] * 1_000, what="payload")
+    assert "smaller value" in str(refused.value.hint)
+
+
+def test_telling_of_faults_that_costs_too_much_is_cut_short() -> None:
+    schema = Schema({"items": {"anyOf": [{"const": n} for n in range(4_900)]}})
+    with pytest.raises(InvalidInput, match=r"^payload: does not fit its schema$") as refused:
+        schema.validate([-1, *[4_899] * 1_000], what="payload")
+    assert not isinstance(refused.value, CheckTooCostly)
+    assert "smaller one" in str(refused.value.hint)
+
+
+def test_schemas_that_are_equal_are_compiled_once() -> None:
+    first = Schema({"type": "integer", "title": "one compiled form"})
+    again = Schema({"title": "one compiled form", "type": "integer"})
+    assert again._validator is first._validator
+    assert Schema({"type": "integer", "title": "another"})._validator is not first._validator
+
+
+@pytest.fixture
+def cache(monkeypatch: pytest.MonkeyPatch) -> _Cache:
+    """A cache that is empty, in which four schemas of these tests, or 100 bytes, have room."""
+    monkeypatch.setattr(schema_module, "CACHED", 4)
+    monkeypatch.setattr(schema_module, "CACHED_BYTES", 100)
+    return _Cache()
+
+
+def test_cache_of_schemas_forgets_the_oldest_beyond_its_number(cache: _Cache) -> None:
+    documents = [{"maximum": n} for n in range(5)]
+    compiled = [cache.compiled(document) for document in documents]
+    assert cache._size == 4 * 13
+    assert [cache.compiled(document) for document in documents[1:]] == compiled[1:]
+    assert cache.compiled(documents[0]) is not compiled[0]
+    assert cache.compiled(documents[1]) is not compiled[1]
+
+
+def test_cache_of_schemas_forgets_the_oldest_beyond_its_bytes(cache: _Cache) -> None:
+    documents = [{"title": "x" * size} for size in (20, 21, 34)]  # 32, 33 and 46 bytes of JSON
+    compiled = [cache.compiled(document) for document in documents]
+    assert cache._size == 33 + 46
+    assert cache.compiled(documents[1]) is compiled[1]
+    assert cache.compiled(documents[0]) is not compiled[0]
+    assert cache.compiled({"title": "x" * 200}) is cache.compiled({"title": "x" * 200})
+    assert cache._size == 212
+
+
+def test_cache_of_schemas_is_full_at_its_bytes_and_not_before(cache: _Cache) -> None:
+    documents = [{"title": "x" * 38}, {"title": "y" * 38}]
+    compiled = [cache.compiled(document) for document in documents]
+    assert cache._size == 100
+    assert [cache.compiled(document) for document in documents] == compiled
+
+
+def test_schema_with_a_mark_anywhere_masks() -> None:
+    assert Schema({"$defs": {"a": {"secret": True}}, "$ref": "#/$defs/a"}).mask("x") == "***"
+    assert mask({"a": 1}, {"properties": {"a": {"writeOnly": True}}}) == {"a": "***"}
+    assert Schema({"type": "string"}).secrets_of("x") == []
+
+
+def test_schema_that_refers_on_too_often_cannot_be_compiled() -> None:
+    chain = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(5_000)} | {"d5000": {}}
+    with pytest.raises(DefinitionError, match="refers from part to part too often"):
+        Schema({"$ref": "#/$defs/d0", "$defs": chain})

@@ -25,6 +25,10 @@ class Model(BaseModel):
     at: datetime
 
 
+class Tags(BaseModel):
+    tags: set[int]
+
+
 @dataclass
 class Point:
     x: int
@@ -74,12 +78,15 @@ CYCLE.append(CYCLE)
         ({"a": ["x", "y\0z"]}, "at a[1] holds a NUL"),
         ({"a": {"k\0": 1}}, "at a holds a NUL"),
         ({"a": {1, 2}}, "at a is not JSON"),
+        ({"a": object(), "model": Tags(tags={1})}, "at a is not JSON"),
         ({"a": [object()]}, "at a[0] is not JSON"),
         ({"a": b"bytes"}, "at a is not JSON"),
         ({"a": {1: 2}}, "at a is not JSON"),
         ({"a": 2**64}, "at a is not JSON"),
         ({"a": "\ud800"}, "at a is not JSON"),
         (nested(DEPTH_CAP + 1), f"deeper than {DEPTH_CAP}"),
+        ([[], {}, nested(DEPTH_CAP)], f"deeper than {DEPTH_CAP}"),
+        ({"a": {"b": nested(DEPTH_CAP - 1)}}, f"deeper than {DEPTH_CAP}"),
         (nested(5000), "nests too deep"),
         (CYCLE, "nests too deep"),
         ("x" * 2000, "bytes of JSON; at most 1,000"),
@@ -93,7 +100,19 @@ def test_a_definition_that_cannot_be_stored_is_refused(value: Any, message: str)
 
 
 @pytest.mark.parametrize(
-    "value", [None, [None], {"a": None}, "null", r"\u0000", "a\\u0000b", nested(DEPTH_CAP), "[" * 500]
+    "value",
+    [
+        None,
+        [None],
+        {"a": None},
+        "null",
+        r"\u0000",
+        "a\\u0000b",
+        nested(DEPTH_CAP),
+        "[" * 500,
+        [[], {}, nested(DEPTH_CAP - 1)],
+        {"a": {}, "b": {"c": nested(DEPTH_CAP - 2)}},
+    ],
 )
 def test_a_value_that_only_looks_suspicious_is_taken(value: Any) -> None:
     assert orjson.loads(check_value(value)) == value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Identity, Index, LargeBinary, Table, Text, text
+from sqlalchemy import BigInteger, Boolean, Column, Identity, Index, Integer, LargeBinary, Table, Text, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
 
 from tests.penstock.store.tables.metadata import INSTANT, METADATA
@@ -34,6 +34,19 @@ secret = Table(
     Column("master_key", Text, nullable=False),
     Column("set_by", Text, nullable=False),
     Column("set_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+)
+
+tenant_key = Table(
+    "tenant_key",
+    METADATA,
+    Column("tenant", Text, primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("data_key", LargeBinary, nullable=False),
+    Column("master_key", Text, nullable=False),
+    Column("seals", Boolean, nullable=False),
+    Column("made_by", Text, nullable=False),
+    Column("made_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Index("tenant_key_seals", "tenant", unique=True, postgresql_where=text("seals")),
 )
 
 webhook = Table(

@@ -90,7 +90,7 @@ class Subscription:
             self._taking = None
             self.wake.set()  # the next call has to scan again
             raise
-        if self._taking is not taking:  # `close` releases the rows
+        if self._taking is not taking:  # closed meanwhile: close() releases these rows
             return []
         self._taking = None
         self._unsettled |= {row.id: row.size for row in rows}

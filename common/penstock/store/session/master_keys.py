@@ -1,5 +1,5 @@
-"""Master keys of the secrets store: from the environment, from a file, or of a key service. They wrap the data key of
-each secret, and nothing else."""
+"""The master keys: from the environment, from a file, or of a key service. They wrap the data keys of secrets and of
+encrypted tenants, and nothing else."""
 
 from __future__ import annotations
 

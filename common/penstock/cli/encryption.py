@@ -1,0 +1,68 @@
+"""`penstock encryption`: the encryption of the values of tenants."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from penstock.cli.command_runner import ME, with_session
+from penstock.cli.output import Json, json_line, out, table
+from penstock.operate import encryption as operate
+from penstock.store.access import tenant_keys
+
+encryption = typer.Typer(
+    help="Encrypt the parameters, payloads, results and log lines of a tenant.", no_args_is_help=True
+)
+
+Tenant = Annotated[str, typer.Argument(help="The tenant whose values it is about.")]
+
+
+@encryption.command("on")
+def on(tenant: Tenant, json: Json = False) -> None:
+    """Encrypt the values of a tenant that are written from now on. Needs the owner's role, and a master key."""
+    key = with_session(lambda session: operate.encrypt(session, tenant, by=ME))
+    if json:
+        json_line(asdict(key))
+    else:
+        out.print(f"New values of tenant {tenant} are encrypted. Services need master key {key.master_key}.")
+
+
+@encryption.command("off")
+def off(tenant: Tenant, json: Json = False) -> None:
+    """Store the values of a tenant in clear from now on. What is encrypted stays so, and can be read."""
+    with_session(lambda session: operate.decrypt(session, tenant))
+    if json:
+        json_line({"tenant": tenant, "encrypted": False})
+    else:
+        out.print(f"New values of tenant {tenant} are stored in clear.")
+
+
+@encryption.command()
+def rotate(tenant: Tenant, json: Json = False) -> None:
+    """Seal new values of a tenant under a new data key. Older keys open what they have sealed."""
+    key = with_session(lambda session: operate.rotate(session, tenant, by=ME))
+    if json:
+        json_line(asdict(key))
+    else:
+        out.print(f"New values of tenant {tenant} are sealed under key {key.number}.")
+
+
+@encryption.command("list")
+def list_(json: Json = False) -> None:
+    """List the data keys of encrypted tenants, and the master key that each is under."""
+    keys = with_session(tenant_keys.listed)
+    if json:
+        for key in keys:
+            json_line(asdict(key))
+        return
+    table(
+        ["tenant", "key", "seals", "master key", "made by", "at"],
+        [(k.tenant, k.number, "yes" if k.seals else "no", k.master_key, k.made_by, k.made_at) for k in keys],
+        empty="None. Encrypt the values of a tenant with: penstock encryption on TENANT",
+    )
+
+
+def add_to(app: typer.Typer) -> None:
+    app.add_typer(encryption, name="encryption")

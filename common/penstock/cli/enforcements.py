@@ -1,0 +1,64 @@
+"""`penstock enforcements`: which rules matched which events, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from penstock.cli import name_completion
+from penstock.cli.output import Json, age, err, json_line, table
+from penstock.cli.server import read
+from penstock.client.http_client import HttpClient
+from penstock.operate.enforcements import listed
+from penstock.store.events.enforcement_list import EnforcementFilter
+from penstock.store.session.database import Session
+
+
+def enforcements(
+    rule: Annotated[
+        str | None, typer.Option(help="Only those of this rule.", autocompletion=name_completion.rules)
+    ] = None,
+    event: Annotated[UUID | None, typer.Option(help="Only those of this event.")] = None,
+    status: Annotated[str | None, typer.Option(help="Only those: created, executed or failed.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 20,
+    cursor: Annotated[
+        str | None, typer.Option("--before", help="Go on from there: what a page ends with.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List the enforcements of the newest events: each is a rule that matched an event."""
+    filters = EnforcementFilter(rule=rule, event=event, status=status)
+
+    async def here(session: Session) -> tuple[list[dict[str, Any]], str | None]:
+        rows, following = await listed(session, filters, cursor=cursor, limit=limit)
+        return [asdict(row) for row in rows], following
+
+    async def there(client: HttpClient) -> tuple[list[dict[str, Any]], str | None]:
+        query = {"rule": rule, "event": event, "status": status, "before": cursor, "limit": limit}
+        page = await client.get_json("/enforcements", **query)
+        rows = [{**row, "created_at": datetime.fromisoformat(row["created_at"])} for row in page["items"]]
+        return rows, page["next"]
+
+    rows, following = read(here, there)
+    if json:
+        for row in rows:
+            json_line(row)
+        return
+    table(
+        ["event", "age", "rule", "status", "execution", "why"],
+        [
+            (r["event"], age(r["created_at"]), r["rule"], r["status"], r["execution"], r["error"])
+            for r in rows
+        ],
+        empty="No rule has matched an event like that.",
+    )
+    if following is not None:
+        err.print(f"[dim]There are more: --before {following}[/dim]")
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(enforcements)

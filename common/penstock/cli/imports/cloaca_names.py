@@ -1,0 +1,60 @@
+"""The names under which a file knows the package `cloaca`, and the literals in it."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+PACKAGE = "cloaca"
+
+
+class CloacaNames:
+    """The names that a file gives to the package and to what it imports from it."""
+
+    def __init__(self) -> None:
+        self._modules: set[str] = set()
+        self._members: dict[str, str] = {}
+
+    @property
+    def is_imported(self) -> bool:
+        return bool(self._modules or self._members)
+
+    def read(self, tree: ast.AST) -> None:
+        """Note each import of the package."""
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                self._modules |= {name.asname or name.name for name in node.names if name.name == PACKAGE}
+            elif isinstance(node, ast.ImportFrom) and node.module == PACKAGE:
+                self._members |= {name.asname or name.name: name.name for name in node.names}
+
+    def is_import_of_cloaca(self, statement: ast.Import | ast.ImportFrom) -> bool:
+        """Return whether a statement imports the package."""
+        if isinstance(statement, ast.ImportFrom):
+            return statement.module == PACKAGE
+        return any(name.name == PACKAGE for name in statement.names)
+
+    def of(self, node: ast.AST) -> str | None:
+        """Return the member of the package that an expression names, or None: `cloaca.task` is `task`."""
+        match node:
+            case ast.Attribute(value=ast.Name(id=module), attr=member) if module in self._modules:
+                return member
+            case ast.Name(id=name) if name in self._members:
+                return self._members[name]
+            case ast.Name(id=name) if name in self._modules:
+                return ""
+        return None
+
+
+def literal(node: ast.expr) -> Any:
+    """Return the value of a literal; None for what only running the file would tell."""
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+def is_plain(node: ast.AST, names: CloacaNames) -> bool:
+    """Return whether an expression has nothing to do with the package, so that its text may be taken over."""
+    return all(
+        names.of(inner) is None for inner in ast.walk(node) if isinstance(inner, ast.Attribute | ast.Name)
+    )

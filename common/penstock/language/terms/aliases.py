@@ -1,0 +1,370 @@
+"""The options of other systems, and the option of ours that does the same: one table, from which hints are made.
+
+A word is looked up by the thing that it was written in. `ALIASES["action"]["max_retries"]` is for `@action(max_retries=2)` and
+for an action of a pack. Words that this language takes itself (`backoff_factor`, `@task(retry_attempts=3)`) are not here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+PAGES: Mapping[str, str] = {
+    "Attune": "docs/coming-from/attune.md",
+    "Cloacina": "docs/coming-from/cloacina.md",
+    "StackStorm": "docs/coming-from/stackstorm.md",
+    "Celery": "docs/coming-from/celery.md",
+    "Prefect": "docs/coming-from/prefect.md",
+    "Temporal": "docs/coming-from/temporal.md",
+    "Airflow": "docs/coming-from/airflow.md",
+}
+"""The page for users of another system."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """An option of other systems. `options` are what to write instead; where there is no such option, `advice` says what to do.
+
+    `systems` are those that have the word, that with the most helpful page first."""
+
+    systems: tuple[str, ...]
+    options: Mapping[str, Any]
+    advice: str = ""
+
+    def hint(self, *, in_yaml: bool = True) -> str:
+        """Return what to write instead, in Python and in YAML where that is possible, and the page that tells more."""
+        parts = [self.advice] if self.advice else []
+        if self.options:
+            python = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
+            yaml = ", ".join(f"{name}: {_in_yaml(value)}" for name, value in self.options.items())
+            parts.insert(0, f"Write {python}; in YAML {yaml}." if in_yaml else f"Write {python}.")
+        return " ".join([*parts, f"See {PAGES[self.systems[0]]}."])
+
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+
+
+def _in_yaml(value: Any) -> str:
+    """Return a value as YAML in one line."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{name}: {_in_yaml(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_in_yaml(item) for item in value) + "]"
+    if isinstance(value, str) and _PLAIN.fullmatch(value) and value not in ("true", "false", "null"):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _is(systems: str, advice: str = "", /, **options: Any) -> Alias:
+    return Alias(tuple(systems.split()), options, advice)
+
+
+_FIRST_TRY = "It counts the first try, too."
+_DEFAULT = "Leave it out: it is so here anyway."
+_START_TO_CLOSE = "A time runs for each attempt."
+
+_RETRY: Mapping[str, Alias] = {
+    "attempts": _is("Attune", max_attempts=3),
+    "count": _is("StackStorm Attune", _FIRST_TRY, max_attempts=3),
+    "max_retries": _is("Celery", _FIRST_TRY, max_attempts=3),
+    "retries": _is("Prefect Airflow", _FIRST_TRY, max_attempts=3),
+    "maximum_attempts": _is("Temporal", max_attempts=3),
+    "retry_attempts": _is("Cloacina", max_attempts=3),
+    "delay": _is("StackStorm Attune", initial_delay=5),
+    "countdown": _is("Celery", initial_delay=5),
+    "default_retry_delay": _is("Celery", initial_delay=5),
+    "initial_interval": _is("Temporal", initial_delay=5),
+    "retry_delay": _is("Airflow Cloacina", initial_delay=5),
+    "retry_delay_ms": _is("Cloacina", "In seconds.", initial_delay=5),
+    "retry_delay_seconds": _is("Prefect", initial_delay=5),
+    "maximum_interval": _is("Temporal", max_delay=60),
+    "max_retry_delay": _is("Airflow", max_delay=60),
+    "retry_backoff_max": _is("Celery", max_delay=60),
+    "retry_max_delay": _is("Cloacina", max_delay=60),
+    "retry_max_delay_ms": _is("Cloacina", "In seconds.", max_delay=60),
+    "backoff_coefficient": _is("Temporal", factor=2.0),
+    "multiplier": _is("Cloacina", factor=2.0),
+    "backoff_strategy": _is("Cloacina", backoff="exponential"),
+    "retry_backoff": _is("Cloacina Celery", backoff="exponential"),
+    "retry_exponential_backoff": _is("Airflow", backoff="exponential"),
+    "retry_jitter": _is("Cloacina Celery", jitter=0.25),
+    "retry_jitter_factor": _is("Prefect", jitter=0.25),
+    "autoretry_for": _is("Celery", retry_on=["ConnectionError"]),
+    "retry_for": _is("Celery", retry_on=["ConnectionError"]),
+    "retry_condition": _is("Cloacina", "Name the errors that pass by.", retry_on=["ConnectionError"]),
+    "retry_conditions": _is("Cloacina", "Name the errors that pass by.", retry_on=["ConnectionError"]),
+    "retry_condition_fn": _is("Prefect", "Name the errors that pass by.", retry_on=["ConnectionError"]),
+    "dont_autoretry_for": _is("Celery", never_on=["ValueError"]),
+    "non_retryable_error_types": _is("Temporal", never_on=["ValueError"]),
+    "when": _is("StackStorm", "Name the errors that are retried.", retry_on=["ConnectionError"]),
+}
+_FLAT_RETRY: Mapping[str, Alias] = {
+    word: Alias(alias.systems, {"retry": alias.options}, alias.advice)
+    for word, alias in _RETRY.items()
+    if word not in ("when", "count", "delay", "attempts", "countdown", "multiplier")
+} | {
+    "retry_policy": _is("Temporal Cloacina", retry={"max_attempts": 3}),
+    "max_attempts": _is("Cloacina", retry={"max_attempts": 3}),
+    "initial_delay": _is("Cloacina", retry={"initial_delay": 5}),
+    "max_delay": _is("Cloacina", retry={"max_delay": 60}),
+    "backoff_factor": _is("Cloacina", retry={"factor": 2.0}),
+    "retry_on_errors": _is("Cloacina", retry={"retry_on": ["ConnectionError"]}),
+}
+"""A policy of retries, where others write each part of it as an option of the task."""
+_TIMES: Mapping[str, Alias] = {
+    "task_timeout": _is("Cloacina", timeout=300),
+    "timeout_seconds": _is("Prefect Attune", timeout=300),
+    "time_limit": _is("Celery", timeout=300),
+    "soft_time_limit": _is(
+        "Celery", "The code finds `current().cancelled`, and has the grace of the worker.", timeout=300
+    ),
+    "execution_timeout": _is("Airflow", timeout=300),
+    "start_to_close_timeout": _is("Temporal", _START_TO_CLOSE, timeout=300),
+    "schedule_to_close_timeout": _is("Temporal", timeouts={"total": 3600}),
+    "schedule_to_start_timeout": _is("Temporal", timeouts={"schedule_to_start": 300}),
+    "heartbeat_timeout": _is("Temporal", "The worker's heartbeat stands for all that it runs: leave it out."),
+}
+_WHERE: Mapping[str, Alias] = {
+    "queue": _is("Celery Airflow", route="heavy"),
+    "task_queue": _is("Temporal", route="heavy"),
+    "pool": _is("Airflow", "A limit may be of several actions.", limits=[{"max": 5}]),
+    "rate_limit": _is("Celery", limits=[{"rate": "100/min"}]),
+    "max_active_tis_per_dag": _is("Airflow", limits=[{"max": 5}]),
+    "concurrency_limit": _is("Attune", limits=[{"max": 5}]),
+}
+_ACTION: Mapping[str, Alias] = {
+    **_FLAT_RETRY,
+    **_TIMES,
+    **_WHERE,
+    "id": _is("Cloacina", ref="etl.extract"),
+    "name": _is("Celery Prefect", ref="etl.extract"),
+    "task_id": _is("Airflow", ref="etl.extract"),
+    "task_run_name": _is("Prefect", ref="etl.extract"),
+    "label": _is("Attune", description="Extract the rows."),
+    "dependencies": _is(
+        "Cloacina", "An action is alone. Of a task in a workflow: `@task(dependencies=[...])`."
+    ),
+    "trigger_rules": _is(
+        "Cloacina", "An action is alone. Of a task in a workflow: `@task(trigger_rules=...)`."
+    ),
+    "trigger_rule": _is("Airflow", "An action is alone. Of a task in a workflow: `.when('all_done')`."),
+    "bind": _is("Celery", "`penstock.current()` is the run: leave it out, and `self`, too."),
+    "acks_late": _is("Celery", _DEFAULT),
+    "ignore_result": _is("Celery", "Results are kept until retention drops them: leave it out."),
+    "serializer": _is("Celery", "Parameters and results are JSON: leave it out."),
+    "reject_on_worker_lost": _is("Celery", on_worker_loss="fail"),
+    "persist_result": _is("Prefect", _DEFAULT),
+    "on_completion": _is("Prefect", on_success=["etl.note"]),
+    "on_success_callback": _is("Airflow", on_success=["etl.note"]),
+    "on_failure_callback": _is("Airflow", on_failure=["etl.note"]),
+    "worker_selector": _is("Attune", labels={"gpu": "a100"}),
+    "runtime": _is("Attune", executor="process"),
+    "runner_type": _is("Attune StackStorm", executor="process"),
+    "runner": _is("StackStorm Attune", executor="process"),
+    "invokes": _is("Cloacina", "Let a workflow have a task for it."),
+}
+_STEP: Mapping[str, Alias] = {
+    **_FLAT_RETRY,
+    **_TIMES,
+    **_WHERE,
+    "dependencies": _is("Cloacina", needs=["extract"]),
+    "depends_on": _is("Attune", needs=["extract"]),
+    "wait_for": _is(
+        "Attune Prefect", "Of a question to a person: `inquiry: {prompt: ...}`, a task.", needs=["extract"]
+    ),
+    "trigger_rule": _is("Airflow", when="all_done"),
+    "trigger_rules": _is("Cloacina", when="all_done"),
+    "with": _is("StackStorm", with_items="{{ parameters.items }}"),
+    "items": _is("StackStorm", with_items="{{ parameters.items }}"),
+    "on_success": _is("Attune", next=[{"when": "succeeded()", "do": ["load"]}]),
+    "on_failure": _is("Attune", next=[{"when": "failed()", "do": ["load"]}]),
+    "on_complete": _is("Attune", next=[{"when": True, "do": ["load"]}]),
+    "on_timeout": _is("Attune", next=[{"when": "timed_out()", "do": ["load"]}]),
+    "decision": _is("Attune", next=[{"when": "result.total > 100", "do": ["load"]}]),
+    "transitions": _is("Attune", next=[{"when": "succeeded()", "do": ["load"]}]),
+    "parameters": _is("StackStorm", input={"day": "{{ parameters.day }}"}),
+    "params": _is("Celery", input={"day": "{{ parameters.day }}"}),
+    "worker_selector": _is("Attune", "Labels are the action's: `labels: {gpu: a100}`."),
+    "permission_set_refs": _is("Attune", "Code that runs has no credential of ours: leave it out."),
+    "iterate_cache": _is("Attune", "A task reads what there is, and `with_items` goes over its result."),
+    "task_name": _is("Cloacina", "A task is named by its key, or by `name`."),
+    "task_configuration": _is("Cloacina", input={"day": 7}),
+}
+_TASK: Mapping[str, Alias] = {
+    **{word: alias for word, alias in _ACTION.items() if word not in ("dependencies", "trigger_rules")},
+    "needs": _is("Cloacina", dependencies=["extract"]),
+    "depends_on": _is("Attune", dependencies=["extract"]),
+    "after": _is("Cloacina", dependencies=["extract"]),
+    "wait_for": _is("Prefect Attune", dependencies=["extract"]),
+    "when": _is("Cloacina", trigger_rules="all_done"),
+    "name": _is("Celery Prefect", id="extract"),
+    "task_id": _is("Airflow", id="extract"),
+    "input": _is("Attune", "A task under @task takes the context: read `context['day']`."),
+    "publish": _is("Attune StackStorm", "A task under @task sets what it publishes: `context['day'] = 7`."),
+    "with_items": _is("Attune", "Over a list goes a task in a workflow function: `each(items)`."),
+    "iterate_cache": _is("Attune", "Over a list goes a task in a workflow function: `each(items)`."),
+    "label": _is("Attune", "The docstring of the function describes it."),
+    "description": _is("Attune", "The docstring of the function describes it."),
+    "post_invocation": _is("Cloacina", "Let another task depend on this one."),
+}
+_OF_TASK_ITSELF = frozenset(
+    {
+        "id",
+        "trigger_rule",
+        "retry_attempts",
+        "retry_delay",
+        "retry_delay_ms",
+        "retry_max_delay",
+        "retry_max_delay_ms",
+    }
+    | {"retry_backoff", "retry_jitter", "retry_condition"}
+)
+"""Words that `@task` takes itself."""
+
+ALIASES: Mapping[str, Mapping[str, Alias]] = {
+    "retry": _RETRY,
+    "action": _ACTION,
+    "task": {word: alias for word, alias in _TASK.items() if word not in _OF_TASK_ITSELF},
+    "step": _STEP,
+    "timeouts": {
+        "start_to_close": _is("Temporal", _START_TO_CLOSE, attempt=300),
+        "schedule_to_close": _is("Temporal", total=3600),
+        "task_timeout": _is("Cloacina", attempt=300),
+        "timeout": _is("Attune", attempt=300),
+    },
+    "workflow": {
+        "input": _is("StackStorm", parameters={"day": {"type": "integer"}}),
+        "params": _is("Airflow", parameters={"day": {"type": "integer"}}),
+        "output_map": _is("Attune", output={"day": "{{ parameters.day }}"}),
+        "output_schema": _is("Attune", "The output is what it gives: `output: {day: ...}`."),
+        "name": _is("Prefect", "The name stands in front: `workflow('etl.nightly', ...)`."),
+        "dag_id": _is("Airflow", "The name stands in front: `workflow('etl.nightly', ...)`."),
+        "label": _is("Attune", description="Load the day."),
+        "version": _is("Attune StackStorm", "`penstock apply` makes a version of each text: leave it out."),
+        "tags": _is("Attune StackStorm", description="Load the day."),
+        "timeout_seconds": _is("Prefect", timeout=3600),
+        "workflow_timeout": _is("Cloacina", timeout=3600),
+        "dagrun_timeout": _is("Airflow", timeout=3600),
+        "execution_timeout": _is("Temporal", timeout=3600),
+        "max_active_runs": _is("Airflow", limits=[{"max": 1}]),
+        "cron": _is("Attune", "Put `@schedule('0 2 * * *')` above it."),
+        "schedule": _is("Airflow", "Put `@schedule('0 2 * * *')` above it."),
+        "schedule_interval": _is("Airflow", "Put `@schedule('0 2 * * *')` above it."),
+        "catchup": _is("Airflow", "Write `missed` of its schedule: {'catch_up': 'all'}."),
+        "retries": _is("Prefect", "Its tasks have policies of their own: retry={'max_attempts': 3}."),
+        "default_args": _is("Airflow", "Write the options at each action."),
+    },
+    "rule": {
+        "criteria": _is("StackStorm", when="payload.amount > 100"),
+        "condition": _is("Attune", when="payload.amount > 100"),
+        "conditions": _is("Attune", when="payload.amount > 100"),
+        "trigger_ref": _is("Attune", trigger="shop.order_placed"),
+        "trigger_params": _is("Attune", when="payload.amount > 100"),
+        "action_ref": _is("Attune", action="shop.charge"),
+        "action_params": _is("Attune", params={"order": "{{ payload.id }}"}),
+        "parameters": _is("StackStorm", params={"order": "{{ payload.id }}"}),
+        "label": _is("Attune", description="Charge what is dear."),
+        "name": _is("StackStorm", ref="shop.charge_big"),
+        "id": _is("Attune", ref="shop.charge_big"),
+        "tags": _is("Attune StackStorm", description="Charge what is dear."),
+        "pack": _is("StackStorm", ref="shop.charge_big"),
+    },
+    "schedule": {
+        "id": _is("Cloacina", ref="shop.nightly"),
+        "name": _is("Prefect", ref="shop.nightly"),
+        "cron_expression": _is("Cloacina", cron="0 2 * * *"),
+        "expression": _is("Attune", cron="0 2 * * *"),
+        "schedule": _is("Celery Airflow", cron="0 2 * * *"),
+        "crontab": _is("Celery", cron="0 2 * * *"),
+        "interval": _is("Prefect", every=60),
+        "fire_at": _is("Attune", at="2030-01-31T09:00:00+00:00"),
+        "workflow_name": _is("Cloacina", action="shop.charge"),
+        "workflow": _is("Cloacina", action="shop.charge"),
+        "task": _is("Celery", action="shop.charge"),
+        "tz": _is("Airflow", timezone="Europe/Paris"),
+        "args": _is("Celery", params={"order": 7}),
+        "kwargs": _is("Celery", params={"order": 7}),
+        "parameters": _is("Prefect", params={"order": 7}),
+        "grace_period": _is("Cloacina", missed={"grace": 300}),
+        "missed_execution_policy": _is("Cloacina", missed={"policy": "skip"}),
+        "catchup": _is("Airflow", missed={"catch_up": "all"}),
+        "catchup_window": _is("Temporal", missed={"grace": 300}),
+        "overlap_policy": _is("Temporal", overlap="skip"),
+        "allow_concurrent": _is("Cloacina", overlap="skip"),
+        "max_instances": _is("Airflow", overlap="skip"),
+        "max_retries": _is("Cloacina", _FIRST_TRY, retry={"max_attempts": 3}),
+        "start_date": _is("Airflow", starts_at="2030-01-31T09:00:00+00:00"),
+        "end_date": _is("Airflow", ends_at="2030-01-31T09:00:00+00:00"),
+    },
+    "limit": {
+        "limit": _is("Attune", max=5),
+        "threshold": _is("StackStorm", max=5),
+        "concurrency": _is("Prefect Attune", max=5),
+        "slots": _is("Airflow", max=5),
+        "method": _is("Attune", when_full="enqueue"),
+        "action": _is("StackStorm", when_full="cancel_new"),
+        "parameters": _is("Attune", by=["customer"]),
+        "attributes": _is("StackStorm", by=["customer"]),
+        "rate_limit": _is("Attune Celery", rate="100/min"),
+        "max_executions": _is("Attune", rate="100/min"),
+        "window_seconds": _is("Attune", rate="100/min"),
+        "priority": _is("Attune", "All limits of an execution hold at once: leave it out."),
+        "quotas": _is("Attune", "A quota is a limit of its own: max=10, scope='*'.", max=10),
+        "action_ref": _is("Attune", scope="shop.charge", ref="shop.charging"),
+        "pack_ref": _is("Attune", scope="shop", ref="shop.charging"),
+    },
+    "trigger": {
+        "payload_schema": _is("StackStorm Attune", schema={"id": "integer"}),
+        "parameters_schema": _is("StackStorm Attune", "A rule compares with the payload, in `when`."),
+        "param_schema": _is("Attune", "A rule compares with the payload, in `when`."),
+        "label": _is("Attune", description="An order was placed."),
+        "name": _is("StackStorm", ref="shop.order_placed"),
+        "type": _is("Attune", "A timer is a schedule; a webhook is set with `penstock webhooks set`."),
+        "tags": _is("Attune StackStorm", description="An order was placed."),
+    },
+    "poll": {
+        "poll_interval": _is("Cloacina Attune StackStorm", every=30),
+        "interval": _is("Attune", every=30),
+    },
+    "missed": {
+        "grace_period": _is("Cloacina", grace=300),
+        "catchup": _is("Airflow", catch_up="all"),
+        "max_catchup_executions": _is("Cloacina", catch_up="all", at_most=100),
+    },
+}
+"""By the thing, then by the word."""
+IN_PYTHON_ALONE = "task"
+"""The thing that YAML has no form of: `@task`."""
+
+SETTINGS: Mapping[str, tuple[str, str]] = {
+    "ENABLE_CLAIMING": ("Cloacina", "Every attempt is claimed, by one worker also: unset it."),
+    "ENABLE_RECOVERY": ("Cloacina", "Every executor recovers what was lost: unset it."),
+    "STALE_CLAIM_SWEEP_INTERVAL": ("Cloacina", "Set PENSTOCK_SWEEP_INTERVAL."),
+    "STALE_CLAIM_THRESHOLD": ("Cloacina", "Set PENSTOCK_STALE_THRESHOLD."),
+    "MAX_CONCURRENT_TASKS": ("Cloacina", "Set PENSTOCK_CONCURRENCY."),
+    "TASK_TIMEOUT": ("Cloacina", "Write timeout=300 of the action; five minutes is what it has anyway."),
+    "DB_POOL_SIZE": ("Cloacina", "Set PENSTOCK_DATABASE_CONNECTIONS."),
+    "SCHEDULER_POLL_INTERVAL": ("Cloacina", "Set PENSTOCK_POLL_INTERVAL."),
+    "ROUTING_CONFIG": ("Cloacina", "Write `Route('ml::*', 'gpu')`, and apply it."),
+    "RUNNER": ("Cloacina", "Set PENSTOCK_RUNNER_ID or PENSTOCK_RUNNER_NAME."),
+    "WORKER_CONCURRENCY": ("Celery", "Set PENSTOCK_CONCURRENCY."),
+    "WORKER_PREFETCH_MULTIPLIER": ("Celery", "A worker takes no more than it has slots for: unset it."),
+    "TASK_DEFAULT_QUEUE": ("Celery", "Write a route: `Route('**', 'default')`."),
+    "RESULT_BACKEND": ("Celery", "Results are in PostgreSQL; large ones go to PENSTOCK_RESULT_STORE."),
+}
+"""Of PENSTOCK_ variables that there are not: the system that has the word, and what to do."""
+
+
+def alias_hint(thing: str, word: str) -> str | None:
+    """Return the hint for an option that another system has, or None. `thing` is a key of `ALIASES`."""
+    alias = ALIASES.get(thing, {}).get(word)
+    return None if alias is None else alias.hint(in_yaml=thing != IN_PYTHON_ALONE)
+
+
+def setting_hint(variable: str) -> str | None:
+    """Return the hint for a variable such as PENSTOCK_ENABLE_CLAIMING, or None."""
+    entry = SETTINGS.get(variable.removeprefix("PENSTOCK_").upper())
+    return None if entry is None else f"{entry[1]} See {PAGES[entry[0]]}."

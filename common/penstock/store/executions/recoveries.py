@@ -1,0 +1,73 @@
+"""Attempts that were lost with their workers, and fires with executions that were lost: each was recovered, and left a row."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from penstock.store.session.database import Session
+from penstock.store.session.rows import rows_as
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """A loss that was noticed. `kind` is `attempt` (its worker was gone) or `fire` (its execution was nowhere to be found).
+
+    `worker` is the name of the lost worker, or its id where the name is not known any more. `number` is that of the attempt,
+    or how often the fire was recovered. `status` is that of the execution now."""
+
+    kind: str
+    at: datetime
+    execution: UUID | None
+    subject: str
+    tenant: str
+    number: int
+    worker: str | None
+    why: str | None
+    status: str | None
+
+
+# Attempts that were lost are few, and each table is read back to `$1` alone. A fire keeps no instant of its recovery: that of its
+# execution's creation stands for it.
+PAGE = """
+select * from (
+    select 'attempt' as kind, a.at, a.execution_id as execution, n.action as subject, split_part(n.name, '::', 1) as tenant,
+        a.attempt as number, coalesce(p.name, a.worker) as worker, a.error ->> 'message' as why, e.status
+    from attempt a join execution e on e.id = a.execution_id join namespace n on n.id = e.namespace_id
+    left join process p on p.id::text = a.worker
+    where a.outcome = 'lost' and a.at >= $1
+    union all
+    select 'attempt', t.at, x.id, x.action, split_part(x.namespace, '::', 1), t.attempt,
+        coalesce(p.name, t.worker), t.error ->> 'message', x.status
+    from archive x cross join jsonb_to_recordset(x.attempts)
+        as t (attempt integer, outcome text, worker text, at timestamptz, error jsonb)
+    left join process p on p.id::text = t.worker
+    where x.finished_at >= $1 and x.recoveries > 0 and t.outcome = 'lost' and t.at >= $1
+    union all
+    select 'fire', f.made_at, f.execution_id, f.schedule, coalesce(s.tenant, 'public'), f.recoveries, null, f.error,
+        coalesce(f.outcome, e.status)
+    from fire f left join execution e on e.id = f.execution_id
+    left join lateral (
+        select d.body ->> 'tenant' as tenant from catalog c join definition d on d.id = c.definition_id
+        where c.kind = 'schedule' and c.ref = f.schedule) s on true
+    where f.recoveries > 0 and f.due_at >= $1 - interval '1 day' and f.made_at >= $1
+) r
+where ($2::text is null or r.kind = $2) and ($3::text is null or r.worker = $3) and ($4::text[] is null or r.tenant = any ($4))
+order by r.at desc, r.execution desc limit $5
+"""
+
+
+async def newest(
+    session: Session,
+    since: datetime,
+    *,
+    kind: str | None = None,
+    worker: str | None = None,
+    tenants: Collection[str] | None = None,
+    limit: int = 50,
+) -> list[Recovery]:
+    """Return the recoveries since an instant (aware), the newest first."""
+    rows = await session.fetch(PAGE, since, kind, worker, None if tenants is None else list(tenants), limit)
+    return rows_as(Recovery, rows)

@@ -1,0 +1,171 @@
+"""The form of an encrypted value in the database, and its seal: AES-256-GCM under a data key of its tenant.
+
+A JSON value becomes `{"$sealed": TOKEN}`. Where the database reads some members of an object itself, these stay in clear beside
+`$sealed`, which then holds the whole object. A text becomes `$sealed:TOKEN`. A token is `NUMBER.TENANT.BASE64`: the number of
+the data key, its tenant, and the nonce with the ciphertext. Tenant, number and kind are authenticated, so that no token passes
+for one of another tenant.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+import orjson
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from penstock.errors import ConfigurationError
+from penstock.store.session.master_keys import seal, unseal
+
+KEY = "$sealed"
+PREFIX = f"{KEY}:"
+_MARK = KEY.encode()
+_TOKEN = re.compile(r"(\d{1,9})\.([a-z0-9][a-z0-9_-]{0,62})\.([A-Za-z0-9_-]+)=*")
+
+Number = tuple[str, int]
+"""A data key: its tenant and its number."""
+
+
+class DataKey(NamedTuple):
+    """A data key that is open. `digests` keys the digests of the tenant's values, and stays the same after a rotation."""
+
+    number: Number
+    cipher: AESGCM
+    digests: bytes
+
+
+class Unknown(Exception):
+    """The data key of a token is not open in this process."""
+
+    def __init__(self, number: Number) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class Ring(Protocol):
+    """The data keys that are open in a process."""
+
+    def cipher(self, number: Number) -> AESGCM | None:
+        """Return a data key; None for one that can never be opened here. Raises Unknown for one that is not open yet."""
+
+
+def looks_sealed(value: object) -> bool:
+    """Return whether a text or bytes may hold a token."""
+    if isinstance(value, str):
+        return KEY in value
+    return isinstance(value, bytes) and _MARK in value
+
+
+def tenants_in(value: str | bytes) -> set[str]:
+    """Return the tenants of all tokens in a text, wherever they stand."""
+    text = value if isinstance(value, str) else value.decode("latin-1")
+    return {match[2] for match in re.finditer(rf'\$sealed(?:"\s*:\s*"|:){_TOKEN.pattern}', text)}
+
+
+def token(key: DataKey, kind: str, content: bytes) -> str:
+    """Seal bytes. `kind` is `json` or `text`."""
+    tenant, number = key.number
+    sealed = seal(key.cipher, content, _context(key.number, kind))
+    return f"{number}.{tenant}.{base64.urlsafe_b64encode(sealed).decode()}"
+
+
+def sealed_json(key: DataKey, text: str) -> str:
+    """Return a JSON text as a sealed JSON text."""
+    return f'{{"{KEY}":"{token(key, "json", text.encode())}"}}'
+
+
+def sealed_value(key: DataKey, value: Any) -> dict[str, Any]:
+    """Return a JSON value as a sealed one."""
+    return {KEY: token(key, "json", orjson.dumps(value))}
+
+
+def sealed_text(key: DataKey, text: str) -> str:
+    """Return a text as a sealed text."""
+    return PREFIX + token(key, "text", text.encode())
+
+
+def sealed_bytes(key: DataKey, content: bytes) -> bytes:
+    """Return bytes as sealed ones, such as the body of a message."""
+    return PREFIX.encode() + token(key, "text", content).encode()
+
+
+def keyed_digest(key: DataKey, text: str) -> str:
+    """Return a digest that is the same for the same text of a tenant, and that only its keys can make."""
+    return hmac.digest(key.digests, text.encode(), "sha256").hex()
+
+
+def digest_key(data_key: bytes) -> bytes:
+    """Return the key of a tenant's digests, which its first data key gives."""
+    return hashlib.sha256(b"penstock digests\0" + data_key).digest()
+
+
+def opened(ring: Ring, value: Any, tenant: str | None) -> Any:
+    """Return a text or bytes of the database with all that is sealed in it open. A token of another tenant than `tenant` (None:
+    any) stays closed, and so does one that is not what was sealed. Raises Unknown."""
+    if isinstance(value, bytes):
+        return _opened_bytes(ring, value, tenant)
+    if value.startswith(PREFIX):
+        content = _content(ring, value.removeprefix(PREFIX), "text", tenant)
+        return value if content is None else content.decode()
+    try:
+        document = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return value
+    if isinstance(document, dict) and len(document) == 1 and isinstance(document.get(KEY), str):
+        content = _content(ring, document[KEY], "json", tenant)
+        return value if content is None else content.decode()
+    return orjson.dumps(_walked(ring, document, tenant)).decode()
+
+
+def _opened_bytes(ring: Ring, value: bytes, tenant: str | None) -> bytes:
+    if value.startswith(PREFIX.encode()):
+        text = value.decode("latin-1").removeprefix(PREFIX)
+        content = _content(ring, text, "text", tenant)
+        return value if content is None else content
+    return value
+
+
+def _walked(ring: Ring, value: Any, tenant: str | None) -> Any:
+    if isinstance(value, str):
+        if value.startswith(PREFIX):
+            content = _content(ring, value.removeprefix(PREFIX), "text", tenant)
+            return value if content is None else content.decode()
+        return value
+    if isinstance(value, list):
+        return [_walked(ring, item, tenant) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if isinstance(value.get(KEY), str):
+        content = _content(ring, value[KEY], "json", tenant)
+        if content is not None:
+            inner = orjson.loads(content)
+            if len(value) == 1 or not isinstance(inner, Mapping):
+                return inner
+            clear = {name: _walked(ring, item, tenant) for name, item in value.items() if name != KEY}
+            return {**clear, **inner}
+    return {name: _walked(ring, item, tenant) for name, item in value.items()}
+
+
+def _content(ring: Ring, text: str, kind: str, tenant: str | None) -> bytes | None:
+    """Return what a token holds; None where it cannot be opened for this tenant."""
+    match = _TOKEN.fullmatch(text)
+    if match is None or (tenant is not None and match[2] != tenant):
+        return None
+    number = (match[2], int(match[1]))
+    cipher = ring.cipher(number)
+    if cipher is None:
+        return None
+    try:
+        sealed = base64.urlsafe_b64decode(text.rpartition(".")[2])
+        return unseal(cipher, sealed, _context(number, kind))
+    except (ConfigurationError, binascii.Error):
+        return None
+
+
+def _context(number: Number, kind: str) -> bytes:
+    return f"penstock value\0{number[0]}\0{number[1]}\0{kind}".encode()

@@ -1,0 +1,28 @@
+-- Have every table with values of users refuse those of encrypted tenants in clear. It is called when a tenant is first encrypted, by
+-- the owner of the tables: an installation without encrypted tenants has none of these triggers, and pays nothing.
+create or replace function guard_values() returns void
+language plpgsql
+as $$
+declare
+    r record;
+begin
+    for r in select * from (values
+        ('payload', '''execution'', ''params'''),
+        ('result', '''execution'', ''result'', ''error'''),
+        ('attempt', '''execution'', ''error'''),
+        ('log_line', '''execution'', ''line'''),
+        ('inquiry', '''execution'', ''prompt'', ''default_answer'', ''response'''),
+        ('step', '''execution'', ''result'', ''error'''),
+        ('workflow_task', '''execution'', ''record'''),
+        ('workflow_variable', '''execution'', ''value'''),
+        ('workflow_item', '''execution'', ''value'''),
+        ('workflow_kept', '''execution'', ''result'', ''error'''),
+        ('workflow_command', '''execution'', ''value'''),
+        ('event', '''tenant'', ''payload'''),
+        ('enforcement', '''namespace'', ''params'', ''error'''),
+        ('waiting_fire', '''namespace'', ''params''')) as t (name, arguments)
+    loop
+        execute format('create or replace ' || 'trigger refuse_clear after insert or update on %I for each row '
+            'execute function refuse_clear(%s)', r.name, r.arguments);
+    end loop;
+end $$;
