@@ -23,6 +23,7 @@ def batches(seed: int, request: pytest.FixtureRequest) -> list[on_services.Drawn
     return [on_services.draw(min(EACH, count - begin), seed=seed + begin) for begin in range(0, count, EACH)]
 
 
+@pytest.mark.timeout(0)  # each program has its own
 async def test_programs_on_dying_workers_agree_with_their_plain_play(
     batches: list[on_services.Drawn],
     house: Installation,

@@ -8,10 +8,10 @@ from itertools import pairwise
 
 from hypothesis import reject
 
-from tests.durable_programs.kit_run import LOOK, KitPlay, play_in_kit
+from tests.durable_programs.kit_run import KitPlay, play_in_kit
 from tests.durable_programs.plain_play import Play, play
 from tests.durable_programs.statements import DAY, Program, Step
-from tests.durable_programs.world import Call, World
+from tests.durable_programs.world import LOOK, Call, World
 
 ORDERS = 100
 """Of what happens at once: that many are tried before a run is wrong."""
@@ -112,8 +112,12 @@ def differences(played: Play, plain: Play) -> list[str]:
         apart = abs((played.world.times[place] - plain.world.times[place]).total_seconds())
         if place not in plain.loose and apart > 3 * LOOK:
             wrong.append(f"now at {place}: {played.world.times[place]}, plain: {plain.world.times[place]}")
-    if played.outcome[0] == "completed" and played.state != plain.state:
-        wrong.append(f"state: {played.state}, plain: {plain.state}")
+    if played.outcome[0] == "completed":
+        wrong += [
+            f"state {place}: {played.state.get(place)}, plain: {plain.state.get(place)}"
+            for place in sorted(played.state.keys() | plain.state.keys())
+            if place not in plain.loose and played.state.get(place) != plain.state.get(place)
+        ]
     return wrong
 
 

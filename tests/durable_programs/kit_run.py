@@ -27,12 +27,10 @@ from tests.durable_programs.plain import BEGIN, SOON, arrivals
 from tests.durable_programs.plain_play import Play
 from tests.durable_programs.statements import DAY, Program, Value, Wait, span, wait_name
 from tests.durable_programs.virtual_time import Stuck, VirtualLoop, run_virtually
-from tests.durable_programs.world import MARK, World
+from tests.durable_programs.world import LOOK, MARK, World
 
 logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # errors of tasks that a program never awaits
 
-LOOK = 300.0
-"""Seconds between two looks for signals while a step of hours runs. Half a second would be half a million looks."""
 MOST_ATTEMPTS = 300
 PLAYED: ContextVar[tuple[Program, World]] = ContextVar("played")
 FAILED = re.compile(r"(?:p\.program failed|execution \S+ ended as failed): (?:\w+\.)*(\w+): (.*)", re.DOTALL)

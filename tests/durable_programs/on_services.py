@@ -39,7 +39,8 @@ EXAMPLES = 10
 """Seeds that are tried for each program, and programs of each."""
 LEAST = 6
 """Calls, undos and children of a program that is worth its time."""
-PATIENCE = 120.0
+PATIENCE = 600.0
+"""Seconds until a program has ended: on a machine that does much else a worker takes twenty to start."""
 CHILDREN = """
 with recursive below (id) as (
     select id from execution where parent = $1 union all select e.id from below b join execution e on e.parent = b.id
@@ -61,6 +62,9 @@ def certain(program: Program) -> Play | None:
     plain = play(program)
     done = len(plain.world.calls) + len(plain.world.undone) + plain.world.children.total()
     if plain.outcome == ("stuck",) or done < LEAST:
+        return None
+    # A worker that dies each time before it starts a child starts none where a branch beside it has failed meanwhile.
+    if differences(play(program, late_starts=LATE), plain):
         return None
     for seed in range(PLAYS):
         late = play(program, seed=seed, shuffled=True, lateness=LATE if seed % 2 else 0.0)

@@ -54,10 +54,14 @@ class Plain:
         self.state: dict[str, Any] = {}
         self.undos: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
         self.instants: list[float] = []
-        self.told_at: dict[str, tuple[int, frozenset[str]]] = {}
-        """How many calls and which children there were when a step's failure was told."""
+        self.told_at: dict[str, tuple[int, frozenset[str], frozenset[str]]] = {}
+        """How many calls, which children and which state there were when a step's failure was told."""
         self.running: dict[str, bool] = {}
         """The steps whose function runs, and whether their failure would be told."""
+        self._deadlines = 0
+        """How many waits with a deadline began."""
+        self._hearings = 0
+        """How many signals were there when they were waited for."""
         self._sent: dict[str, list[Any]] = defaultdict(list)
         self._listening: dict[str, list[asyncio.Future[Any]]] = defaultdict(list)
 
@@ -116,7 +120,8 @@ class Plain:
                         break
                 finally:
                     del self.running[place]
-        self.told_at.setdefault(place, (len(self.world.calls), frozenset(self.world.children)))
+        before = len(self.world.calls), frozenset(self.world.children), frozenset(self.state)
+        self.told_at.setdefault(place, before)
         raise failure
 
     def _failed(self, name: str, place: str, error: Exception) -> StepFailed:
@@ -137,7 +142,7 @@ class Plain:
         """Wait until a child begins. Of children that are started at once, one may end before another begins: a crash between
         the two starts, and the function that fails of the first, and the other never begins."""
         await self._turn()
-        await asyncio.sleep(self.world.delay(f"start of {place}"))
+        await asyncio.sleep(self.world.late_starts + self.world.delay(f"start of {place}"))
 
     async def _end(self, place: str) -> None:
         """Wait until a child's end is told: another result may be told first."""
@@ -163,7 +168,8 @@ class Plain:
     async def signal(self, name: str, timeout: float | None = None) -> Any:
         if self._sent[name]:
             value = self._sent[name].pop(0)
-            await asyncio.sleep(SOON)
+            self._hearings += 1
+            await asyncio.sleep(SOON + self.world.seen(f"signal {self._hearings}"))
             return value
         heard = asyncio.get_running_loop().create_future()
         self._listening[name].append(heard)
@@ -175,9 +181,8 @@ class Plain:
     async def _within(self, waits: asyncio.Future[Any], timeout: float | None, name: str) -> Any:
         if timeout is not None:
             self.instants.append(time.monotonic() + timeout)
-            timeout = max(timeout, SOON) + self.world.late(
-                f"deadline of {name}"
-            )  # what does not come is told in a turn of its own, too
+            self._deadlines += 1  # what does not come is told in a turn of its own, too
+            timeout = max(timeout, SOON) + self.world.delay(f"deadline {self._deadlines} of {name}")
         with suppress(TimeoutError):
             return await asyncio.wait_for(waits, timeout)
         raise StepTimedOut("", name=name)

@@ -105,6 +105,7 @@ def play(
     durations: Mapping[tuple[str, int], float] | None = None,
     shuffled: bool = False,
     lateness: float = 0.0,
+    late_starts: float = 0.0,
 ) -> Play:
     """Play a program without any interruption. `seed` decides what comes first of what happens at once, and how late it is."""
     rounds: Rounds = defaultdict(list)
@@ -116,7 +117,7 @@ def play(
         attempts -= 1
         plain = Plain(
             program,
-            World(seed, shuffled, lateness, dict(durations or {}), records_at_once=True),
+            World(seed, shuffled, lateness, late_starts, dict(durations or {}), records_at_once=True),
             rounds,
             holds,
             failures,
@@ -140,9 +141,10 @@ def play(
         if not causes:
             attempts = 0
         for place in causes:
-            calls, children = plain.told_at[place]
+            calls, children, state = plain.told_at[place]
             loose.update(call.place for call in plain.world.calls[calls:])
             loose |= plain.world.children.keys() - children
+            loose |= plain.state.keys() - state
         loose |= running
         for place in causes | unsaid:
             rounds[place].append(now + PAUSE)

@@ -1,26 +1,40 @@
-"""The random programs that each run of the tests plays."""
+"""The random programs that each run of the tests plays: the same ones each time, in parts that processes can share."""
 
 from __future__ import annotations
 
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as seeded
 
 from tests.durable_programs.agreement import check_crashed
 from tests.durable_programs.statements import Program
-from tests.durable_programs.strategies import crash_points, programs
+from tests.durable_programs.strategies import Kind, crash_points, programs
 
-PROGRAMS = 500
+PROGRAMS_OF_PART = 200
+PARTS: dict[Kind, range] = {"once": range(6), "again": range(6, 10)}
+"""The seeds of the parts of each kind of program."""
 
 
-@settings(
-    max_examples=PROGRAMS,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    report_multiple_bugs=False,
-    phases=(Phase.generate,),  # tests/chaos/test_durable_programs.py makes what disagrees small
-    suppress_health_check=list(HealthCheck),
-)
-@given(programs(depth=2), crash_points)
-def check_programs(program: Program, points: list[int]) -> None:
-    """Play random programs with crashes. Raises Disagreement."""
-    check_crashed(program, points)
+def check_programs(kind: Kind, part: int) -> None:
+    """Play the programs of a part, with crashes. Raises Disagreement."""
+
+    @seeded(part)
+    @settings(
+        max_examples=PROGRAMS_OF_PART,
+        deadline=None,
+        database=None,
+        report_multiple_bugs=False,
+        phases=(Phase.generate,),  # tests/chaos/test_durable_programs.py makes what disagrees small
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(programs(depth=2, only=kind), crash_points)
+    def check(program: Program, points: list[int]) -> None:
+        check_crashed(program, points)
+
+    check()
+
+
+def check_all_programs() -> None:
+    """Play the programs of all parts, a part of each kind in turn. Raises Disagreement."""
+    turns = [(number, kind, part) for kind, parts in PARTS.items() for number, part in enumerate(parts)]
+    for _, kind, part in sorted(turns, key=lambda turn: turn[0]):
+        check_programs(kind, part)

@@ -26,8 +26,9 @@ few = st.integers(0, 2)
 
 
 @st.composite
-def steps(draw: Draw, kind: Kind) -> s.Step:
-    """Most steps succeed at once. Others fail within their tries, more often, or always."""
+def steps(draw: Draw, kind: Kind, *, delayed: bool = True) -> s.Step:
+    """Most steps succeed at once. Others fail within their tries, more often, or always. `delayed`: some wait for days between
+    two tries."""
     plan = draw(st.integers(0, 9))
     tries = draw(st.integers(1, 3)) if plan > 4 else 1
     fails = 0 if plan < 5 else draw(st.integers(1, 2)) if plan < 9 else ALWAYS
@@ -35,7 +36,7 @@ def steps(draw: Draw, kind: Kind) -> s.Step:
         draw(names),
         fails,
         tries,
-        delay=draw(few) if plan == 8 else 0,
+        delay=draw(few) if plan == 8 and delayed else 0,
         hours=draw(st.integers(0, 30)) if kind == "once" and plan == 4 else 0,
         yields=draw(st.integers(0, 3)),
         retryable=plan != 7,
@@ -129,7 +130,7 @@ def branches(draw: Draw, kind: Kind, depth: int) -> s.Branches:
 @st.composite
 def tries(draw: Draw, kind: Kind, depth: int) -> s.Try:
     how = draw(st.sampled_from(("except", "star", "again", "wrap", "context", "hide", "finally")))
-    quick = st.one_of(steps(kind), others(kind))
+    quick = st.one_of(steps(kind, delayed=False), others(kind))
     handler = several(quick, 0, 2).map(s.Block) if kind == "again" else body(kind, depth)
     return s.Try(how, draw(body(kind, depth)), draw(handler))
 
@@ -162,8 +163,10 @@ def body(kind: Kind, depth: int) -> Statements:
 
 
 @st.composite
-def programs(draw: Draw, depth: int = DEPTH) -> Program:
+def programs(draw: Draw, depth: int = DEPTH, only: Kind | None = None) -> Program:
+    """Draw a program of this kind; by default two thirds are played in one attempt."""
     kind: Kind = "again" if draw(st.integers(0, 2)) == 2 else "once"
+    kind = only or kind
     root = s.Block(draw(several(body(kind, depth), 1, 4)))
     hours = any(isinstance(part, s.Step) and part.hours for _, part in Program(root).places)
     cancelled = (

@@ -10,14 +10,10 @@ from tests.durable_programs import statements as s
 from tests.durable_programs.agreement import Disagreement, check
 from tests.durable_programs.faults import FAULTS
 from tests.durable_programs.plain_play import play
-from tests.durable_programs.programs import check_programs
+from tests.durable_programs.programs import check_all_programs
 from tests.durable_programs.statements import Program
 
 pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
-
-
-def test_crashes_change_nothing_in_programs() -> None:
-    check_programs()
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=[fault.__name__ for fault in FAULTS])
@@ -26,7 +22,7 @@ def test_fault_put_back_is_found(
 ) -> None:
     fault(monkeypatch)
     with pytest.raises(Disagreement):
-        check_programs()
+        check_all_programs()
 
 
 def test_plain_play_undoes_last_registered_first() -> None:
@@ -119,6 +115,25 @@ _PLAIN_PLAYS_DIFFERED = {
         ),
         attempts=3,
     ),
+    "child that fails between two deadlines": Program(
+        s.Branches("gather", (s.Block((s.Signal(timeout=0, listens=2), s.Undo())), s.Child(fails=True)))
+    ),
+    "state of an attempt that failed": Program(s.Try("wrap", s.Step(fails=1), s.Value("set")), attempts=2),
+    "signal that is known with the next look": Program(
+        s.Workers(
+            2,
+            3,
+            s.Block(
+                (
+                    s.Step(hours=35),
+                    s.Signal("go"),
+                    s.Branches("gather", (s.Step(yields=1), s.Undo())),
+                    s.Step(fails=s.ALWAYS),
+                )
+            ),
+        ),
+        sent=(("go", 1), ("go", 0)),
+    ),
 }
 """Programs whose durable run was right, and whose plain play did not know that run."""
 
@@ -127,3 +142,11 @@ _PLAIN_PLAYS_DIFFERED = {
 def test_plain_play_knows_run(name: str) -> None:
     for seed in range(5):
         check(_PLAIN_PLAYS_DIFFERED[name], seed=seed)
+
+
+def test_branch_that_cancels_unbegun_step_goes_on_at_once() -> None:
+    cancels = s.Block((s.Await(1, cancel=True), s.Undo()))
+    program = Program(
+        s.Block((s.Start(0, s.Raise()), s.Start(1, s.Step()), s.Branches("gather", (s.Await(0), cancels))))
+    )
+    assert [call.place for call in check(program).world.undone] == ["0.2|1.1"]

@@ -14,6 +14,8 @@ from zlib import crc32
 from penstock import NonRetryable
 from tests.durable_programs.statements import ALWAYS, HOUR, Child, Step
 
+LOOK = 300.0
+"""Seconds between two looks for signals while a step of hours runs. Half a second would be half a million looks."""
 MARK = re.compile(r"<([^<>]*)>")
 
 
@@ -37,6 +39,8 @@ class World:
     """The seed alone decides what ends first of what takes no hours."""
     lateness: float = 0.0
     """Seconds that a shuffled play may be late with anything, sleeps included; 0: with nothing but what happens at once."""
+    late_starts: float = 0.0
+    """Seconds that each child begins late, and nothing else."""
     durations: dict[tuple[str, int], float] = field(default_factory=dict)
     records_at_once: bool = False
     """A call is recorded when it ends. Without it, whoever plays the program says when."""
@@ -97,6 +101,10 @@ class World:
     def late(self, what: str) -> float:
         """Return how many seconds a sleep is late."""
         return self._chance(what) * self.lateness
+
+    def seen(self, what: str) -> float:
+        """Return how many seconds pass in a shuffled play until the run looks for what was sent while steps ran."""
+        return self._chance(what) * LOOK if self.shuffled else 0.0
 
     def _chance(self, what: str) -> float:
         return crc32(f"{self.seed} {what}".encode()) / 2**32

@@ -34,6 +34,7 @@ PYTEST = (
     # Its 39 tests of random documents would take longer than all the others, which have a case for each way through a check.
     "--ignore", "tests/penstock/language/schemas/test_validator.py",
     "--deselect", "tests/penstock/language/schemas/test_budget.py::test_no_check_costs_more_than_its_bound",
+    "--deselect", "tests/durable_programs/test_programs.py::test_fault_put_back_is_found",
     "-W", "ignore::pytest.PytestAssertRewriteWarning",
 )  # fmt: skip
 _MAKE = """
@@ -79,7 +80,19 @@ class Room:
 
 
 ALL = Room("", ("tests/penstock/engine", "tests/penstock/language"))
-OWN = (Room("language.schemas", ("tests/penstock/language/schemas",)),)
+OWN = (
+    Room("language.schemas", ("tests/penstock/language/schemas",)),
+    Room(
+        "engine.durable",
+        (
+            "tests/penstock/engine/durable",
+            "tests/penstock/testing/test_simulated_durable.py",
+            "tests/durable_programs/test_programs.py",
+            "tests/durable_programs/test_programs_of_one_attempt.py::test_crashes_change_nothing_in_programs[0]",
+            "tests/durable_programs/test_programs_of_several_attempts.py::test_crashes_change_nothing_in_programs[6]",
+        ),
+    ),
+)
 """Rooms that are judged by their own tests alone: those call every line of the room, and need no server."""
 
 

@@ -1,7 +1,7 @@
 -- Stage offered executions on their route again where this worker has no slot for them, so that another worker can claim them
 -- at once. An execution that came to a wrong route goes to its own. Of the others, two kinds are left
--- out: `p_kept`, which this worker has tried to claim or whose task executor has no room, and executions of an action that the
--- worker lacks, which park_executions parks.
+-- out: `p_kept`, which this worker has tried to claim or has no room for in their task executor, and executions of an action
+-- that the worker lacks, which park_executions parks.
 create or replace function hand_back(p_ids uuid[], p_kept uuid[], p_queue text, p_lacking integer[]) returns message[]
 language plpgsql
 as $$

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextvars import Context
-from typing import Any
+from typing import Any, Self
 
+from penstock.engine.durable.refusals import refuse_unordered_waits
 from penstock.errors import DefinitionError
 
 
@@ -45,6 +46,10 @@ class BranchTask(asyncio.Task[Any]):
     ) -> None:
         super().__init__(coro, loop=loop, name=name, context=context)
         self.branch = branch
+
+    def add_done_callback(self, fn: Callable[[Self], object], /, *, context: Context | None = None) -> None:
+        refuse_unordered_waits()
+        super().add_done_callback(fn, context=context)
 
 
 def branch_here() -> Branch:

@@ -30,6 +30,10 @@ class Journal:
             if record.position and key not in self._gone
         }
         self._unasked = dict.fromkeys(self._at)
+        self._last: dict[str, int] = {}
+        """The last recorded position of each branch."""
+        for path, position in self._at:
+            self._last[path] = max(position, self._last.get(path, 0))
         self.told = 0
 
     @property
@@ -85,7 +89,8 @@ class Journal:
     def forget_unasked(self) -> None:
         """All that is recorded was told: what went on after a failure and was not asked for again by now never will be."""
         for place in [place for place in self._unasked if self._at[place].key in self._tentative]:
-            self._set_aside(place)
+            if place in self._at:
+                self._set_aside(place)
 
     def check_end(self) -> None:
         """The function has ended. Raises ReplayMismatch if something is recorded that it did not ask for."""
@@ -102,13 +107,15 @@ class Journal:
 
     def _set_aside(self, place: tuple[str, int]) -> None:
         """Supersede the record at this place, and those after it in its branch."""
-        path, position = place
-        while (record := self._at.pop((path, position), None)) is not None:
+        path, first = place
+        for position in range(first, self._last[path] + 1):
+            record = self._at.pop((path, position), None)
+            if record is None:  # a call that left no record
+                continue
             self._unasked.pop((path, position), None)
             self._gone.add(record.key)
             record.status, record.told = SUPERSEDED, None
             self.changed.append(record)
-            position += 1
 
 
 def signal_key(name: str, ordinal: int) -> Key:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from penstock.engine.durable.records import CANCELLED, FAILED, STARTED, STEP, SUPERSEDED, History, Key, Record
+from penstock.language.moves.executions import CANCELING
 
 
 def forget_failure(history: History) -> tuple[set[Key], list[Record]]:
     """Begin the failed steps that caused the failure again, and those whose failure was not told. Take back the cancellations
-    that came after the first of these failures was told. Return the records of both, which are to be written: an attempt that
-    fails before it calls such a step again must not bring its failure back. Return before them the keys of the calls that were
-    made after that failure: they count only if they are made again in the same situation."""
+    that came after the first of these failures was told. Set a call with a cancelled child aside, so that it starts another one.
+    Return the records of all these, which are to be written: an attempt that fails before it calls such a step again must not
+    bring its failure back. Return before them the keys of the calls that were made after that failure: they count only if they
+    are made again in the same situation."""
     failure = history.failure
     if failure is None:
         return set(), []
@@ -23,7 +25,9 @@ def forget_failure(history: History) -> tuple[set[Key], list[Record]]:
     first = min(numbers)
     taken_back = [r for r in history.records.values() if r.status == CANCELLED and (r.told or 0) >= first]
     for record in taken_back:
-        record.status, record.told = STARTED, None
+        child = history.children.get(record.key)
+        cancelled = child is not None and child.status in (CANCELING, CANCELLED)
+        record.status, record.told = SUPERSEDED if cancelled else STARTED, None
     tentative = {
         key
         for key, record in history.records.items()

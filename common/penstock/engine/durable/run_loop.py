@@ -7,23 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from asyncio import tasks as asyncio_tasks
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import Any, NoReturn
 
 from penstock.engine.durable.branches import Branch, BranchTask
+from penstock.engine.durable.refusals import refuse, refuse_unordered_waits
 from penstock.errors import DefinitionError
 
 TURNS_LIMIT = 100_000
 """Turns of the loop after which the tasks of a function are taken to spin: they never wait for anything that can come."""
-ASYNCIO_TASKS = asyncio_tasks.__file__
-WAITS_REFUSED = {
-    "_wait": ("asyncio.wait", "ctx.first(a=..., b=...), or asyncio.gather"),
-    "_wait_for_one": ("asyncio.as_completed", "ctx.first(a=..., b=...), or asyncio.gather"),
-}
-"""Functions of asyncio that wait for the first of several: their sets have no order."""
 
 
 class RunLoop(asyncio.AbstractEventLoop):
@@ -74,11 +68,7 @@ class RunLoop(asyncio.AbstractEventLoop):
         return handle
 
     def create_future(self) -> asyncio.Future[Any]:
-        caller = sys._getframe(1)
-        for frame in (caller, caller.f_back and caller.f_back):
-            code = None if frame is None else frame.f_code
-            if code is not None and code.co_name in WAITS_REFUSED and code.co_filename == ASYNCIO_TASKS:
-                _refuse(*WAITS_REFUSED[code.co_name])
+        refuse_unordered_waits()
         return asyncio.Future(loop=self)
 
     def create_task(
@@ -142,7 +132,7 @@ class RunLoop(asyncio.AbstractEventLoop):
         return None
 
     def call_later(self, delay: float, callback: Callable[..., Any], *args: Any, **_: Any) -> NoReturn:  # type: ignore[override]
-        _refuse(
+        refuse(
             "a timer of asyncio (sleep, wait_for, timeout)",
             "ctx.sleep(...), ctx.timeout(...) or ctx.first(...)",
         )
@@ -151,16 +141,9 @@ class RunLoop(asyncio.AbstractEventLoop):
         self.call_later(when, callback)
 
 
-def _refuse(function: str, instead: str) -> NoReturn:
-    raise DefinitionError(
-        f"{function} cannot be used in a durable function outside of its steps: it would give something else in the next attempt",
-        hint=f"Use {instead}.",
-    )
-
-
 def _refused(method: str) -> Callable[..., NoReturn]:
     def refused(self: RunLoop, *args: Any, **kwargs: Any) -> NoReturn:
-        _refuse(f"the event loop's {method}", "a step: ctx.step(name, function)")
+        refuse(f"the event loop's {method}", "a step: ctx.step(name, function)")
 
     refused.__name__ = method
     return refused

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import asyncio
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
@@ -18,6 +19,7 @@ class SignalLines:
         self._rows: dict[Key, Record] = {}
         self._taken: Counter[str] = Counter()
         self._lines: dict[str, list[Call]] = {}
+        self._decided: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._made = 0
         self.arrive(record for record in records.values() if record.kind == SIGNAL)
 
@@ -71,9 +73,15 @@ class SignalLines:
         self.leave(name, call)
         return call, row
 
+    def decided(self, name: str) -> asyncio.Lock:
+        """Return the lock under which a call of this name records that its deadline has passed, or finds a signal."""
+        return self._decided[name]
+
     def key_for(self, name: str, call: Call) -> Key:
-        """The key of the signal that this call would get."""
-        return signal_key(name, self._taken[name] + 1 + self._lines[name].index(call))
+        """The key of the signal that this call would get. The calls before it that are late get none."""
+        line = self._lines[name]
+        served = [waiting for waiting in line[: line.index(call)] if waiting.number is None or waiting.serves]
+        return signal_key(name, self._taken[name] + 1 + len(served))
 
     def awaited(self) -> tuple[Key, ...]:
         """The keys of the signals that calls wait for."""

@@ -51,18 +51,24 @@ async def _until_deadline(core: Core, deadline: Record, name: str, span: timedel
     """Wait for the deadline, and record that it has passed, in a transaction that finds no signal."""
     if deadline.status == STARTED:
         await core.waiting.for_signal(await core.until_recorded(deadline, span))
-    key = core.deliveries.signals.key_for(name, call)
-    number = core.deliveries.reserve(call)
-    passed = Record(
-        deadline.key, deadline.position, SLEEP, FAILED, deadline.result, NOT_SENT, asked_after=deadline.asked_after, told=number,
-        unless=key
-    )  # fmt: skip
-    written = await core.written(passed)
-    if written.key == passed.key:
-        call.record = written
-        core.deliveries.settle(call, _late(written), core.clock())
-    else:
-        core.deliveries.signals.arrive([written])
+    signals = core.deliveries.signals
+    # A call before this one may be recording that its own deadline has passed.
+    async with signals.decided(name):
+        key = signals.key_for(name, call)
+        number = core.deliveries.reserve(call)
+        passed = Record(
+            deadline.key, deadline.position, SLEEP, FAILED, deadline.result, NOT_SENT, asked_after=deadline.asked_after,
+            told=number, unless=key
+        )  # fmt: skip
+        written = await core.written(passed)
+        if written.key == passed.key:
+            call.record = written
+            core.deliveries.settle(call, _late(written), core.clock())
+            return
+        signals.arrive([written])
+        if signals.next(name) is None:  # the signals before it, which other calls get, are not known yet
+            sent, _ = await core.ours(core.backend.look(signals.awaited(), []))
+            signals.arrive(sent)
         core.deliveries.serve(call)
 
 

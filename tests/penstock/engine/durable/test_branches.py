@@ -253,3 +253,20 @@ async def test_a_signal_sent_before_the_deadline_is_received(run: DurableRun) ->
     run.signal("word", "a", after=15)
     run.signal("word", "b", after=50)
     assert await run(listens) == [None, "a", None, None, "b", None]
+
+
+@crash_everywhere
+async def test_step_cancelled_before_it_began_ends_at_once(run: DurableRun) -> None:
+    @action(pack="t")
+    async def cancels(ctx: DurableContext) -> list[bool]:
+        task = asyncio.create_task(ctx.step("never", fetch, "never", 0))
+        await asyncio.sleep(0)  # the step is asked for
+        task.cancel()
+        await asyncio.sleep(0)
+        ended = task.cancelled()
+        await ctx.step("after", fetch, "after", 0)
+        await ctx.sleep("1d")
+        return [ended, task.cancelled()]
+
+    assert await run(cancels) == [True, True]
+    assert run.recorded == ["after", "sleep"]

@@ -10,7 +10,22 @@ from typing import Any
 import pytest
 
 from penstock import DurableContext, NonRetryable, action
+from penstock.engine.durable.records import (
+    CANCELLED,
+    FAILED,
+    RUN,
+    STARTED,
+    STEP,
+    SUPERSEDED,
+    Child,
+    Failure,
+    History,
+    Key,
+    Record,
+)
+from penstock.engine.durable.retried_history import forget_failure
 from penstock.errors import ExecutionFailed, StepFailed
+from penstock.language.terms.ids import new_id
 from penstock.testing import DurableRun, crash_everywhere
 from penstock.testing.durable_run import BEGIN
 
@@ -207,3 +222,41 @@ async def test_calls_after_forgotten_failure_are_superseded(run: DurableRun) -> 
             raise Mine("no luck") from error
 
     assert await run(reports) == ["slow", "quick"]
+
+
+@crash_everywhere
+async def test_child_cancelled_after_failure_is_started_again(run: DurableRun) -> None:
+    CALLS.clear()
+
+    @action(**RETRIED)
+    async def races(ctx: DurableContext) -> Any:
+        try:
+            arms = {"flaky": ctx.step("flaky", flaky, "flaky"), "asked": ctx.ask("Well?")}
+            return list(await ctx.first(**arms))
+        except StepFailed:
+            await ctx.sleep("1d")
+            raise
+
+    assert await run(races) == ["flaky", "flaky"]
+    checked(run, flaky=2)
+    asked = [name for name in run.recorded if "ask" in name]
+    assert asked == ["ask", "ask (2)"] or run.crashed
+
+
+@pytest.mark.parametrize(
+    ("child", "status"),
+    [("started", STARTED), ("completed", STARTED), ("canceling", SUPERSEDED), ("cancelled", SUPERSEDED)],
+)
+def test_cancellation_is_taken_back_unless_child_was_cancelled(child: str, status: str) -> None:
+    flaky_step = Record(Key("flaky", 1), 1, STEP, FAILED, told=4, attempt=1)
+    run_call = Record(Key("1/run", 1), 1, RUN, CANCELLED, told=5, attempt=1)
+    history = History(
+        BEGIN,
+        {record.key: record for record in (flaky_step, run_call)},
+        {run_call.key: Child(new_id(), child, child in ("completed", "cancelled"))},
+        failure=Failure((flaky_step.key,), told=5, attempt=1),
+    )
+    tentative, changed = forget_failure(history)
+    assert (tentative, changed) == (set(), [flaky_step, run_call])
+    assert (flaky_step.status, flaky_step.told) == (STARTED, None)
+    assert (run_call.status, run_call.told) == (status, None)
