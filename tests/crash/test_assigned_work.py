@@ -65,10 +65,10 @@ async def test_killed_workers_lose_nothing_that_they_were_assigned(
     with Fleet(database, broker, log, heartbeat_interval=10, stale_threshold=60) as fleet:
         fleet.executor()
         first = worker(fleet)
-        await house.until(PERMITS)
+        await house.until(PERMITS, seconds=90)
         await start(house, notes, range(20))
         second = worker(fleet)
-        await house.until("select from permit having count(distinct worker) = 2")
+        await house.until("select from permit having count(distinct worker) = 2", seconds=90)
         starting = asyncio.create_task(start(house, notes, range(20, 120)))
         await house.until("select from execution having count(*) >= 60")
         fleet.kill(first)
@@ -93,7 +93,7 @@ async def test_frozen_worker_begins_nothing_that_was_taken_from_it(
     with Fleet(database, broker, log) as fleet:
         fleet.executor()
         frozen = worker(fleet)
-        await house.until(PERMITS)
+        await house.until(PERMITS, seconds=90)
         fleet.kill(frozen, signal.SIGSTOP)
         await start(house, notes, range(6))
         [[assigned]] = await house.rows("select count(*) from claim where assigned")
@@ -119,7 +119,7 @@ async def test_worker_whose_session_is_cut_finds_its_work(
     with Fleet(database, broker, log, heartbeat_interval=10, stale_threshold=60) as fleet:
         fleet.executor()
         worker(fleet)
-        await house.until(PERMITS)
+        await house.until(PERMITS, seconds=90)
         for n in range(0, 60, 10):
             starting = asyncio.create_task(start(house, notes, range(n, n + 10)))
             await house.rows(CUT)
