@@ -19,6 +19,7 @@ from penstock.service.health import serve_health
 from penstock.service.heartbeat import Heartbeat, Identity, Pulse
 from penstock.service.startup import assembled_when_ready
 from penstock.settings import Settings
+from penstock.store.outbox.queues import ASSIGNED
 from penstock.store.session.database import retried
 from penstock_worker.attempts.run_logs import RunLogs
 from penstock_worker.attempts.runner import Runner
@@ -83,6 +84,11 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
             answer=answered,
             share=parts.database.limit,
             silent=partial(heartbeat_answer.silent, runner),
+            hears={
+                runner.permits.channel: runner.assignments.heard,
+                f"{ASSIGNED}{identity.id}": lambda _: runner.assignments.look_soon(0.0),
+            },
+            listens=runner.listens,
         )
         await heartbeat.start()
         for use in await retried(lambda: routes.table(parts.database.session(), settings)):
@@ -98,6 +104,7 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
         ]
         consuming = [start(f"consume {route}", partial(runner.consume, route)) for route in serves]
         consuming.append(start("parked work", runner.parked_work.run))
+        consuming.append(start("permits", partial(runner.keep_permits, sorted(runnable))))
         parts.metrics.show(
             gauges={"running": lambda: len(runner.running), "free_slots": lambda: runner.slots.free},
             counters={"claims_lost": lambda: runner.reports.lost},

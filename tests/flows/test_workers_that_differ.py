@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from penstock import action
+from penstock.language.terms.ids import new_id
 from penstock.operate.why import why
 from penstock.store.outbox.queues import WORK
 from tests.flows.installation import Installation
@@ -43,9 +44,10 @@ async def one_lacks_it(house: Installation) -> None:
 
 
 async def offered_to_the_other(house: Installation) -> None:
-    """Start it until the worker that lacks it was offered one."""
+    """Start it until the worker that lacks it was offered one. What has a key is not assigned: it goes by the route."""
     for number in range(100):
-        assert await house.client.run("differ.of_one", {"number": number}, timeout=30) == number
+        params, key = {"number": number}, str(new_id())
+        assert await house.client.run("differ.of_one", params, key=key, timeout=30) == number
         if await house.rows(LACKED):
             return
     raise AssertionError("a hundred times it was never offered to the worker that lacks it")

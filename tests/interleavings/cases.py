@@ -8,6 +8,7 @@ from tests.interleavings import (
     races_of_limits,
     races_of_lost_work,
     races_of_messages,
+    races_of_permits,
     races_of_steps,
     races_of_work,
 )
@@ -21,6 +22,7 @@ CASES = {
         races_of_flows,
         races_of_steps,
         races_of_functions,
+        races_of_permits,
     )
     for case in part.CASES
 }

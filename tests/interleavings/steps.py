@@ -21,6 +21,7 @@ from penstock_worker.claiming.claiming import Claiming
 from penstock_worker.claiming.claims import Claims
 from penstock_worker.claiming.open_claims import OpenClaims
 from penstock_worker.claiming.parked_queues import ParkedQueues
+from penstock_worker.claiming.permits import Permits
 from penstock_worker.ending.next_step import finish
 from penstock_worker.ending.next_work import NextWork, Taking
 from penstock_worker.records.executor_room import ExecutorRoom
@@ -93,8 +94,10 @@ def _takes(
         room, queues, publisher = ExecutorRoom({}, 0), {"work.default"}, scene.parts.publisher
         claims = Claims(session, worker, scene.action, slots, room, {})
         await claims.look_up(scene.known_definitions)
+        permits = Permits(session, worker.id, slots, claims.assignable, behind=True)
+        parked = ParkedQueues(queues)
         claiming = Claiming(
-            claims, OpenClaims(), slots, room, ParkedQueues(queues), publisher, scene.parts.metrics
+            claims, OpenClaims(), slots, room, parked, permits, publisher, scene.parts.metrics
         )
         next_work = NextWork(publisher, slots, queues, claiming, asyncio.Event())
         next_work.remembered, next_work.let_in = remembered, let_in

@@ -1,8 +1,9 @@
 """The protocol of claim, admit, release and advance, as small as it gets: a state, and what may happen in it.
 
 Two executions under a limit of one, with a worker that may freeze, be taken for dead, and come back; or a workflow
-whose two children are joined by a third. Messages may come twice or late, and a publisher may die before it
-publishes. What is one step here is one transaction there (or one side of its lock). A fault takes one mechanism away.
+whose two children are joined by a third; or two submits that assign their executions to workers with permits. Messages
+may come twice or late, and a publisher may die before it publishes. What is one step here is one transaction there (or
+one side of its lock). A fault takes one mechanism away.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+NEW = "new"
+"""Not submitted yet."""
 REQUESTED, QUEUED, SCHEDULED, RUNNING, CANCELING = "requested", "queued", "scheduled", "running", "canceling"
 COMPLETED, CANCELLED = "completed", "cancelled"
 FINAL = (COMPLETED, CANCELLED)
@@ -30,6 +33,9 @@ FAULTS = {
     "acked before the commit": "I10",
     "final is not guarded": "I9",
     "no sweep": "I10",
+    "no look for notices that were lost": "I10",
+    "a notice is believed after a look": "I1",
+    "a notice is believed after a silence": "I2",
 }
 """What is taken away, and the invariant that must then be found violated."""
 
@@ -44,6 +50,8 @@ class Execution(NamedTuple):
     """How often its present attempt was claimed."""
     ends: int = 0
     """How often it was made final."""
+    begun: int = 0
+    """How often its present attempt was begun, where a submit assigned it."""
 
 
 class State(NamedTuple):
@@ -60,6 +68,10 @@ class State(NamedTuple):
     """Workers that were taken for dead."""
     deciding: frozenset[tuple[str, int]]
     """Who has read what a decision rests on, and has not committed: only without a lock."""
+    permits: frozenset[int] = frozenset()
+    """Workers that a submit may assign an execution to."""
+    notices: frozenset[tuple[int, int]] = frozenset()
+    """(worker, execution) of notifications that are on their way."""
     wrong: str = ""
     """The invariant that a step has just violated, where the state alone does not show it."""
 
@@ -69,7 +81,13 @@ def beginning(scenario: str) -> State:
         "limit": (Execution(), Execution()),
         "line": (Execution(), Execution(), Execution()),
         "join": (Execution(parent=True, task="left"), Execution(parent=True, task="right")),
+        "permits": (Execution(NEW), Execution(NEW)),
     }[scenario]
+    if scenario == "permits":
+        nothing: frozenset[tuple[str, int]] = frozenset()
+        return State(
+            executions, frozenset(), (), nothing, nothing, (), frozenset(), nothing, frozenset((0, 1))
+        )
     staged = frozenset(("requested", e) for e in range(len(executions)))
     return State(executions, frozenset(), (), staged, frozenset(), (), frozenset(), frozenset())
 
@@ -79,8 +97,8 @@ class Protocol:
 
     def __init__(self, scenario: str, fault: str = "") -> None:
         self.scenario, self.fault = scenario, fault
-        self.limited = scenario != "join"
-        self.lossy = scenario == "limit"
+        self.limited = scenario in ("limit", "line")
+        self.lossy = scenario in ("limit", "permits")
 
     def steps(self, s: State) -> Iterator[tuple[str, State]]:
         """Every step that may follow, by name."""
@@ -100,8 +118,10 @@ class Protocol:
                 yield from getattr(self, f"_{kind}")(source, e)
         yield from self._deciding(s)
         yield from self._workers(s)
+        if self.scenario == "permits":
+            yield from self._assignments(s)
         for e, execution in enumerate(s.executions):
-            if self.lossy and execution.status not in (*FINAL, CANCELING) and e == 0:
+            if self.lossy and execution.status not in (*FINAL, CANCELING, NEW) and e == 0:
                 yield f"cancel {e}", self._cancel(s, e)
 
     # -- executors -------------------------------------------------------------------------------------------
@@ -163,6 +183,51 @@ class Protocol:
         new = (*s.executions, Execution(task="both"))
         return s._replace(executions=new, outbox=s.outbox | {("requested", count)})
 
+    # -- permits ---------------------------------------------------------------------------------------------
+
+    def _assignments(self, s: State) -> Iterator[tuple[str, State]]:
+        for e, execution in enumerate(s.executions):
+            if execution.status == NEW:
+                yield from self._submit(s, e)
+        for notice in s.notices:
+            worker, e = notice
+            without = s._replace(notices=s.notices - {notice})
+            yield f"lose the notice of {e}", without
+            yield f"worker {worker} hears of {e}", self._heard(without, worker, e)
+        for e, execution in enumerate(s.executions):
+            worker = execution.owner
+            looks = worker not in s.dead and self.fault != "no look for notices that were lost"
+            if looks and not execution.begun and self._owns(s, worker, e):
+                yield f"worker {worker} looks up {e}", self._begin(s, worker, e)
+        if 0 not in s.dead:
+            yield "worker 0 falls silent", s._replace(dead=s.dead | {0})
+
+    def _submit(self, s: State, e: int) -> Iterator[tuple[str, State]]:
+        takers = s.permits - s.dead
+        for worker in takers:
+            moved = self._moved(s, e, status=RUNNING, attempt=1, owner=worker, claims=1)
+            assigned = moved._replace(permits=s.permits - {worker}, notices=s.notices | {(worker, e)})
+            yield f"submit {e} to worker {worker}", assigned
+        if not takers:
+            yield f"submit {e}", self._scheduled(s, e)
+
+    def _owns(self, s: State, worker: int, e: int) -> bool:
+        execution = s.executions[e]
+        mine = execution.owner == worker and execution.attempt == 1
+        return mine and execution.status in (RUNNING, CANCELING)
+
+    def _heard(self, s: State, worker: int, e: int) -> State:
+        """A notice comes, perhaps late: after a look, or after the worker stood still and lost its work."""
+        if not self._owns(s, worker, e):
+            return s._replace(wrong="I2") if self.fault == "a notice is believed after a silence" else s
+        if s.executions[e].begun and self.fault != "a notice is believed after a look":
+            return s
+        return self._begin(s, worker, e)
+
+    def _begin(self, s: State, worker: int, e: int) -> State:
+        begun = self._moved(s, e, begun=s.executions[e].begun + 1)
+        return begun._replace(held=tuple(sorted({*s.held, (worker, e, 1)})))
+
     # -- workers ---------------------------------------------------------------------------------------------
 
     def _work(self, s: State, e: int) -> Iterator[tuple[str, State]]:
@@ -214,7 +279,7 @@ class Protocol:
     def _swept(self, s: State, e: int) -> State:
         if s.executions[e].status == CANCELING:
             return self._end(s, e, CANCELLED)
-        s = self._moved(s, e, status=REQUESTED, owner=-1, claims=0)
+        s = self._moved(s, e, status=REQUESTED, owner=-1, claims=0, begun=0)
         return self._released(s._replace(outbox=s.outbox | {("requested", e)}), e)
 
     def _cancel(self, s: State, e: int) -> State:

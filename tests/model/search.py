@@ -23,7 +23,7 @@ def violated(s: State) -> str:
     """The invariant (as DESIGN names them) that does not hold in a state, or nothing."""
     if s.wrong:
         return s.wrong
-    if any(execution.claims > 1 for execution in s.executions):
+    if any(execution.claims > 1 or execution.begun > 1 for execution in s.executions):
         return "I1"
     if len(s.slots) > LIMIT:
         return "I3"

@@ -7,7 +7,7 @@ import pytest
 from tests.model.protocol import FAULTS
 from tests.model.search import Searched, search
 
-SCENARIOS = ("limit", "line", "join")
+SCENARIOS = ("limit", "line", "join", "permits")
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

@@ -533,7 +533,7 @@ async def test_place_left_out_is_refused_instead_of_stored(
     await encryption.encrypt(house.session, SEALED, by="ada")
     await house.apply(give)
     places = dict(sealed_arguments.STATEMENTS)
-    del places["from submit_alike("]
+    del places["from place_alike("]
     monkeypatch.setattr(sealed_arguments, "STATEMENTS", places)
     sealed_arguments.places_of.cache_clear()
     monkeypatch.setattr(codec, "SETTLED_S", -1.0)

@@ -21,6 +21,7 @@ from penstock.messaging.settled_rows import SettledRows
 from penstock.messaging.transports import Transport
 from penstock.store.executions import awaited
 from penstock.store.outbox import queues
+from penstock.store.session import notifications
 from penstock.store.session.database import Database, is_transient
 from penstock.store.session.staged_messages import StagedMessage
 
@@ -78,10 +79,11 @@ class Publisher:
         for message in hints:
             if message.queue.startswith(queues.PARKED):
                 await self.parked(message.queue.removeprefix(queues.PARKED))
-            if not message.queue.startswith(queues.AWAITED):
-                continue
             try:
-                await awaited.tell(self._tells, message.queue, message.ids)
+                if message.queue.startswith(queues.ASSIGNED):
+                    await notifications.notify(self._tells, message.queue, "")
+                if message.queue.startswith(queues.AWAITED):
+                    await awaited.tell(self._tells, message.queue, message.ids)
             except Exception as error:
                 if not is_transient(error):
                     log.exception("publish.not_told")

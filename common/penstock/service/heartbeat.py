@@ -25,6 +25,7 @@ from penstock.messaging.supervision import Supervisor
 from penstock.settings import Settings
 from penstock.store.processes import heartbeats
 from penstock.store.processes.heartbeats import Identity, Pulse
+from penstock.store.session import notifications
 from penstock.store.session.database import Database, Row, Session, is_transient
 
 log = structlog.get_logger()
@@ -41,6 +42,11 @@ class Heartbeat:
     heartbeat, when others will soon take over. `share` is called with the number of connections to PostgreSQL that
     this process may have.
 
+    `hears` are channels, each with a function that is called on the event loop with every text that is sent there.
+    `listens` is called there each time that the session has begun to listen. The session listens before it holds its
+    lock. So a process hears what is sent to it while its lock is held. Behind a pooler it has no lock, and does not
+    listen.
+
     Its commits are relaxed: a heartbeat that is lost in a crash of the server is soon followed by another. While
     commits wait for a standby that is away, a live process can still send heartbeats.
     """
@@ -55,6 +61,8 @@ class Heartbeat:
         answer: Callable[[Pulse], None] = lambda _: None,
         silent: Callable[[float], None] = lambda _: None,
         share: Callable[[int], None] = lambda _: None,
+        hears: Mapping[str, Callable[[str], None]] | None = None,
+        listens: Callable[[], None] = lambda: None,
     ) -> None:
         self._settings = settings
         self._identity = identity
@@ -63,6 +71,8 @@ class Heartbeat:
         self._answer = answer
         self._silent = silent
         self._share = share
+        self._hears = hears or {}
+        self._listens = listens
         self._loop = asyncio.get_running_loop()
         self._beating: asyncio.AbstractEventLoop | None = None
         self._woken = asyncio.Event()
@@ -183,7 +193,10 @@ class Heartbeat:
         """Take the lock of a new connection. When the connection is lost, the next heartbeat opens another at once,
         before other processes assume that this one has ended."""
         connection.add_termination_listener(lambda _: self._woken.set())
+        for channel, heard in self._hears.items():
+            await notifications.listen(connection, channel, partial(self._call, heard))
         self._lock = await heartbeats.hold_lock(connection, self._identity.id)
+        self._call(self._listens)
 
     def _set_ready(self) -> None:
         if not self._ready.done():

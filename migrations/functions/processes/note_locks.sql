@@ -1,13 +1,14 @@
 -- Find processes that have lost the advisory lock of their session, and note since when. Return the locks that are held, and
 -- `witness`: the oldest instant since which some session has lasted until now. A process that held its lock after the witness
 -- and holds it no more has ended or was cut off. Before the witness, all locks may have been lost with the server.
+-- A submit that looks whether a lock is free has it shared until it commits. That is no sign of life.
 create or replace function note_locks(out held bigint[], out witness timestamptz)
 language plpgsql
 as $$
 begin
     held := array(
         select (l.classid::bigint << 32) | l.objid::bigint from pg_locks l
-        where l.locktype = 'advisory' and l.objsubid = 1 and l.granted
+        where l.locktype = 'advisory' and l.objsubid = 1 and l.granted and l.mode = 'ExclusiveLock'
             and l.database = (select d.oid from pg_database d where d.datname = current_database()));
     -- A heartbeat may have locked a row just now: that row is handled by a later call.
     update process set unlocked_at = case when unlocked_at is null then clock_timestamp() end

@@ -40,6 +40,8 @@ begin
     end if;
 
     update process set state = 'dead', holding = '{}', missing = '{}' where id = r.id;
+    -- This waits for submits that have just taken a permit of the process. The next statement sees their claims.
+    delete from permit where worker = r.id;
     -- A claim that it commits after this query stays, without a process: reap_claims takes it back.
     v_claims := array(select c.id from claim c where c.worker = r.id);
     v_held := array(

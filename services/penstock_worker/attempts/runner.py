@@ -25,11 +25,13 @@ from penstock.service.explain_errors import explained
 from penstock.service.heartbeat import Identity
 from penstock.store.outbox.queues import WORK
 from penstock_worker.attempts.references import References
+from penstock_worker.claiming.assignments import FRESH_S, Assignments
 from penstock_worker.claiming.claiming import Claiming
 from penstock_worker.claiming.claims import Claims
 from penstock_worker.claiming.open_claims import OpenClaims
 from penstock_worker.claiming.parked_queues import ParkedQueues
 from penstock_worker.claiming.parked_work import ParkedWork
+from penstock_worker.claiming.permits import RENEWAL_S, Permits
 from penstock_worker.claiming.route_consumer import RouteConsumer
 from penstock_worker.durable.runs import DurableRuns
 from penstock_worker.ending.action_durations import ActionDurations
@@ -85,8 +87,32 @@ class Runner:
             self._session, worker, actions, self.slots, self._room, self._settings.route_executors
         )
         open_claims = OpenClaims()
+        self.permits = Permits(
+            parts.database.session(relaxed=True),
+            worker.id,
+            self.slots,
+            claims.assignable,
+            behind=parts.transport.outbox_is_queue,
+            every=min(RENEWAL_S, self._settings.stale_threshold / 3),
+        )
         self.claiming = Claiming(
-            claims, open_claims, self.slots, self._room, self.parked, parts.publisher, parts.metrics
+            claims,
+            open_claims,
+            self.slots,
+            self._room,
+            self.parked,
+            self.permits,
+            parts.publisher,
+            parts.metrics,
+        )
+        self.assignments = Assignments(
+            parts.database.session(),
+            worker.id,
+            self.claiming,
+            self.permits,
+            self.slots,
+            self._report,
+            fresh=min(FRESH_S, self._settings.stale_threshold),
         )
         self._inbox = self.claiming.inbox
         self._durable = DurableRuns(parts, worker, self.slots, self.running)
@@ -117,7 +143,18 @@ class Runner:
             await RouteConsumer(subscription, prefetch, self.slots, self.claiming, self._stopping).run()
         finally:
             self._queues.discard(queue)
+            self.permits.is_full(queue)
             await subscription.close()
+
+    async def keep_permits(self, refs: Sequence[str]) -> None:
+        """Have submits assign work to this worker until told to stop. `refs`: actions that it has the code for."""
+        await self.claiming.claims.look_up_current(refs)
+        await self.permits.run(self.assignments.look_soon)
+
+    def listens(self) -> None:
+        """Note that the database can notify this worker. What it was notified of before may be lost."""
+        self.permits.listens()
+        self.assignments.look_soon(0.0)
 
     async def run(self) -> None:
         """Start the attempts that arrive in the inbox."""
@@ -260,10 +297,12 @@ class Runner:
         """Take no more work. `consume` returns once the work that it is claiming is started."""
         self._stopping.set()
         self.parked.stop()
+        self.permits.stop()
 
     async def drain(self, grace: float, at_once: asyncio.Event) -> None:
         """Let running attempts finish within `grace` seconds, and give up the rest. A begun attempt that must run at
         most once fails, and all others are handed back."""
+        await self.assignments.close()
         waits = [asyncio.ensure_future(self._nothing_left()), asyncio.ensure_future(at_once.wait())]
         await asyncio.wait(waits, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from uuid import UUID
@@ -15,7 +14,9 @@ from penstock_worker.claiming.claims import Claimed, Claims
 from penstock_worker.claiming.inbox import Inbox
 from penstock_worker.claiming.open_claims import OpenClaims
 from penstock_worker.claiming.parked_queues import ParkedQueues
+from penstock_worker.claiming.permits import Permits
 from penstock_worker.records.executor_room import ExecutorRoom
+from penstock_worker.records.owned_attempt import OwnedAttempt
 from penstock_worker.records.slots import Slots
 
 
@@ -29,32 +30,42 @@ class Claiming:
         slots: Slots,
         room: ExecutorRoom,
         parked: ParkedQueues,
+        permits: Permits,
         publisher: Publisher,
         metrics: Metrics,
     ) -> None:
         self.claims = claims
         self.open_claims = open_claims
+        self.permits = permits
         self.inbox = Inbox()
         self._slots = slots
         self._room = room
         self._parked = parked
         self._publisher = publisher
         self._waits = metrics.start_seconds.labels
-        self._turn = asyncio.Lock()
 
     async def claim(self, queue: str, ids: Sequence[UUID]) -> None:
         """Accept as many of these as there are free slots; the rest goes back on its route."""
-        async with self._turn:  # two routes must not fill the same slots
+        async with self.permits.turn:  # two routes must not fill the same slots
+            await self.permits.make_room(len(ids))
             async for claimed in self.claims.claim(queue, ids):
                 self.accept(queue, claimed)
+                self.permits.lacked(queue, len(claimed.attempts))
 
     async def claim_parked(self, queue: str) -> bool:
         """Accept as much as there is room for of what is parked on this queue; says whether some was for this worker."""
+        async with self.permits.turn:
+            waits = await self._claim_parked(queue)
+            if waits and self._slots.free > self._slots.unpromised:
+                await self.permits.make_room(self._slots.free)
+                waits = await self._claim_parked(queue)
+        return waits
+
+    async def _claim_parked(self, queue: str) -> bool:
         waits = False
-        async with self._turn:
-            async for claimed in self.claims.claim_parked(queue):
-                self._accept_all(queue, claimed)
-                waits = claimed.parked
+        async for claimed in self.claims.claim_parked(queue):
+            self._accept_all(queue, claimed)
+            waits = claimed.parked
         return waits
 
     def accept(self, queue: str, claimed: Claimed) -> None:
@@ -64,13 +75,27 @@ class Claiming:
             self._parked.parked(queue)  # room may have come since it was asked for
             self._publisher.parked(queue)
 
+    def accept_assigned(self, queue: str, claimed: Claimed, room: int) -> list[OwnedAttempt]:
+        """Take what a submit has assigned to this worker, and pass on as many attempts as there is room for. Return the others,
+        which this worker has to hand back."""
+        self._hold(claimed)
+        self._begin(queue, claimed.attempts[:room])
+        return claimed.attempts[room:]
+
     def _accept_all(self, queue: str, claimed: Claimed) -> None:
+        self._hold(claimed)
+        self._begin(queue, claimed.attempts)
+        self._publisher.publish(claimed.staged)
+
+    def _hold(self, claimed: Claimed) -> None:
         for claim, size in Counter(attempt.claim for attempt in claimed.attempts).items():
             self.open_claims.open(claim, size)
-        waits = self._waits(queue.removeprefix(WORK))
         for attempt in claimed.attempts:
-            waits.observe(attempt.waited)
             self._slots.take(attempt.event.execution_id, attempt.event.attempt)
+
+    def _begin(self, queue: str, attempts: Sequence[OwnedAttempt]) -> None:
+        waits = self._waits(queue.removeprefix(WORK))
+        for attempt in attempts:
+            waits.observe(attempt.waited)
             self._room.give(executor_name(attempt.version.action, attempt.of_route))
-        self.inbox.put(claimed.attempts)
-        self._publisher.publish(claimed.staged)
+        self.inbox.put(attempts)

@@ -17,6 +17,7 @@ from penstock.language.terms.redaction import LIVE, hidden_forms
 from penstock.run.run import executor_name
 from penstock.run.task_executors import RunnableAction, TaskReadyEvent
 from penstock.service.heartbeat import Identity
+from penstock.store.definitions import catalog
 from penstock.store.executions import attempts
 from penstock.store.executions.attempts import ClaimAnswer, Claimant, ClaimedAttempt
 from penstock.store.outbox.queues import WORK
@@ -81,7 +82,7 @@ class Claims:
         """Claim of what is parked as much as there is room for. `parked`: some of it was for this worker."""
         while self._slots.free:
             answer = await self._answered(
-                queue, partial(attempts.claim_parked, self._session), self._slots.free
+                queue, partial(attempts.claim_parked, self._session), self._slots.unpromised
             )
             yield answer
             if not answer.attempts and not answer.unknown:
@@ -89,8 +90,8 @@ class Claims:
             await self.look_up(answer.unknown)
 
     async def claim_in(self, tx: Transaction, id: UUID, queue: str, ids: Sequence[UUID]) -> Claimed:
-        """Claim these under this id in a transaction that has scheduled them: they are this worker's once it has committed. What
-        it would have to look up first is not claimed."""
+        """Claim these under this id in a transaction that has scheduled them: they are this worker's once it has committed.
+        What it would have to look up first is not claimed."""
         claimant = self.claimant(id, len(ids), queue)
         return self.claimed(id, queue, await attempts.claim(tx, claimant, queue, ids, len(ids)))
 
@@ -118,7 +119,7 @@ class Claims:
             tries += 1
             # A try before this one may have been committed and its answer lost: what it took is found under its claim.
             earlier = len(await attempts.claimed(self._session, id)) if tries > 1 else 0
-            limit = max(0, min(self._slots.free, offered) - earlier)
+            limit = max(0, min(self._slots.unpromised, offered) - earlier)
             answer = await claim(who=self.claimant(id, limit, queue), queue=queue, most=limit)
             if tries > 1:
                 answer.attempts = await attempts.claimed(self._session, id)
@@ -149,6 +150,18 @@ class Claims:
         ]
         return Claimant(self._worker.id, claim, versions.known, versions.lacking, limited)
 
+    def assignable(self, queue: str) -> list[int]:
+        """Return the definitions that a submit may assign to this worker on this queue. Their task executors have a place for
+        each slot. An action that must run at most once is claimed by the worker itself: work that was assigned to a worker that
+        has just died would end as failed, although it never began."""
+        of_route = self._of_queues.get(queue)
+        return [
+            definition
+            for definition in self._versions.known
+            if (version := self._versions[definition]).recovery.on_worker_loss == "rerun"
+            and self._room.is_ample(executor_name(version.action, of_route))
+        ]
+
     def over(self, claim: UUID) -> None:
         """Release the promised room of a claim. Its attempts are started, or there were none."""
         self._room.over(claim)
@@ -157,6 +170,11 @@ class Claims:
         """Find out which of these definitions this worker can run."""
         if definitions:
             await retried(lambda: self._versions.look_up(definitions))
+
+    async def look_up_current(self, refs: Sequence[str]) -> None:
+        """Find out which of the current versions of these actions this worker can run."""
+        rows = await retried(lambda: catalog.current(self._session, ["action"], list(refs)))
+        await self.look_up([row.definition_id for row in rows])
 
     def _is_encrypted(self, attempt: ClaimedAttempt) -> bool:
         codec = self._session.codec

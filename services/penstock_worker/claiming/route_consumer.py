@@ -33,6 +33,7 @@ class RouteConsumer:
         self._prefetch = prefetch
         self._slots = slots
         self._claiming = claiming
+        self._permits = claiming.permits
         self._stopping = stopping
 
     async def run(self) -> None:
@@ -51,7 +52,10 @@ class RouteConsumer:
     async def _wait_for_slot(self) -> bool:
         """True with a free slot. Without one for a moment the consumer stops, and what it was delivered goes back: no work
         waits here while another worker of the route has a free slot."""
-        if self._slots.free or await self._slots.any_free(BUSY):
+        if self._slots.free:
+            return True
+        self._permits.is_full(self._subscription.queue)
+        if await self._slots.any_free(BUSY):
             return True
         await self._subscription.resize(0)
         while not self._slots.free and not self._stopping.is_set():
@@ -87,7 +91,9 @@ class RouteConsumer:
     async def _receive(self, stop: asyncio.Future[Any]) -> Sequence[Delivery]:
         """Return the arrived deliveries; nothing when it is time to stop."""
         receive = asyncio.ensure_future(self._subscription.receive(self._prefetch))
+        self._permits.waits(self._subscription.queue)
         await asyncio.wait({receive, stop}, return_when=asyncio.FIRST_COMPLETED)
+        self._permits.has_message(self._subscription.queue)
         if receive.done():
             return receive.result()
         receive.cancel()

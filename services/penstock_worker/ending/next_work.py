@@ -128,7 +128,8 @@ class NextWork:
         If all slots were taken before these endings, nothing is claimed here, since older work may wait on the route.
         `went_on`: some of the work was claimed in the transaction.
         """
-        room = self._slots.free if self._slots.free > ends and not self._stopping.is_set() else 0
+        free = self._slots.unpromised
+        room = free if free > ends and not self._stopping.is_set() else 0
         local: dict[str, list[StagedMessage]] = {}
         remote = []
         for message in staged:

@@ -51,6 +51,10 @@ class ExecutorRoom:
         """Close a claim. Its attempts were passed to their executors, and it takes no more."""
         self._promised.pop(claim, None)
 
+    def is_ample(self, executor: str) -> bool:
+        """Return whether this executor has a place for each of the worker's slots."""
+        return executor in self._executors and self._left(executor, self._executors[executor]) is None
+
     def _left(self, name: str, executor: TaskExecutor) -> int | None:
         """Return the room of an executor, or None if it always has enough."""
         now = executor.metrics()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from uuid import UUID
 
 
@@ -15,6 +15,10 @@ class Slots:
         self.count = count
         self._held: dict[UUID, int] = {}
         self._cordoned = False
+        self.promised = 0
+        """Slots that are kept for work that submits may assign to this worker, or have assigned and that has not arrived."""
+        self.freed: Callable[[], None] = lambda: None
+        """Called after an attempt gave its slot back."""
         self._free = asyncio.Event()
         self._free.set()
         self._empty = asyncio.Event()
@@ -23,6 +27,16 @@ class Slots:
     @property
     def free(self) -> int:
         return 0 if self._cordoned else max(0, self.count - len(self._held))
+
+    @property
+    def unpromised(self) -> int:
+        """Return the free slots that no permit promises to a submit."""
+        return max(0, self.free - self.promised)
+
+    @property
+    def unheld(self) -> int:
+        """Return the slots without an attempt, whether or not this worker is cordoned."""
+        return max(0, self.count - len(self._held))
 
     @property
     def cordoned(self) -> bool:
@@ -43,6 +57,7 @@ class Slots:
         if not self._held:
             self._empty.set()
         self._tell()
+        self.freed()
 
     def cordon(self, cordoned: bool) -> None:
         """Offer no free slots, or offer them again."""

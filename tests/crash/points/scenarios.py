@@ -81,6 +81,26 @@ async def what_was_recorded_counts(world: World) -> None:
     assert [row["made"] for row in steps] == [result[0], result[4]]
 
 
+async def assigned(world: World) -> None:
+    """Start without keys, and so again after a kill. The worker has one slot: a message takes it from its permit."""
+    for n in (1, 2):
+        await world.until("select 1 from permit")
+        await again(lambda n=n: world.client.start("pt.charge", {"order": n}))  # type: ignore[misc]
+    await world.start("pt.charge", "by message", {"order": 3})
+    await world.until(
+        "select 1 where not exists (select from execution where finished_at is null) "
+        "and not exists (select from claim)"
+    )
+
+
+async def each_start_ran(world: World) -> None:
+    assert set(await world.results("pt.charge")) == {"1", "2", "3"}
+    assert await world.value("select count(*) from execution where status <> 'completed'") == 0
+    assert await world.value("select count(*) from history where new = 'completed'") == await world.value(
+        "select count(*) from execution"
+    )
+
+
 async def admission(world: World) -> None:
     ids = [await world.start("pt.one_at_a_time", f"n-{n}", {"n": n}) for n in range(4)]
     await world.ended(*ids)
@@ -241,6 +261,7 @@ SCENARIOS = {
     for one in (
         Scenario("event", event, event_came_once),
         Scenario("pooler", event, event_came_once, settings={"database_pooler": True}),
+        Scenario("assigned", assigned, each_start_ran, settings={"concurrency": 1}),
         Scenario("admission", admission, all_were_admitted),
         Scenario("workflow", workflow, workflow_is_right),
         Scenario("inquiry", inquiry, it_was_answered_once),

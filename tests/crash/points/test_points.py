@@ -23,7 +23,16 @@ AROUND = {
     "common/penstock/store/schema/migrate.py": "an operator's, not a service's",
     "common/penstock/messaging/transports/rabbitmq/consumer.py": "the transport's own ack",
 }
-SHORT = {"event": 5, "admission": 2, "workflow": 3, "inquiry": 2, "commands": 2, "upkeep": 2, "durable": 4}
+SHORT = {
+    "event": 5,
+    "admission": 2,
+    "workflow": 3,
+    "inquiry": 2,
+    "commands": 2,
+    "upkeep": 2,
+    "durable": 4,
+    "assigned": 5,
+}
 """Of these so many points, spread over what they pass."""
 
 

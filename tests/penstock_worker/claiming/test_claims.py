@@ -132,3 +132,13 @@ async def test_a_repeated_claim_takes_new_work_under_one_claim(house: Installati
     [claim] = {one.claim for answer in answers for one in answer.attempts}
     rows = await house.rows("select executions from claim where id = $1", claim)
     assert [sorted(row["executions"]) for row in rows] == [sorted(ids)]
+
+
+async def test_slots_that_permits_promise_are_not_claimed(house: Installation) -> None:
+    await house.apply(known)
+    await house.executor()
+    ids = await scheduled(house, *["claims.known"] * 6)
+    slots = Slots(4)
+    slots.promised = 3
+    answers = [answer async for answer in (await claims(house, slots)).claim(QUEUE, ids)]
+    assert sum(len(answer.attempts) for answer in answers) == 1

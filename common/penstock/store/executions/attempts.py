@@ -114,6 +114,18 @@ async def claimed(session: Session, claim: UUID) -> list[ClaimedAttempt]:
     return _attempts((await session.fetch(CLAIMED, claim))[0]["claimed"] or ())
 
 
+ASSIGNED = """
+select id, executions from claim
+where worker = $1 and assigned and claimed_at < clock_timestamp() - make_interval(secs => $2)
+"""
+
+
+async def assigned(session: Session, worker: UUID, older: float) -> dict[UUID, list[UUID]]:
+    """Return the claims that submits have made for this worker more than `older` seconds ago, with their executions."""
+    rows = await session.fetch(ASSIGNED, worker, older)
+    return {row["id"]: list(row["executions"]) for row in rows}
+
+
 CLAIMED_OF = """
 select n.queue from claim c join execution e on e.id = c.executions[1] join namespace n on n.id = e.namespace_id where c.id = $1
 """

@@ -14,9 +14,9 @@ from penstock.store.session.database import Transaction
 MOST_ALIKE = 20
 """The largest group for one such submit or end. A larger group goes to the general functions."""
 
-SUBMIT_ALIKE = """
+PLACE_ALIKE = """
 select messages, stale, existing, conflicts
-from submit_alike($1::uuid[], $2, $3, $4::text[], $5::text[], $6::smallint)
+from place_alike($1::uuid[], $2, $3, $4::text[], $5::text[], $6::smallint, $7)
 """
 
 
@@ -34,7 +34,9 @@ def are_alike(group: Sequence[Submission]) -> bool:
 
 
 async def submit(tx: Transaction, group: Sequence[Submission]) -> Submitted:
-    """Create the executions of a group that is alike. The call is the whole transaction, in one round trip."""
+    """Create the executions of a group that is alike. The call is the whole transaction, in one round trip. Assign them
+    to workers that have permits. Behind a pooler the transaction is several round trips, and could stay open with the
+    permits: there, assign none."""
     first = group[0]
     arguments = (
         [submission.id for submission in group],
@@ -43,8 +45,9 @@ async def submit(tx: Transaction, group: Sequence[Submission]) -> Submitted:
         [submission.params for submission in group],
         [submission.origin for submission in group],
         first.priority,
+        not tx.session.pooler,
     )
-    [row] = await tx.stage_alone(*with_watchers(SUBMIT_ALIKE, group, *arguments))
+    [row] = await tx.stage_alone(*with_watchers(PLACE_ALIKE, group, *arguments))
     return Submitted(row["stale"], dict(row["existing"]), dict(row["conflicts"]))
 
 

@@ -36,6 +36,9 @@ may be dropped."""
 AWAITED = "awaited."
 """A prefix, not of queues: a message that is staged under `awaited.<watcher>` notifies a watcher that awaited
 executions have ended."""
+ASSIGNED = "assigned."
+"""A prefix, not of queues: a message that is staged under `assigned.<worker>` tells a worker to look for claims that
+submits made for it."""
 TIMERS_SET = "timers.set"
 """Not a queue: a message that is staged under this name says that a timer may be due sooner than executors know."""
 PARKED = "parked."

@@ -119,6 +119,7 @@ async def set_state(session: Session, id: UUID, state: str) -> None:
     await session.fetch(SET_STATE, id, state)
 
 
+WITHDRAW = "delete from permit where worker = $1"
 LEAVE = """
 with gone as (
     delete from process where id = $1 and not exists (select from claim where worker = $1)
@@ -128,5 +129,7 @@ update process set beat_at = '-infinity' where id = $1 and exists (select from c
 
 
 async def leave(session: Session, id: UUID) -> None:
-    """Delete a process. If it still owns attempts, the sweeper takes them back soon."""
+    """Delete a process. If it still owns attempts, the sweeper takes them back soon. Its permits go first: that waits for
+    submits that have taken one, and their claims are seen then."""
+    await session.fetch(WITHDRAW, id)
     await session.fetch(LEAVE, id)

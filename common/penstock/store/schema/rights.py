@@ -33,6 +33,7 @@ namespace           raw       raw     raw   ra      r
 execution           rawd      raw     raw   r       r
 outbox              rawd      rawd    rawd  rwd     r*
 parked              rawd      rawd    rawd  -       r
+permit              rd        rawd    -     -       -
 paused_workflow     rad       rad     rad   -       r
 payload             rad       ra      ra    r       -
 process             rawd      rawd    rawd  r       r
@@ -126,7 +127,7 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "finish_completed": ("worker",),
     "store_item_workflow": ("worker",),
     "submit_executions": ("executor", "api", "client"),
-    "submit_alike": ("executor", "api", "client"),
+    "place_alike": ("executor", "api", "client"),
     "store_events": ("executor", "api", "client"),
 }
 """The functions with the owner's rights, and the services that may call each. All other functions have the rights of

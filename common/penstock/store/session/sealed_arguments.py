@@ -74,7 +74,7 @@ _FINISH = (
 STATEMENTS: Mapping[str, tuple[Place, ...]] = {
     # executions
     "from submit_executions(": (*_starts(2, 4), Place("digest", 12, "tenant", 10)),
-    "from submit_alike(": (Place("parameters", 4, "namespace", 2),),
+    "from place_alike(": (Place("parameters", 4, "namespace", 2),),
     "from finish_attempts(": _FINISH,
     "from finish_and_claim(": _FINISH,
     "from finish_completed(": (Place("json", 4, "execution", 2),),

@@ -251,14 +251,130 @@ async def test_trigger_writes_history_after_short_way(stand: Stand) -> None:
     """A transaction that goes on after the short way writes moves that the trigger sees."""
     async with stand.session.transaction() as tx:
         await tx.fetch(
-            plain_executions.SUBMIT_ALIKE,
+            plain_executions.PLACE_ALIKE,
             [new_id()],
             await stand.namespace("action", "work.default"),
             stand.definition,
             ["{}"],
             [None],
             0,
+            True,
         )
         await tx.fetch("update execution set status = 'cancelled' returning 1")
     rows = await stand.sql("select new from history order by at")
     assert [row["new"] for row in rows] == ["requested", "scheduled", "cancelled"]
+
+
+WORKERS = {
+    "idle": "held",
+    "busy": "held",
+    "cordoned": "held",
+    "ended": "free",
+    "behind a pooler": None,
+}
+"""Workers, and the locks of their sessions."""
+PERMIT = """
+insert into permit (worker, queue, at, channel, actor, definitions)
+values ($1, $2, clock_timestamp() - make_interval(secs => $3), 'secret', current_setting('application_name'), $4)
+"""
+
+
+async def workers(stand: Stand) -> tuple[dict[str, UUID], Any]:
+    """Register workers. The connection holds the locks of those that live."""
+    connection = await stand.home.connect()
+    ids = {name: UUID(int=100 + n) for n, name in enumerate(WORKERS)}
+    for name, lock in WORKERS.items():
+        key = None if lock is None else ids[name].int
+        state = "cordoned" if name == "cordoned" else "active"
+        await stand.sql(
+            "insert into process (id, kind, name, state, lock_key) values ($1, 'worker', $2, $3, $4)",
+            *(ids[name], name, state, key),
+        )
+        if lock == "held":
+            await connection.fetch("select pg_advisory_lock($1)", key)
+    return ids, connection
+
+
+async def assigned(played: Played, worker_ids: dict[str, UUID], *, short: bool) -> Any:
+    """Submit a group while permits are out, of which some are not valid. The long way submits, and then each worker claims what
+    its permits promise."""
+    stand, draw = played.stand, played.draw
+    namespace = await stand.namespace("action", "work.default")
+    await stand.sql("update namespace set envelope = $2 where id = $1", namespace, draw.choice([1, 2, 20]))
+    valid: list[tuple[float, UUID]] = []
+    for _ in range(draw.randint(0, 6)):
+        name, age = draw.choice(["idle", "busy", *WORKERS]), draw.choice([1.0, 2.0, 3.0, 3600.0])
+        age += draw.random() / 2
+        queue = draw.choice(["work.default"] * 5 + ["work.other"])
+        definitions = draw.choice([[stand.definition, 99]] * 5 + [[99]])
+        await stand.sql(PERMIT, worker_ids[name], queue, age, definitions)
+        if (
+            name in ("idle", "busy")
+            and age < 5
+            and queue == "work.default"
+            and stand.definition in definitions
+        ):
+            valid.append((-age, worker_ids[name]))
+    origins = [None, '{"by": "clerk"}', orjson.dumps({"trace": TRACE}).decode()]
+    group = [
+        Submission(
+            played.id(), namespace, stand.definition, f'{{"n": {n}}}', "public", origin=draw.choice(origins)
+        )
+        for n in range(draw.randint(1, 5))
+    ]
+    assigns = draw.random() < 0.9
+    takers = sorted(worker for _, worker in sorted(valid)[: len(group)]) if assigns else []
+    parts = {
+        worker: [s.id for s, of in zip(group, takers, strict=False) if of == worker] for worker in takers
+    }
+    if short:
+        async with stand.session.transaction() as tx:
+            await tx.fetch(
+                plain_executions.PLACE_ALIKE,
+                [s.id for s in group],
+                namespace,
+                stand.definition,
+                [s.params for s in group],
+                [s.origin for s in group],
+                0,
+                assigns,
+            )
+    else:
+        for part in (group[: len(takers)], group[len(takers) :]):
+            if part:
+                async with stand.session.transaction() as tx:
+                    await executions.submit(tx, part)
+        for worker, ids in parts.items():
+            await attempts.claim(
+                stand.session, Claimant(worker, new_id(), [stand.definition], []), "work.default", ids, 20
+            )
+            await stand.sql("delete from outbox where ids && $1", ids)
+        for _, worker in sorted(valid)[: len(takers)]:
+            await stand.sql(
+                "delete from permit where ctid = (select ctid from permit where worker = $1 and queue = 'work.default'"
+                " and $2 = any (definitions) and at > clock_timestamp() - interval '5 s' order by at limit 1)",
+                *(worker, stand.definition),
+            )
+    return len(takers)
+
+
+async def test_assigned_executions_leave_same_tables_as_submit_and_claim(stand: Stand) -> None:
+    worker_ids, connection = await workers(stand)
+    shares = 0
+    for seed in range(SEEDS):
+        outcomes = []
+        for short in (True, False):
+            await clean(stand)
+            played = Played(stand, seed)
+            answer = await assigned(played, worker_ids, short=short)
+            dump = await played.dump()
+            dump["claim"] = [row.replace('"assigned": true', '"assigned": false') for row in dump["claim"]]
+            outcomes.append((answer, dump))
+        [(takers, tables), (_, long_tables)] = outcomes
+        shares += bool(takers)
+        differing = {
+            name: (tables[name], long_tables[name]) for name in tables if tables[name] != long_tables[name]
+        }
+        assert not differing, f"seed {seed}"
+    assert SEEDS / 4 < shares < SEEDS
+    await connection.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ARRAY, BigInteger, Column, Index, Integer, Table, Text, text
+from sqlalchemy import ARRAY, BigInteger, Boolean, Column, Index, Integer, Table, Text, text
 from sqlalchemy.dialects.postgresql import JSONB, UUID
 
 from tests.penstock.store.tables.metadata import INSTANT, METADATA
@@ -14,7 +14,23 @@ claim = Table(
     Column("worker", UUID, nullable=False),
     Column("executions", ARRAY(UUID), nullable=False),
     Column("claimed_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Column("assigned", Boolean, nullable=False, server_default=text("false")),
     Index("claim_worker", "worker"),
+)
+
+
+permit = Table(
+    "permit",
+    METADATA,
+    Column("worker", UUID, nullable=False),
+    Column("queue", Text, nullable=False),
+    Column("at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Column("channel", Text, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("definitions", ARRAY(Integer), nullable=False),
+    Index("permit_queue", "queue", "at"),
+    Index("permit_worker", "worker"),
+    prefixes=["unlogged"],
 )
 
 

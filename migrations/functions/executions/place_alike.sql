@@ -1,0 +1,93 @@
+-- Submit at most 20 executions of one namespace and one definition, in a transaction of their own, and assign as many of them
+-- to workers as there are permits. If there is nothing to decide, one statement writes all rows, and the history instead of
+-- the trigger: no limit covers the namespace, no worker lacks the action, the definition is current and has no timeouts, and
+-- no status is announced or subscribed to. All other submits go to submit_executions, and nothing has been written before. An
+-- id that exists was submitted before, and its answer was lost: it is left alone.
+-- A permit is valid for 5 s, and only while its worker is active and the session of its heartbeats, which also listens, holds its
+-- lock. (A lock that this transaction gets is free: the session has ended.) The oldest permit is used first. An assigned execution is
+-- born running in the hands of its worker. All others are staged on their route.
+-- `p_assigns` is false where the transaction may stay open.
+-- planner: indexes_planned_once
+create or replace function place_alike(
+    p_ids uuid[], p_namespace integer, p_definition integer, p_params text[], p_origins text[], p_priority smallint, p_assigns boolean,
+    out messages message[], out stale boolean, out existing replaced_id[], out conflicts replaced_id[]
+)
+language plpgsql security definer
+as $$
+declare
+    v_actor constant text := current_setting('application_name');
+    v_size constant integer := cardinality(p_ids);
+    v_queue text;
+    v_name text;
+    v_envelope smallint;
+    v_assigned assignment[];
+begin
+    select n.queue, n.name, n.envelope into v_queue, v_name, v_envelope
+    from namespace n, definition f, catalog c, cluster u
+    where n.id = p_namespace and n.kind = 'action' and n.limits = '{}' and not n.lacked
+        and f.id = p_definition and c.kind = f.kind and c.ref = f.ref and c.definition_id = f.id and c.enabled
+        and not f.body ? 'timeouts' and u.id = 1 and u.announced = '{}' and u.subscribed = '{}';
+    if not found then
+        select s.messages, s.stale, s.existing, s.conflicts into messages, stale, existing, conflicts
+        from submit_executions(p_ids, array_fill(p_namespace, array[v_size]), array_fill(p_definition, array[v_size]), p_params,
+            null, p_origins, array_fill(p_priority, array[v_size]), null, null, null, null, null, true) s;
+        return;
+    end if;
+    perform check_ids(p_ids);
+    stale := false;
+    existing := '{}';
+    conflicts := '{}';
+    perform set_config('penstock.moves', 'written', true);
+    with taken as materialized (
+        delete from permit where ctid = any (array(
+            select p.ctid from permit p join process w on w.id = p.worker
+            where p_assigns and p.queue = v_queue and p.at > clock_timestamp() - interval '5 seconds'
+                and p_definition = any (p.definitions) and w.state = 'active' and not pg_try_advisory_xact_lock_shared(w.lock_key)
+            order by p.at limit v_size for update of p skip locked))
+        returning worker, channel, actor
+    ), takers as materialized (
+        select worker, channel, actor, gen_random_uuid() as claim from taken group by worker, channel, actor
+    ), placed as materialized (
+        select d.id, d.params::jsonb as params, d.origin::jsonb as origin, d.place, t.worker
+        from unnest(p_ids, p_params, p_origins) with ordinality d (id, params, origin, place)
+        left join (select worker, row_number() over (order by worker) as place from taken) t on t.place = d.place
+    ), written as (
+        insert into execution (id, status, attempt, claim, namespace_id, definition_id, priority)
+        select id, case when worker is null then 'scheduled' else 'running' end, (worker is not null)::integer, worker,
+            p_namespace, p_definition, p_priority
+        from placed order by place
+        on conflict do nothing returning id, claim as worker, ready_at
+    ), moves as (
+        insert into history (execution_id, at, old, new, attempt, actor, ready_at)
+        select w.id, clock_timestamp() + m.later, m.old, m.new, m.attempt, case m.attempt when 0 then v_actor else t.actor end,
+            case when m.old is null then w.ready_at end
+        from written w left join takers t on t.worker = w.worker, (values
+            (interval '0', null, 'requested', 0), (interval '1 microsecond', 'requested', 'scheduled', 0),
+            (interval '2 microseconds', 'scheduled', 'running', 1)) m (later, old, new, attempt)
+        where m.attempt = 0 or w.worker is not null
+    ), payloads as (
+        insert into payload (execution_id, params, origin)
+        select d.id, d.params, d.origin from written w join placed d on d.id = w.id
+    ), open as (
+        insert into live (execution_id) select id from written
+    ), claims as (
+        insert into claim (id, worker, executions, assigned)
+        select t.claim, t.worker, array_agg(w.id order by w.id), true from written w join takers t on t.worker = w.worker group by t.claim, t.worker
+    ), staged as (
+        insert into outbox (queue, ids)
+        select v_queue, array_agg(x.id order by x.place) from (
+            select d.id, row_number() over (order by d.place) as place
+            from written w join placed d on d.id = w.id where w.worker is null) x
+        group by (x.place - 1) / v_envelope
+        returning id, queue, ids
+    )
+    select coalesce((select array_agg((id, queue, ids)::message) from staged), '{}'),
+        (select array_agg((x.worker, x.channel, x.claim, x.attempts)::assignment) from (
+            select t.worker, t.channel, t.claim, json_agg(json_build_array(d.id, d.params::text, d.origin -> 'trace')) as attempts
+            from written w join placed d on d.id = w.id join takers t on t.worker = w.worker group by t.worker, t.channel, t.claim) x)
+    into messages, v_assigned;
+    perform set_config('penstock.moves', '', true);
+    if v_assigned is not null then
+        messages := messages || notify_assigned(v_assigned, v_queue, v_name, p_definition);
+    end if;
+end $$;

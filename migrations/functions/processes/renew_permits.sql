@@ -1,0 +1,29 @@
+-- Replace the permits of a worker on one of its queues, so that they are valid from now on. `p_expected` permits were out when the
+-- worker asked. Of these, the ones that are gone are in the hands of submits, and their notifications are on their way. They count
+-- against `p_most`. Only an active worker has permits. `p_behind`: none are placed while a message of the queue waits in the outbox.
+-- `withdrawn` old permits were deleted, and `placed` new ones inserted.
+-- planner: indexes
+create or replace function renew_permits(
+    p_worker uuid, p_queue text, p_channel text, p_definitions integer[], p_expected integer, p_most integer, p_behind boolean,
+    out withdrawn integer, out placed integer
+)
+language plpgsql
+as $$
+begin
+    -- A submit that has locked a permit takes it, or rolls back: then the next renewal deletes the permit.
+    with gone as (
+        delete from permit where ctid = any (array(
+            select ctid from permit where worker = p_worker and queue = p_queue for update skip locked))
+        returning 1
+    )
+    select count(*) into withdrawn from gone;
+    with fresh as (
+        insert into permit (worker, queue, channel, actor, definitions)
+        select p_worker, p_queue, p_channel, current_setting('application_name'), p_definitions
+        from generate_series(1, p_most - greatest(0, p_expected - withdrawn))
+        where exists (select from process where id = p_worker and state = 'active')
+            and not (p_behind and exists (select from outbox where queue = p_queue and due_at <= clock_timestamp()))
+        returning 1
+    )
+    select count(*) into placed from fresh;
+end $$;

@@ -1,0 +1,163 @@
+"""The way of assigned work into the inbox: of executions that the submits that created them have claimed for this worker.
+
+The notification says all that the worker needs, so that it begins without a question. It can be lost with the connection. Then
+the worker finds the claim, which has a mark, when it looks for claims that never arrived.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from uuid import UUID
+
+import orjson
+import structlog
+
+from penstock.language.policies.after_attempt import NOT_BEGUN, Ending
+from penstock.store.executions import attempts
+from penstock.store.executions.attempts import ClaimAnswer, ClaimedAttempt
+from penstock.store.session import sealed_values
+from penstock.store.session.database import Session, is_transient
+from penstock_worker.claiming.claiming import Claiming
+from penstock_worker.claiming.claims import Claimed
+from penstock_worker.claiming.permits import RENEWAL_S, WITHDRAWAL_S, Permits
+from penstock_worker.records.owned_attempt import OwnedAttempt
+from penstock_worker.records.slots import Slots
+
+log = structlog.get_logger()
+
+UNDER_WAY_S = 0.5
+"""Seconds for which the notification of a claim may be on its way. Claims that are older and have not arrived are looked up."""
+FRESH_S = RENEWAL_S + 3.0
+"""Seconds after an answer of the database for which a notification is believed, at most. After a longer time this process may
+have stood still, and the executors may have taken its work away: that needs 3 s at the least, or the stale threshold."""
+LOOKED_UP = 1000
+"""Executions that were looked up and are remembered, in case that their notifications come late."""
+
+
+class Assignments:
+    """`heard` takes notifications, and `look` finds the claims of lost notifications. `report` ends an attempt for which there
+    is no slot."""
+
+    def __init__(
+        self,
+        session: Session,
+        worker: UUID,
+        claiming: Claiming,
+        permits: Permits,
+        slots: Slots,
+        report: Callable[[OwnedAttempt, Ending], None],
+        *,
+        fresh: float = FRESH_S,
+    ) -> None:
+        self._session = session
+        self._worker = worker
+        self._claiming = claiming
+        self._permits = permits
+        self._slots = slots
+        self._report = report
+        self._fresh = fresh
+        self._asked_at = -math.inf
+        self._closed = False
+        self._arrived: set[UUID] = set()
+        """Executions that have arrived since the last look began."""
+        self._looked_up: OrderedDict[UUID, None] = OrderedDict()
+        self._turn = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def heard(self, text: str) -> None:
+        """Begin what a submit has assigned to this worker. Only the database knows the channel on which `text` is sent."""
+        if self._closed:
+            return
+        message = orjson.loads(text)
+        is_sealed = sealed_values.KEY in text  # what the session reads, it opens
+        if "attempts" not in message or is_sealed or time.monotonic() > self._asked_at + self._fresh:
+            self.look_soon(0.0)
+            return
+        queue, claim = message["queue"], UUID(message["claim"])
+        rows = [
+            ClaimedAttempt(
+                execution_id=UUID(id),
+                attempt=1,
+                failures=0,
+                namespace=message["namespace"],
+                definition_id=message["definition"],
+                waited=0.0,
+                params=params,
+                options=None,
+                carry=None,
+                workflow=None,
+                root=None,
+                task=None,
+                trace=None if trace is None else orjson.dumps(trace).decode(),
+            )
+            for id, params, trace in message["attempts"]
+        ]
+        if not self._has_arrived((row.execution_id for row in rows), ()):
+            self._accept(queue, self._claiming.claims.claimed(claim, queue, ClaimAnswer(rows)))
+
+    def look_soon(self, older: float = UNDER_WAY_S) -> None:
+        """Start a look for claims that were made more than `older` seconds ago and have not arrived. One that is under way will
+        do, where it is no hurry."""
+        if older and self._turn.locked():
+            return
+        task = asyncio.create_task(self._try_to_look(older), name="look for assigned work")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Take what was assigned last. The permits are withdrawn: nothing comes any more."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(WITHDRAWAL_S):
+                await self._try_to_look(0.0)
+        self._closed = True
+        for task in self._tasks:
+            task.cancel()
+
+    async def _try_to_look(self, older: float) -> None:
+        try:
+            await self.look(older)
+        except Exception as error:
+            if not is_transient(error):
+                raise
+            log.warning("worker.assigned_work_not_looked_up", reason=str(error))
+
+    async def look(self, older: float = UNDER_WAY_S) -> None:
+        """Begin the work of claims that were made more than `older` seconds ago and have not arrived."""
+        async with self._turn:
+            asked_at = time.monotonic()
+            self._arrived.clear()
+            # An attempt that arrived before is held, or has ended for the database, too.
+            held = self._slots.held()
+            claims = await attempts.assigned(self._session, self._worker, older)
+            for claim, ids in claims.items():
+                if self._has_arrived(ids, held):
+                    continue
+                answer = await self._claiming.claims.find(claim)
+                if answer is None or self._has_arrived(ids, held):
+                    continue
+                queue, claimed = answer
+                if not claimed.attempts:
+                    continue
+                log.info("worker.assigned_work_looked_up", executions=len(claimed.attempts))
+                self._looked_up.update(dict.fromkeys(ids))
+                while len(self._looked_up) > LOOKED_UP:
+                    self._looked_up.popitem(last=False)
+                self._accept(queue, claimed)
+            self._asked_at = asked_at
+
+    def _has_arrived(self, ids: Iterable[UUID], held: Iterable[UUID]) -> bool:
+        """Return whether the claim of these executions has arrived. `held` were held when a look began."""
+        now = self._slots.held()
+        return any(id in now or id in held or id in self._arrived or id in self._looked_up for id in ids)
+
+    def _accept(self, queue: str, claimed: Claimed) -> None:
+        """Begin what has arrived. Its slots were promised: if there are fewer, the rest goes back on its route."""
+        self._arrived.update(attempt.event.execution_id for attempt in claimed.attempts)
+        self._permits.use(queue, len(claimed.attempts))
+        for attempt in self._claiming.accept_assigned(queue, claimed, self._slots.unheld):
+            self._report(attempt, NOT_BEGUN)
