@@ -22,7 +22,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "max_recoveries": ("execution.recoveries", "archive.recoveries", "fire.recoveries"),
 }  # fmt: skip
 """Columns that keep a number, or count up to it, by the option's last word."""
-NO_COLUMN = ("factor", "jitter", "at_most", "position", "concurrency", "batch_size", "join")
+NO_COLUMN = ("factor", "backoff_factor", "jitter", "at_most", "position", "concurrency", "batch_size", "join")
 """Options that are read from the body of a definition alone."""
 RANGES = {"smallint": SMALLINT, "integer": INTEGER, "bigint": 2**63 - 1}
 IN_DATABASE = """

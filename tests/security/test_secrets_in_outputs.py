@@ -257,7 +257,7 @@ async def told_by_routes(
 
 
 NOTHING_TO_TELL = {
-    *(f"/api/v1/limits/{{ref}}{part}" for part in ("", "/holders", "/waiters")),
+    *(f"/api/v1/limits/{{ref}}{part}" for part in ("", "/holders", "/waiters", "/totals")),
     *("/limits/{ref}", "/executions/many", "/dead-letters/many"),
     *("/api/v1/account/sessions", "/api/v1/account/totp", "/account", "/account/totp"),
 }
