@@ -148,7 +148,7 @@ async def test_attempt_that_cannot_go_on_has_failed_for_good(monkeypatch: pytest
 Call = Callable[[DurableContext], Awaitable[Any]]
 ITEMS = [{"n": 1}, {"n": 2}, {"n": 3}]
 QUESTION = {"prompt": "Well?", "schema": None, "assignee": None, "timeout": None, "default": None}
-EVENT = {"trigger": "shop.paid", "filter": None, "names": {}, "timeout": None}
+EVENT: dict[str, Any] = {"trigger": "shop.paid", "filter": None, "names": {}, "timeout": None}
 STARTS: dict[str, tuple[Call, str, str, str, dict[str, Any]]] = {
     "run": (lambda ctx: ctx.run("t.child", {"n": 1}, m=2), RUN, "child", "t.child", {"n": 1, "m": 2}),
     "run by name": (lambda ctx: ctx.run("t.child", name="other"), RUN, "other", "t.child", {}),
