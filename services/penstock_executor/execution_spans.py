@@ -13,7 +13,7 @@ from penstock.store.executions import untraced
 from penstock.store.executions.untraced import LostAttempt, TracedExecution
 from penstock.store.outbox.queues import WORK
 from penstock.store.session.database import Transaction
-from penstock.store.session.sealed_values import looks_sealed
+from penstock.store.session.sealed_marks import looks_sealed
 from penstock.tracing import Span, Trace, trace_of
 from penstock.tracing.spans import ATTEMPT, EXECUTION, above, attempt_span, execution_span, rule_span
 

@@ -3,12 +3,14 @@ commits."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import Conflict, InvalidInput
-from penstock.store.session.codec import Codec
 from penstock.store.session.database import Row
 from penstock.store.session.postgres_errors import in_our_words
+
+if TYPE_CHECKING:
+    from penstock.store.session.codec import Codec
 
 
 class CallerTransaction:

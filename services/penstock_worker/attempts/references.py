@@ -13,7 +13,7 @@ from penstock.run.outcomes import Outcome, TaskError
 from penstock.service.assembly import Parts
 from penstock.service.process_secrecy import credentials
 from penstock.store.executions.stored_results import StoredResults
-from penstock.store.session import sealed_values
+from penstock.store.session import sealed_marks
 from penstock_worker.attempts import secret_values
 from penstock_worker.records.owned_attempt import OwnedAttempt
 from penstock_worker.records.secret_masking import concealed_outcome
@@ -36,7 +36,7 @@ class References:
 
     async def follow(self, owned: OwnedAttempt) -> None:
         """Resolve the references in the attempt's parameters. Raises NotFound, InvalidInput, ConfigurationError."""
-        if sealed_values.KEY in owned.params:
+        if sealed_marks.KEY in owned.params:
             raise ConfigurationError(
                 f"the parameters of {owned.event.execution_id} are encrypted, and their key is not here",
                 hint="Give the worker the master key that `penstock encryption list` names (PENSTOCK_SECRETS_KEY).",

@@ -20,7 +20,7 @@ import structlog
 from penstock.language.policies.after_attempt import NOT_BEGUN, Ending
 from penstock.store.executions import attempts
 from penstock.store.executions.attempts import ClaimAnswer, ClaimedAttempt
-from penstock.store.session import sealed_values
+from penstock.store.session import sealed_marks
 from penstock.store.session.database import Session, is_transient
 from penstock_worker.claiming.claiming import Claiming
 from penstock_worker.claiming.claims import Claimed
@@ -74,7 +74,7 @@ class Assignments:
         if self._closed:
             return
         message = orjson.loads(text)
-        is_sealed = sealed_values.KEY in text  # what the session reads, it opens
+        is_sealed = sealed_marks.KEY in text  # what the session reads, it opens
         if "attempts" not in message or is_sealed or time.monotonic() > self._asked_at + self._fresh:
             self.look_soon(0.0)
             return

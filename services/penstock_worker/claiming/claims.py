@@ -21,7 +21,7 @@ from penstock.store.definitions import catalog
 from penstock.store.executions import attempts
 from penstock.store.executions.attempts import ClaimAnswer, Claimant, ClaimedAttempt
 from penstock.store.outbox.queues import WORK
-from penstock.store.session import sealed_values
+from penstock.store.session import sealed_marks
 from penstock.store.session.database import Session, Transaction, retried
 from penstock.store.session.staged_messages import StagedMessage
 from penstock_worker.records.action_versions import ActionVersions
@@ -207,7 +207,7 @@ class Claims:
             context=options.get("context") or {},
             waited=attempt.waited,
             of_route=of_route,
-            refers=KEY in params or stored_references.KEY in attempt.params or sealed_values.KEY in params,
+            refers=KEY in params or stored_references.KEY in attempt.params or sealed_marks.KEY in params,
             secrets=_hidden(version.parameters.secrets_of(params)),
             traced=traced(attempt.trace, event, self._worker, tells=not self._is_encrypted(attempt)),
         )

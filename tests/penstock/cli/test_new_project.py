@@ -152,7 +152,7 @@ async def test_one_look_finds_all_faults_of_a_python_file(here: Path) -> None:
     assert [what for _, what in found][:2] == ["action shop.charge", "action shop.ship"]
     people = await penstock("lint", "faulty.py")
     assert "faulty.py:4: action shop.charge: retries: unknown option" in people.out
-    assert "Did you mean 'retry'?" in people.out
+    assert "Write retry={'max_attempts': 3}" in people.out
     assert "4 faults" in people.out
 
 

@@ -18,7 +18,7 @@ import tenacity
 from penstock.errors import ConfigurationError, InvalidInput, MissingExtra, NotFound, ResultNotStorable
 from penstock.language.terms.stored_references import KEY, NAME, SIZE, references_in, replaced
 from penstock.store.session.database import Session
-from penstock.store.session.sealed_values import PREFIX
+from penstock.store.session.sealed_marks import PREFIX
 
 TRIES = 4
 _UNSET = "Set PENSTOCK_RESULT_STORE to what the workers have."

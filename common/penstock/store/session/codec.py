@@ -51,13 +51,6 @@ def key_context(tenant: str, number: int) -> bytes:
     return f"penstock tenant key\0{tenant}\0{number}".encode()
 
 
-def codec_of(settings: Settings) -> Codec | None:
-    """Return the codec of a process with these settings; None where they have no master key."""
-    if settings.secrets_key or settings.secrets_key_file or settings.secrets_kms:
-        return Codec(settings)
-    return None
-
-
 class Codec:
     """The codec of one process."""
 

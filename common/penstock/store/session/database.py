@@ -6,17 +6,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 import asyncpg
 import tenacity
 
+from penstock import extras
 from penstock.errors import ConfigurationError, ConnectionFailed, KeysChanged, PenstockError, WrongClock
 from penstock.language.terms.ids import go_by
 from penstock.settings import Settings
 from penstock.store.session import audited_change, crash_points
-from penstock.store.session.codec import Codec, codec_of
 from penstock.store.session.connecting import Row as Row
 from penstock.store.session.connection_pool import ConnectionPool, PoolUsage
 from penstock.store.session.hosts import READ_WRITE, Hosts, wanting
@@ -31,6 +31,9 @@ from penstock.store.session.session_options import (
 )
 from penstock.store.session.staged_messages import StagedMessage, staged_in
 from penstock.store.session.unanswered import UnansweredWatch
+
+if TYPE_CHECKING:
+    from penstock.store.session.codec import Codec
 
 T = TypeVar("T")
 
@@ -278,7 +281,7 @@ class Database:
         self._writes = writes
         self._pools = [ConnectionPool(self._connect_for_pool, settings.database_connections)]
         self._watch = UnansweredWatch(self._pools, self.connect)
-        self.codec = codec_of(settings)
+        self.codec = _codec_of(settings)
         self.cache: dict[Any, Any] = {}
         """Objects compiled from immutable rows (definitions), by id. Nothing that decisions depend on."""
 
@@ -337,6 +340,15 @@ class Database:
         if not self.settings.database_pooler:  # a pooler's connections are not the server's
             self._watch.start()
         return await self.connect()
+
+
+def _codec_of(settings: Settings) -> Codec | None:
+    """Return the codec of a process with these settings; None if they have no master key. Raises MissingExtra."""
+    if not (settings.secrets_key or settings.secrets_key_file or settings.secrets_kms):
+        return None
+    with extras.needed():  # a client without a master key has no library of ciphers
+        from penstock.store.session.codec import Codec
+    return Codec(settings)
 
 
 async def _through(

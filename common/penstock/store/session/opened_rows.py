@@ -7,7 +7,8 @@ from typing import Any
 
 import asyncpg
 
-from penstock.store.session.sealed_values import KEY, Ring, looks_sealed, opened
+from penstock.store.session.sealed_marks import KEY, looks_sealed
+from penstock.store.session.sealed_values import Ring, opened
 
 
 class OpenedRow:

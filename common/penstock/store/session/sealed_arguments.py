@@ -12,8 +12,8 @@ from typing import Any, Literal, NamedTuple
 
 import orjson
 
+from penstock.store.session.sealed_marks import KEY
 from penstock.store.session.sealed_values import (
-    KEY,
     DataKey,
     keyed_digest,
     sealed_bytes,

@@ -21,10 +21,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from penstock.errors import ConfigurationError
 from penstock.store.session.master_keys import seal, unseal
+from penstock.store.session.sealed_marks import KEY, PREFIX
 
-KEY = "$sealed"
-PREFIX = f"{KEY}:"
-_MARK = KEY.encode()
 _TOKEN = re.compile(r"(\d{1,9})\.([a-z0-9][a-z0-9_-]{0,62})\.([A-Za-z0-9_-]+)=*")
 
 Number = tuple[str, int]
@@ -52,13 +50,6 @@ class Ring(Protocol):
 
     def cipher(self, number: Number) -> AESGCM | None:
         """Return a data key; None for one that can never be opened here. Raises Unknown for one that is not open yet."""
-
-
-def looks_sealed(value: object) -> bool:
-    """Return whether a text or bytes may hold a token."""
-    if isinstance(value, str):
-        return KEY in value
-    return isinstance(value, bytes) and _MARK in value
 
 
 def tenants_in(value: str | bytes) -> set[str]:
