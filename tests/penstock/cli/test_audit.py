@@ -132,6 +132,8 @@ READS = {
         "completion",
         "explain",
         "top",
+        "enforcements",
+        "recoveries",
         "doctor",
     ),
     *(
@@ -156,6 +158,7 @@ READING = {
     "show",
     "explain",
     "counts",
+    "totals",
     "versions",
     "diff",
     "preview",
