@@ -112,13 +112,16 @@ def _who() -> str:
 
 
 def _shared(make: Callable[..., Session]) -> Callable[..., Session]:
-    """Two sessions for each part of a process: to open more connections is most of what so short a life would cost."""
-    sessions: dict[tuple[Database, bool], Session] = {}
+    """A few sessions for each part of a process: to open more connections is most of what so short a life would cost."""
+    sessions: dict[tuple[Database, bool, bool], Session] = {}
 
-    def session(database: Database, *, relaxed: bool = False, most: float | None = None) -> Session:
-        if (database, relaxed) not in sessions:
-            sessions[database, relaxed] = make(database, relaxed=relaxed, most=most)
-        return sessions[database, relaxed]
+    def session(
+        database: Database, *, relaxed: bool = False, most: float | None = None, opens: bool = True
+    ) -> Session:
+        key = (database, relaxed, opens)
+        if key not in sessions:
+            sessions[key] = make(database, relaxed=relaxed, most=most, opens=opens)
+        return sessions[key]
 
     return session
 
