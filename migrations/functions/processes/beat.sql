@@ -1,7 +1,9 @@
 -- Write the heartbeat of a process and of its attempts, in one statement. `lost` are attempts that are no longer this
 -- process's. `canceling` are attempts that it has to cancel. `missing` are attempts that the database has for the process,
 -- and that neither of its last two heartbeats named. They are recovered: the claim was committed and its answer lost, or the
--- task vanished. `known` is false for a process that was marked dead; `cordoned` means that it must take no more work.
+-- task vanished. A claim that a submit made counts only after 10 s: the worker itself looks for such claims more often, in
+-- case that their notification was lost. `known` is false for a process that was marked dead; `cordoned` means that it must
+-- take no more work.
 -- planner: lookups
 create or replace function beat(
     p_process uuid, p_ids uuid[], p_attempts integer[], p_silence interval, p_executors jsonb default null,
@@ -19,7 +21,7 @@ begin
     -- up.
     select coalesce(array_agg(x order by x), '{}') into v_missing
     from (select unnest(c.executions) as x from claim c
-          where c.worker = p_process and c.claimed_at < clock_timestamp() - interval '1 second'
+          where c.worker = p_process and c.claimed_at < clock_timestamp() - case when c.assigned then interval '10 seconds' else interval '1 second' end
           except select unnest(p_ids)) o
     join execution e on e.id = o.x
     where e.claim = p_process and e.status in ('running', 'canceling');
