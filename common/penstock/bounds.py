@@ -49,7 +49,7 @@ Over = Literal[
     "fails the expression",
     "cut",
 ]
-"""What happens to a value over a bound."""
+"""The fate of a value over a bound."""
 MEANINGS: Mapping[Over, str] = {
     "refused": "The caller gets InvalidInput, or DefinitionError for a schema. Nothing is stored.",
     "dead-lettered": "The message becomes a dead letter, with the reason.",

@@ -20,7 +20,7 @@ BEGUN: Counter[int] = Counter()
 """Runs of each execution, by its number."""
 UNDER_WAY: set[int] = set()
 CROWDS: list[int] = []
-"""How many ran at once whenever one began."""
+"""The number that ran at once, each time that one began."""
 GATE = asyncio.Event()
 
 PERMITS = "select from permit having count(*) >= $1"

@@ -49,7 +49,7 @@ CAP = 4096
 
 log = logging.getLogger("hidden")
 seen: list[Any] = []
-"""What the actions were given."""
+"""The parameters of each call of an action."""
 
 
 @action(pack="hidden", limits=[Limit(20, by="value.inner")], on_success="hidden.after")

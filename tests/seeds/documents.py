@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("000", "001", "002", "003", "004")
-"""What the names of the documents begin with: scaling, executor, tasks, cron, dispatcher."""
+"""The beginnings of the names of the documents: scaling, executor, tasks, cron, dispatcher."""
 
 
 def folder() -> Path | None:

@@ -15,7 +15,7 @@ class Ours(NamedTuple):
     where: str
     default: Any = NO_DEFAULT
     why: str = ""
-    """Where ours differs, why."""
+    """The reason for a difference."""
 
 
 STRUCTS: dict[str, Ours] = {

@@ -32,7 +32,7 @@ class OpenWorkflow:
     kept: Mapping[int, KeptTask] = field(default_factory=dict)
     trace: Trace | None = None
     turn_began: datetime | None = None
-    """When its turn began; None if it is not traced."""
+    """The instant at which its turn began; None if it is not traced."""
 
     @property
     def id(self) -> UUID:

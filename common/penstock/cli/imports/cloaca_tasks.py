@@ -13,7 +13,7 @@ from penstock.language.workflows.cloacina_trigger_rules import OPERATORS
 Gap = Callable[[ast.AST, str, str], None]
 
 DEFAULT_ATTEMPTS = 3
-"""How often Cloacina tries a task that says nothing of retries."""
+"""The attempts that Cloacina gives a task without retry options."""
 _RETRIES = ("retry_attempts", "retry_backoff", "retry_delay_ms", "retry_max_delay_ms", "retry_jitter")
 _TAKEN_OVER = (*_RETRIES, "on_success", "on_failure")
 _OUTCOMES = {"task_success": "success", "task_failed": "failed", "task_skipped": "skipped"}

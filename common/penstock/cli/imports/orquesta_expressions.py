@@ -35,7 +35,7 @@ class OrquestaNames:
     """The shape of the result of each task."""
     task: str | None = None
     may_have_failed: bool = False
-    """Of a place at the end of a task: whether the task has failed is not known, and of a failed one ours has no result."""
+    """True at the end of a task: it may have failed, and a failed task has no result in Penstock."""
     has_items: bool = False
     read: set[str] = field(default_factory=set)
     """The names of the context that were read."""

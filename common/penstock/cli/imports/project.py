@@ -35,7 +35,7 @@ class Project:
     files: dict[str, Path] = field(default_factory=dict)
     """Files that the functions need, by their path in the project."""
     about: dict[str, Any] = field(default_factory=dict)
-    """What the source says of itself, for the README."""
+    """The description in the source, for the README."""
 
     @property
     def module(self) -> str:

@@ -26,7 +26,7 @@ class Report:
     gaps: list[Gap] = field(default_factory=list)
     applied: Counter[str] = field(default_factory=Counter)
     is_checked: bool = False
-    """Whether `applied` was counted."""
+    """True if `applied` was counted."""
     names: dict[str, set[str]] = field(default_factory=dict)
     """Names of what is mapped, by kind."""
 

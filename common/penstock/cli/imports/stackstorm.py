@@ -51,7 +51,7 @@ class StackStormPack:
         self._apart: set[int] = set()
         """Places in the list of gaps of what is counted by itself: actions and triggers of other packs."""
         self._given: list[tuple[str, Any]] = []
-        """What workflows and rules give to actions."""
+        """The parameters that workflows and rules give to actions."""
 
     def mapped(self) -> Project:
         """Return the project. `report` then has the gaps."""

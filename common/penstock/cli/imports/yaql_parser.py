@@ -103,7 +103,7 @@ _BINARY = {
     "or": 1,
     "->": 0,
 }
-"""How tightly each binds. `not` stands between comparing and `and`, signs above `=~`."""
+"""The precedence of each operator. `not` stands between comparing and `and`, signs above `=~`."""
 _SIGN, _NOT = 8, 3
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _MAX_DEPTH = 60

@@ -355,7 +355,7 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     "TASK_DEFAULT_QUEUE": ("Celery", "Write a route: `Route('**', 'default')`."),
     "RESULT_BACKEND": ("Celery", "Results are in PostgreSQL; large ones go to PENSTOCK_RESULT_STORE."),
 }
-"""Of PENSTOCK_ variables that there are not: the system that has the word, and what to do."""
+"""The words of other systems as PENSTOCK_ variables: the system that has each word, and the hint."""
 
 
 def alias_hint(thing: str, word: str) -> str | None:

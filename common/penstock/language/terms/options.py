@@ -88,7 +88,7 @@ class Options(BaseModel, metaclass=_Explains):
     positional: ClassVar[tuple[str, ...]] = ()
     """The options that may be passed by position."""
     thing: ClassVar[str] = ""
-    """Where the words of other systems for its options are, in `penstock.language.terms.aliases`."""
+    """The key in `penstock.language.terms.aliases` of the words that other systems have for its options."""
 
     @classmethod
     def fold(cls, values: dict[str, Any]) -> dict[str, Any]:

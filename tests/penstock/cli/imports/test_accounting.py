@@ -16,7 +16,7 @@ from penstock.cli.imports.celery import CeleryProject
 from penstock.cli.imports.stackstorm import StackStormPack
 
 CASES = int(os.environ.get("PENSTOCK_TEST_IMPORT_CASES", "40"))
-"""How many inputs each test mutates; 10,000 for the long form."""
+"""The number of inputs that each test mutates; 10,000 for the long form."""
 PACK: dict[str, Any] = {
     "pack.yaml": {"ref": "depot", "name": "Depot", "version": "1.0.0", "author": "a", "description": "d"},
     "triggers/arrived.yaml": {

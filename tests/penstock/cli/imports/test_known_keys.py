@@ -141,7 +141,7 @@ TASK_OPTIONS = (
     *("priority", "on_success", "on_failure", "on_retry"),
     *("routing_key", "exchange", "pydantic", "resultrepr_maxsize"),
 )
-"""Of `celery.app.task.Task`, those without an equal. An unknown one is named as well."""
+"""Attributes of `celery.app.task.Task` without an equal in Penstock. An unknown one is named as well."""
 
 
 def test_options_of_a_task(tmp_path: Path) -> None:
