@@ -187,7 +187,7 @@ steps = from_body(
     {
         "ref": "mill.steps",
         "tasks": [
-            {"name": "first", "action": "mill.jam", "input": {"seconds": 0.1}},
+            {"name": "first", "action": "mill.grind"},
             {"name": "second", "action": "mill.grind", "needs": ["first"]},
             {"name": "third", "action": "mill.grind", "needs": ["second"]},
         ],

@@ -59,7 +59,9 @@ async def test_a_run_is_seen_told_and_run_again(house: Installation, tmp_path: P
     assert "the signal word" in (await told("why", id))["says"]
     assert (await told("replay", id, "--against", file))["says"] == "it waits"
     await told("signal", id, "word", '"go"')
-    await house.until("select 1 from inquiry where status = 'created'")
+    await house.until(
+        "select 1 from inquiry i join suspended s on s.execution_id = $1::uuid where i.status = 'created'", id
+    )
     assert "ask, which is waiting" in (await told("why", id))["says"]
     await told("set-result", id, "ask", '"ada"')
     assert await house.client.result(id, timeout=20) == [6, 2, 4, 12, "go", "ada"]
