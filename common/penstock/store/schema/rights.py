@@ -23,7 +23,7 @@ claim               rawd      rawd    rd    -       r
 cluster             rw        rw      rw    -       r
 figures             rw        -       r     -       r
 finished            rawd      a       a     -       r
-history             rawd      ra      ra    r       r
+history             r         r       r     r       r
 idempotency         rad       ra      ra    -       -
 inquiry             rawd      rawd    rawd  -       r*
 lane                rawd      rawd    rawd  -       r
@@ -40,7 +40,7 @@ process             rawd      rawd    rawd  r       r
 result              rad       ra      ra    r       -
 slot                rad       rad     rad   -       r
 step                rawd      rawd    rawd  -       -
-subscribed_move     rawd      a       a     -       r
+subscribed_move     rwd       -       -     -       r
 suspended           rad       rad     rad   -       r
 timer               rawd      rawd    rawd  -       r
 untold              rawd      rad     rawd  -       r
@@ -129,8 +129,12 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "submit_executions": ("executor", "api", "client"),
     "place_alike": ("executor", "api", "client"),
     "store_events": ("executor", "api", "client"),
+    "old_history": ("executor",),
+    "delete_old_history": ("executor",),
+    "execution_inserted": (),
+    "execution_moved": (),
 }
-"""The functions with the owner's rights, and the services that may call each. All other functions have the rights of
+"""The functions with the owner's rights, and the services that may call each. A trigger calls those of no service. All other functions have the rights of
 their caller, and allow nothing that the tables do not."""
 
 SEQUENCES: Mapping[str, tuple[str, ...]] = {"admission_seq": ("executor", "worker", "api")}
