@@ -6,7 +6,7 @@
 -- A permit is valid for 5 s, and only while its worker is active and the session of its heartbeats, which also listens, holds its
 -- lock. (A lock that this transaction gets is free: the session has ended.) The oldest permit is used first. An assigned execution is
 -- born running in the hands of its worker. All others are staged on their route.
--- `p_assigns` is false where the transaction may stay open.
+-- `p_assigns` is false where the transaction may stay open. The origin of an execution that a client's role submits has that role.
 -- planner: indexes_planned_once
 create or replace function place_alike(
     p_ids uuid[], p_namespace integer, p_definition integer, p_params text[], p_origins text[], p_priority smallint, p_assigns boolean,
@@ -17,6 +17,7 @@ as $$
 declare
     v_actor constant text := current_setting('application_name');
     v_size constant integer := cardinality(p_ids);
+    v_role constant jsonb := submitting_role();
     v_queue text;
     v_name text;
     v_envelope smallint;
@@ -48,7 +49,8 @@ begin
     ), takers as materialized (
         select worker, channel, actor, gen_random_uuid() as claim from taken group by worker, channel, actor
     ), placed as materialized (
-        select d.id, d.params::jsonb as params, d.origin::jsonb as origin, d.place, t.worker
+        select d.id, d.params::jsonb as params,
+            case when v_role is null then d.origin::jsonb else coalesce(d.origin::jsonb, '{}') || v_role end as origin, d.place, t.worker
         from unnest(p_ids, p_params, p_origins) with ordinality d (id, params, origin, place)
         left join (select worker, row_number() over (order by worker) as place from taken) t on t.place = d.place
     ), written as (
