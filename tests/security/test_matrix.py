@@ -166,6 +166,7 @@ GET     /dead-letters/many                             operate all
 POST    /dead-letters/many                             operate all
 GET     /dead-letters/{id}                             read    all
 GET     /workers                                       read    all
+GET     /audit                                         admin   all
 GET     /account                                       read    own
 POST    /account/totp                                  read    own
 POST    /account/totp/confirm                          read    own
