@@ -61,7 +61,9 @@ Turn = Callable[[int, int], Awaitable[float]]
 
 def cpu_of_threads(pid: int) -> float:
     """Return the CPU seconds of a process in all its threads, to the nanosecond. A clock tick is too coarse for a turn."""
-    return sum(int(file.read_text().split()[0]) for file in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+    return (
+        sum(int(file.read_text().split()[0]) for file in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+    )
 
 
 def cpu_of_all(server: int) -> float:

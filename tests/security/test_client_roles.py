@@ -73,8 +73,18 @@ async def test_a_client_reads_what_its_role_started(
     owners = await house.client.start("shop.count", {"words": "a"})
     for id in (mine, others[0], others[-1], owners):
         await house.client.result(id, timeout=30)
-    assert [await reads(first, id) for id in (mine, others[0], others[-1], owners)] == [True, False, False, False]
-    assert [await reads(second, id) for id in (mine, others[0], others[-1], owners)] == [False, True, True, False]
+    assert [await reads(first, id) for id in (mine, others[0], others[-1], owners)] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert [await reads(second, id) for id in (mine, others[0], others[-1], owners)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
     assert (await first.get(mine)).params == '{"words": "a b"}'
     assert await first.run("shop.count", {"words": "a b c"}, timeout=30) == 3
     await house.quiet()
@@ -113,7 +123,7 @@ async def test_an_id_of_an_archived_run_opens_nothing(
     await archive_finished(house.session, 0, 100, 0)
     namespace, definition = await shop_ids(house)
     await second.session.fetch(
-        "select from place_alike(array[$1::uuid], $2, $3, array['{\"words\": \"b\"}'], array[null::text], 0::smallint, false)",
+        'select from place_alike(array[$1::uuid], $2, $3, array[\'{"words": "b"}\'], array[null::text], 0::smallint, false)',
         id,
         namespace,
         definition,
@@ -171,9 +181,7 @@ async def test_no_client_hears_a_result_of_another_role(
     await house.apply(*shop.ALL)
     id = await first.start("shop.count", {"words": "a b"})
     await connection.execute("insert into awaited (execution_id, watcher) values ($1, $2)", id, watcher)
-    await connection.fetch(
-        "select from look_for_awaited($1, '{}', array[$2::uuid], '{}')", watcher, id
-    )
+    await connection.fetch("select from look_for_awaited($1, '{}', array[$2::uuid], '{}')", watcher, id)
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
         await connection.fetch("select watcher from awaited")
     assert await house.rows("select from awaited where watcher = $1", watcher) == []

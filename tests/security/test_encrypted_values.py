@@ -393,7 +393,9 @@ async def copied_messages(server: RabbitMQ, address: str) -> AsyncIterator[list[
         await queue.bind("amq.rabbitmq.trace", "#")
 
         async def copy(message: AbstractIncomingMessage) -> None:
-            copies.append(f"{message.routing_key} {message.headers} {message.body.decode('utf-8', 'replace')}")
+            copies.append(
+                f"{message.routing_key} {message.headers} {message.body.decode('utf-8', 'replace')}"
+            )
 
         await queue.consume(copy, no_ack=True)
         yield copies

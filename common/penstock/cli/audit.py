@@ -39,7 +39,9 @@ Operation = Annotated[str | None, typer.Option(help="Only those whose operation 
 Target = Annotated[str | None, typer.Option(help="Only those whose target begins so.")]
 Outcome = Annotated[str | None, typer.Option(help="Only these: done, refused or unchanged.")]
 DatabaseRole = Annotated[str | None, typer.Option(help="Only those that this role of the database wrote.")]
-NamedTenant = Annotated[str | None, typer.Option("--tenant", help="Only those whose values name this tenant.")]
+NamedTenant = Annotated[
+    str | None, typer.Option("--tenant", help="Only those whose values name this tenant.")
+]
 Heads = Annotated[
     list[str] | None,
     typer.Option("--head", help="A head that was noted elsewhere, POSITION:SEAL. May be repeated."),

@@ -14,7 +14,9 @@ from tests.penstock_api.pages.test_sign_in import visitor
 EVIL = "<img src=x onerror=alert(1)>"
 
 
-async def noted(api: Api, by: str, operation: str, target: str, reason: str | None = None, **details: object) -> None:
+async def noted(
+    api: Api, by: str, operation: str, target: str, reason: str | None = None, **details: object
+) -> None:
     change = Change(by, operation, target, reason, dict(details))
     await audited_change.note(api.house.session, change, audited_change.DONE)
 
