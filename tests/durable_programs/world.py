@@ -95,7 +95,7 @@ class World:
             raise
 
     def delay(self, what: str) -> float:
-        """Return how much later this happens than all else that happens at once: of each second seed by less than a step takes."""
+        """Return how much later this is than all else that happens at once: of each second seed by less than a step takes."""
         if not self.shuffled:
             return 0.0
         return self._chance(what) * (self.lateness or (1.0 if self.seed % 2 else 1e-6))
