@@ -1,5 +1,4 @@
-"""The cost of the audit: CPU seconds of an API and of PostgreSQL for 1,000 requests, in alternating pairs with a checkout that
-writes no audit.
+"""The cost of the audit: CPU seconds of an API and of PostgreSQL for 1,000 requests, in pairs with a checkout without one.
 
 python -m bench.audited_requests --without ../silent --rounds 10 --cpus 0,1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -53,7 +54,7 @@ async def clients(
 
 async def reads(client: Client, id: UUID) -> bool:
     """Return true if all methods of a client that read an execution do, and false if none does."""
-    answers = []
+    answers: list[bool] = []
     for read in (client.get, client.history, client.attempts, client.result):
         try:
             answers.append(bool(await (read(id, timeout=30) if read == client.result else read(id))) or True)
@@ -63,7 +64,7 @@ async def reads(client: Client, id: UUID) -> bool:
     return answers[0]
 
 
-async def test_a_client_reads_what_its_role_started(
+async def test_client_reads_executions_of_its_role(
     make_house: object, house: Installation, clients: tuple[Client, Client]
 ) -> None:
     first, second = clients
@@ -93,7 +94,7 @@ async def test_a_client_reads_what_its_role_started(
 async def test_a_client_reads_tasks_and_archived_runs(
     database: str, make_house: object, house: Installation, clients: tuple[Client, Client]
 ) -> None:
-    first, second = clients
+    first, _ = clients
     await house.start(*shop.STURDY)
     id = await first.start("shop.in_steps", {"n": 7})
     await first.result(id, timeout=30)
@@ -134,7 +135,8 @@ async def test_an_id_of_an_archived_run_opens_nothing(
 
 async def shop_ids(house: Installation) -> tuple[int, int]:
     [row] = await house.rows(
-        "select n.id as namespace, c.definition_id from namespace n join catalog c on c.ref = n.action where n.action = 'shop.count'"
+        "select n.id as namespace, c.definition_id from namespace n join catalog c on c.ref = n.action "
+        "where n.action = 'shop.count'"
     )
     return row["namespace"], row["definition_id"]
 
@@ -146,7 +148,7 @@ async def test_no_client_names_the_role_that_started(
     await house.apply(*shop.ALL)
     await house.client.start("shop.count", {"words": "a"})
     namespace, definition = await shop_ids(house)
-    forged = '{"role": "%s", "by": "ada"}' % urlsplit(as_service(database, "client")).username
+    forged = json.dumps({"role": urlsplit(as_service(database, "client")).username, "by": "ada"})
     ids = [new_id(), new_id()]
     await second.session.fetch(
         "select from place_alike(array[$1::uuid], $2, $3, array['{}'], array[$4::text], 0::smallint, false)",
@@ -167,7 +169,7 @@ async def test_no_client_names_the_role_that_started(
     for id in ids:
         with pytest.raises(NotFound):
             await first.get(id)
-        assert (await second.get(id)).origin == '{"by": "ada", "role": "%s"}' % role
+        assert json.loads((await second.get(id)).origin or "") == {"by": "ada", "role": role}
 
 
 async def test_no_client_hears_a_result_of_another_role(

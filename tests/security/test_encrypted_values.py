@@ -48,6 +48,7 @@ from tests.flows.installation import Installation
 from tests.penstock.operate.keys import KEY, OTHER
 from tests.security.secret_search import decoded, readings
 from tests.security.test_provenance import send
+from tests.servers.management import Api
 from tests.servers.rabbitmq import RabbitMQ
 
 pytestmark = pytest.mark.either_transport
@@ -355,7 +356,7 @@ async def test_no_waiting_fire_shows_a_value(house: Installation, database: str)
         Schedule(
             f"hidden.{tenant}",
             action=echo,
-            params={"value": "{{ '%s' ~ '%s' }}" % (marker[:6], marker[6:])},
+            params={"value": f"{{{{ '{marker[:6]}' ~ '{marker[6:]}' }}}}"},
             every="1d",
             overlap="queue",
             tenant=tenant,
@@ -384,8 +385,15 @@ async def test_no_waiting_fire_shows_a_value(house: Installation, database: str)
 async def copied_messages(server: RabbitMQ, address: str) -> AsyncIterator[list[str]]:
     """Collect each message that passes the vhost, with its headers. RabbitMQ copies what is published and what is delivered
     (its firehose), whatever queue and exchange it goes through."""
-    vhost = unquote(urlsplit(address).path.lstrip("/"))
-    server.api.call("PUT", f"vhosts/{vhost}", {"tracing": True})
+    parts = urlsplit(address)
+    api = Api(
+        parts.hostname or "localhost",
+        server.api_port,
+        unquote(parts.username or "guest"),
+        unquote(parts.password or "guest"),
+    )
+    vhost = unquote(parts.path.lstrip("/"))
+    api.call("PUT", f"vhosts/{vhost}", {"tracing": True})
     copies: list[str] = []
     async with await aio_pika.connect_robust(address) as connection:
         channel = await connection.channel()
@@ -399,7 +407,7 @@ async def copied_messages(server: RabbitMQ, address: str) -> AsyncIterator[list[
 
         await queue.consume(copy, no_ack=True)
         yield copies
-    server.api.call("PUT", f"vhosts/{vhost}", {"tracing": False})
+    api.call("PUT", f"vhosts/{vhost}", {"tracing": False})
 
 
 async def test_no_message_on_the_broker_shows_a_value(

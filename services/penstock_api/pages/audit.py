@@ -32,7 +32,7 @@ async def show_all(
     tenant: str = "",
     since: Annotated[date | Literal[""], Query(description="Its first day, in UTC.")] = "",
     until: Annotated[date | Literal[""], Query(description="Its last day, in UTC.")] = "",
-    before: Annotated[int | None, Query(ge=0, le=2**62)] = None,
+    end: Annotated[int | None, Query(alias="before", ge=0, le=2**62)] = None,
 ) -> Response:
     """Show the newest changes and refusals, by caller, operation, target, outcome, tenant and day."""
     matching = audit.AuditFilter(
@@ -44,14 +44,14 @@ async def show_all(
         since=_midnight(since) if since else None,
         until=_midnight(min(until, LAST_DAY) + timedelta(days=1)) if until else None,
     )
-    rows = await audit.newest(session, matching, end=before, limit=PAGE + 1)
+    rows = await audit.newest(session, matching, end=end, limit=PAGE + 1)
     chain = await audit.chain(session)
     return page(
         request,
         "audit.html",
         rows=[(row, plain(row)["details"]) for row in rows[:PAGE]],
         after=rows[PAGE - 1].id if len(rows) > PAGE else None,
-        before=before,
+        before=end,
         asked={
             "by": by,
             "operation": operation,
@@ -64,7 +64,7 @@ async def show_all(
         outcomes=(DONE, REFUSED, UNCHANGED),
         chain=chain,
         head=Head(chain.position, chain.seal) if chain else None,
-        every=None if before else 5,
+        every=None if end else 5,
     )
 
 

@@ -203,7 +203,7 @@ def _too_large() -> Refused:
 
 def _answered_at_shutdown(app: App, cycle: RequestResponseCycle) -> Any:
     """Return an application that answers 503 if its task is cancelled. uvicorn cancels the requests that are still under way
-    when a server has stopped for as long as it may, and would log a traceback of each and answer 500."""
+    when the grace of a stop has passed. It would log a traceback of each, and answer 500."""
 
     async def answered(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
         try:

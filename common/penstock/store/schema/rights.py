@@ -141,8 +141,8 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "execution_moved": (),
     "awaited_inserted": (),
 }
-"""The functions with the owner's rights, and the services that may call each. A trigger calls those of no service. All other functions have the rights of
-their caller, and allow nothing that the tables do not."""
+"""The functions with the owner's rights, and the services that may call each. Triggers call those of no service.
+All other functions have the rights of their caller, and allow nothing that the tables do not."""
 
 SEQUENCES: Mapping[str, tuple[str, ...]] = {"admission_seq": ("executor", "worker", "api")}
 """Sequences that no table owns, and the services that may draw numbers from them."""
