@@ -39,7 +39,7 @@ class TimeLimit:
         if record.told is not None:
             call.answer = _nothing
         call.on_told = self._pass
-        if not record.final:  # else a person has done away with it
+        if record.told is not None or not record.final:  # a person may have taken it away before it passed
             self._core.deliveries.add(call)
         return self
 

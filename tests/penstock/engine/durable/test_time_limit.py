@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from penstock import DurableContext, action
-from penstock.engine.durable.records import COMPLETED, GIVEN, Key, Record
+from penstock.engine.durable.records import COMPLETED, GIVEN, STARTED, Key, Record
 from penstock.errors import ExecutionFailed, StepTimedOut
 from penstock.testing import DurableRun, crash_everywhere
 from tests.penstock.engine.durable.attempts import Outside, memory_of_run, outcome_of
@@ -151,3 +152,33 @@ async def test_limit_is_not_entered_inside_of_its_block() -> None:
     outcome = await outcome_of(Outside(memory_of_run()), function)
     assert outcome.error is not None
     assert outcome.error.message.startswith("a time limit is entered twice")
+
+
+class TakenAway(Outside):
+    """An attempt whose limit a person takes away once it counts."""
+
+    async def record(self, records: Sequence[Record]) -> Mapping[Key, Record]:
+        stored = await super().record(records)
+        if any(record.key == LIMIT and record.status == STARTED for record in records):
+            self._memory.records[LIMIT].status = COMPLETED
+        return stored
+
+
+async def test_limit_that_was_told_ends_its_block_in_later_attempts() -> None:
+    """The attempt does not know that a person has taken its limit away."""
+
+    async def function(ctx: DurableContext) -> str:
+        try:
+            async with ctx.timeout(0.1):
+                await ctx.step("hangs", asyncio.Event().wait)
+        except StepTimedOut:
+            return str(await ctx.step("late", _late))
+        return "in time"
+
+    memory = memory_of_run()
+    for backend in (TakenAway(memory), Outside(memory)):
+        assert (await outcome_of(backend, function)).result == "late"
+
+
+async def _late() -> str:
+    return "late"
