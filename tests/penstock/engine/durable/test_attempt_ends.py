@@ -21,8 +21,9 @@ from penstock.engine.durable.records import (
     WAIT_FOR,
     History,
     Key,
+    Record,
 )
-from penstock.errors import NotFound
+from penstock.errors import NotFound, ResultNotStorable
 from penstock.run.deadlines import TIME_IS_UP
 from penstock.run.outcomes import Outcome
 from penstock.testing.durable_memory import Memory
@@ -106,6 +107,14 @@ async def test_error_of_ended_run_says_why(function: Any, message: str) -> None:
     outcome = await outcome_of(Outside(memory), function)
     assert outcome.error is not None
     assert (outcome.error.message, outcome.error.retryable) == (message, False)
+
+
+async def test_replayed_end_of_run_says_why() -> None:
+    memory = memory_of_run()
+    memory.records[Key(END, 1)] = Record(Key(END, 1), 0, END, COMPLETED, told=1)
+    outcome = await outcome_of(Outside(memory), _is_silent)
+    assert outcome.error is not None
+    assert outcome.error.message == "the run was asked to end as cancelled"
 
 
 async def test_attempt_whose_time_is_up_cleans_up() -> None:
@@ -234,3 +243,11 @@ async def test_large_result_of_function_is_refused(function: Any) -> None:
     outcome = await outcome_of(Outside(memory_of_run()), function)
     assert outcome.error is not None
     assert outcome.error.type.endswith("ResultNotStorable")
+
+
+async def test_large_state_is_refused_where_the_call_stands() -> None:
+    async def function(ctx: DurableContext) -> None:
+        with pytest.raises(ResultNotStorable):
+            ctx.set("stage", "x" * LIMIT)
+
+    assert (await outcome_of(Outside(memory_of_run()), function)).kind == "completed"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -87,6 +88,22 @@ async def test_deadline_that_was_told_stays_told_when_it_is_removed() -> None:
     assert (await outcome_of(Outside(memory), function)).result == "late"
     memory.records[SENT] = _sent('"heard"')
     assert (await outcome_of(Outside(memory), function)).result == "late"
+
+
+async def test_sleeps_that_are_over_are_told_by_instant() -> None:
+    memory, told = memory_of_run(), list[int]()
+
+    async def function(ctx: DurableContext) -> None:
+        async def naps(days: int) -> None:
+            await ctx.sleep(f"{days}d")
+            told.append(days)
+
+        await asyncio.gather(naps(3), naps(1), naps(2))
+
+    assert (await outcome_of(Outside(memory), function)).kind == "suspended"
+    memory.now += timedelta(days=9)
+    assert (await outcome_of(Outside(memory), function)).kind == "completed"
+    assert told == [1, 2, 3]
 
 
 async def test_error_of_deadline_names_it() -> None:
