@@ -220,6 +220,25 @@ async def test_child_cancelled_while_it_starts_is_cancelled() -> None:
     assert memory.records[CHILD].status == CANCELLED
 
 
+async def test_child_that_ended_is_told_before_a_later_instant() -> None:
+    class Looking(Outside):
+        """An attempt that stays, and learns with a look that a child has ended."""
+
+        async def look(
+            self, signals: Sequence[Key], children: Sequence[UUID]
+        ) -> tuple[Sequence[Record], Mapping[UUID, Child]]:
+            memory.end("completed")
+            return await super().look(signals, children)
+
+    async def function(ctx: DurableContext) -> list[bool]:
+        tasks = [asyncio.create_task(ctx.run("t.child", name=name)) for name in ("child", "other")]
+        await ctx.sleep(0.1)
+        return [task.done() for task in tasks]
+
+    memory = _open_memory()
+    assert (await outcome_of(Looking(memory, stays=True), function)).result == [True, False]
+
+
 async def test_large_parameters_are_refused_where_the_call_stands() -> None:
     async def function(ctx: DurableContext) -> Any:
         with pytest.raises(ResultNotStorable):
