@@ -33,19 +33,24 @@ async def test_result_waits_for_its_record_without_turns_of_the_loop(monkeypatch
         run_count += 1
         run(loop)
 
-    async def function(ctx: DurableContext) -> Any:
-        return await ctx.step("a", _note)
+    class Holding(Outside):
+        async def record(self, records: Sequence[Record]) -> Mapping[Key, Record]:
+            if any(record.key.name == "a" for record in records):
+                await recorded.wait()
+            return await super().record(records)
 
-    backend = Outside(memory_of_run())
-    backend.held.clear()
+    async def function(ctx: DurableContext) -> Any:
+        return list(await asyncio.gather(ctx.step("a", _note), ctx.step("b", _note)))
+
+    recorded = asyncio.Event()
     monkeypatch.setattr(RunLoop, "run", counted)
-    attempt = asyncio.create_task(attempt_of(backend, function).run({}))
+    attempt = asyncio.create_task(attempt_of(Holding(memory_of_run()), function).run({}))
     await turns()
     count_before = run_count
     await turns()
     assert run_count == count_before
-    backend.held.set()
-    assert (await attempt).result == "note"
+    recorded.set()
+    assert (await attempt).result == ["note", "note"]
 
 
 class Overtaken(Outside):
