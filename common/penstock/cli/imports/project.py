@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -15,7 +16,7 @@ from penstock.cli.imports.report import Report
 
 _MODULE = '"""The actions of this pack."""\n'
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-_MODULES = ("json", "os", "pathlib", "shlex", "subprocess")
+_MODULES = ("json", "os", "pathlib", "shlex", "signal", "subprocess", "traceback")
 """Modules of Python that the functions of a pack may use."""
 
 
@@ -80,8 +81,9 @@ class Project:
         needed = [f"import {module}" for module in _MODULES if f"{module}." in whole]
         if "jinja2." in whole:
             needed += ["", "import jinja2"]
-        if "NonRetryable" in whole:
-            needed += ["", "from penstock import NonRetryable"]
+        steering = [name for name in ("NonRetryable", "Retry") if re.search(rf"\b{name}\b", whole)]
+        if steering:
+            needed += ["", f"from penstock import {', '.join(steering)}"]
         return "\n".join([_MODULE, *needed]).rstrip() + "\n\n\n" + whole + "\n"
 
 

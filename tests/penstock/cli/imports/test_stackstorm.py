@@ -11,8 +11,10 @@ from typer.testing import CliRunner
 from penstock.cli import build
 from penstock.cli.imports.consumed import read_tree
 from penstock.cli.imports.orquesta import KnownAction, Orquesta
-from penstock.cli.imports.orquesta_expressions import NotMapped, OrquestaNames, condition, template
+from penstock.cli.imports.orquesta_expressions import condition, template
+from penstock.cli.imports.orquesta_names import OrquestaNames
 from penstock.cli.imports.stackstorm_rules import criterion
+from penstock.cli.imports.wanted_text import NotMapped
 from penstock.testing import Simulation
 
 NAMES = OrquestaNames("task", {"a", "b", "name", "a" * 200}, shapes={"build": "plain"})

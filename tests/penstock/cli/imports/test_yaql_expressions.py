@@ -11,7 +11,9 @@ import pytest
 import yaql
 from yaql.language import utils
 
-from penstock.cli.imports.orquesta_expressions import NotMapped, OrquestaNames, template
+from penstock.cli.imports.orquesta_expressions import template
+from penstock.cli.imports.orquesta_names import OrquestaNames
+from penstock.cli.imports.wanted_text import NotMapped
 from penstock.language.expressions import compile_template
 
 ENGINE = yaql.factory.YaqlFactory().create()
