@@ -189,7 +189,13 @@ class _Writer:
     def _root(self, node: nodes.Call, steps: Sequence[str]) -> tuple[Ours, int]:
         name = node.node.name if isinstance(node.node, nodes.Name) else ""
         says_decrypt = name == "st2kv" and all(_is_decrypt(pair) for pair in node.kwargs)
-        if name not in ROOTS or (node.kwargs and not says_decrypt) or node.dyn_args or node.dyn_kwargs or len(node.args) > 1:
+        if (
+            name not in ROOTS
+            or (node.kwargs and not says_decrypt)
+            or node.dyn_args
+            or node.dyn_kwargs
+            or len(node.args) > 1
+        ):
             raise NotMapped(f"the function {name}()")
         argument = node.args[0] if node.args else None
         if argument is None:
@@ -263,7 +269,9 @@ class _Writer:
 
 
 def _is_decrypt(pair: nodes.Keyword) -> bool:
-    return pair.key == "decrypt" and isinstance(pair.value, nodes.Const) and isinstance(pair.value.value, bool)
+    return (
+        pair.key == "decrypt" and isinstance(pair.value, nodes.Const) and isinstance(pair.value.value, bool)
+    )
 
 
 def _refuse_unknown_parts(node: nodes.Filter) -> None:

@@ -13,6 +13,7 @@ from penstock.cli.imports.consumed import Node
 from penstock.cli.imports.inline_parameters import inline_parameters
 from penstock.cli.imports.orquesta_expressions import as_expression, condition, template
 from penstock.cli.imports.orquesta_graph import ANY, FAILURE, SUCCESS, Edge, Graph, cycle_edges, guard_of
+from penstock.cli.imports.orquesta_inquiries import inquiry
 from penstock.cli.imports.orquesta_names import (
     NOWHERE,
     OF_INQUIRY,
@@ -213,10 +214,14 @@ class Orquesta:
             return KnownAction("fail", shape=UNKNOWN)
         if ref == "core.noop" and not any(task.has(key) for key in _ONLY_OF_WORKERS):
             return KnownAction("noop", shape=UNKNOWN)
+        if ref == "core.ask" and not any(task.has(key) for key in _ONLY_OF_WORKERS):
+            return KnownAction("inquiry", shape=OF_INQUIRY)
         return self._action_of(ref, line)
 
     def _task(self, name: str, source: Node, graph: Graph) -> dict[str, Any]:
         target_action = self._known[name]
+        if target_action.shape == OF_INQUIRY:
+            return self._asking(name, source, graph)
         mapped: dict[str, Any] = {"workflow" if target_action.is_workflow else "action": target_action.ref}
         names = self._names("task", self._earlier_shapes(name, graph), name)
         item_names = self._items(source, mapped, names)
@@ -257,6 +262,21 @@ class Orquesta:
             mapped["next"] = [step for _, step in steps]
         return mapped
 
+    def _asking(self, name: str, source: Node, graph: Graph) -> dict[str, Any]:
+        """Map a task that runs `core.ask`."""
+        action, node = source.get("action"), source.get("input")
+        words = inline_parameters(str(action.value())) if action is not None else {}
+        values = {key: Node(source.line_of("action"), None, value) for key, value in words.items()}
+        if node is not None and node.is_mapping and not values:
+            values = dict(node.items())
+        note_route = self._inputs_take.note_route or (lambda line, route: None)
+        mapped: dict[str, Any] = {"inquiry": inquiry(name, values, self._tell, note_route)}
+        if (join := source.get("join")) is not None:
+            self._join(name, join, mapped, graph)
+        if steps := self._steps(name, source, graph, False):
+            mapped["next"] = [step for _, step in steps]
+        return mapped
+
     # -- failures whose result is read ----------------------------------------------------------------------------
 
     def _keep_failures(self, graph: Graph) -> None:
@@ -270,7 +290,7 @@ class Orquesta:
                 self._kept.add(name)
 
     def _reads_failure(self, name: str, graph: Graph) -> bool:
-        """Return whether anything reads what a task gave, or how long it took, where it may have failed."""
+        """Return whether anything reads what a task gave where it may have failed."""
         of_itself = re.compile(
             rf"\bresult\(\)|\btask\(\s*(?:['\"]?{re.escape(name)}['\"]?\s*)?\)\s*\.\s*result\b"
         )
@@ -285,13 +305,7 @@ class Orquesta:
         if not goes_on:
             return False
         later = [self._tasks[other].peek() for other in graph.after(name)]
-        return bool(of_others.search(f"{later} {self._output_text}")) or self._has_computed_timeout(name)
-
-    def _has_computed_timeout(self, name: str) -> bool:
-        """Return whether the function of a task ends its command: a command that took too long has not failed there."""
-        inputs = self._tasks[name].get("input")
-        timeout = inputs.peek().get("timeout") if inputs is not None and inputs.is_mapping else None
-        return self._known[name].runner in SHELLS and isinstance(timeout, str)
+        return bool(of_others.search(f"{later} {self._output_text}"))
 
     def _unhandled(self, source: Node, steps: list[tuple[int, dict[str, Any]]]) -> dict[str, Any] | None:
         """Return the transition that fails the workflow after a failure that no other transition of a task handles."""
@@ -359,6 +373,8 @@ class Orquesta:
             mapped["with_items"] = self._value(match[2], node.line, names, _TO_DO)
         if concurrency is not None:
             count = self._value(concurrency.value(), concurrency.line, names, 1)
+            if isinstance(count, str) and count.startswith("{{"):
+                count = f"{{{{ [{count[2:-2].strip()}, 1] | max }}}}"  # less than 1 is 1 there
             mapped["concurrency"] = max(count, 1) if isinstance(count, int) else count
             mapped["item_failures"] = {"then": "stop"}
         return parts

@@ -90,7 +90,9 @@ def _translated(block: re.Match[str], names: Names) -> Ours:
     if "\n" in block[0] and not getattr(names, "takes_several_lines", False):
         raise NotMapped("an expression over several lines, which StackStorm leaves as text")
     translate, text = (
-        (jinja_expressions.translate, block[2]) if block[1] is None else (yaql_expressions.translate, block[1])
+        (jinja_expressions.translate, block[2])
+        if block[1] is None
+        else (yaql_expressions.translate, block[1])
     )
     ours = translate(text, names)
     if ours.kind != "secret" and _KEY_OF_STORE.search(ours.text):

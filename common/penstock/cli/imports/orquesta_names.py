@@ -21,13 +21,16 @@ class Surroundings:
     pack: str = ""
     action: str = ""
     note_key: Callable[[str], str] | None = None
-    """Takes the name of a key there, with its scope, and returns the name of a secret here."""
+    """Takes the name of a key there, and returns the name of a secret here."""
+    note_route: Callable[[int, str], None] | None = None
+    """Takes the line and the name of the route of an inquiry."""
 
 
 NOWHERE = Surroundings()
+_FAILED = "(failed() and not cancelled())"
 _KEPT_OUTCOMES = {
     "succeeded": '(succeeded() and result.status == "succeeded")',
-    "failed": '(status == "failed" or (succeeded() and result.status == "failed"))',
+    "failed": '((failed() and not cancelled()) or (succeeded() and result.status != "succeeded"))',
 }
 
 
@@ -98,9 +101,9 @@ class OrquestaNames:
             if is_read_after_failure and self.shapes.get(self.task) != OF_INQUIRY:
                 raise NotMapped("the result of a task that failed, which has an `error` here and no result")
             return self._result(Ours("result", "list" if self.has_items else ""), self.task, steps)
-        if function == "task" and self.place == "end" and argument in (None, self.task) and self.task:
-            if steps[:1] in (["task_name"], ["task_id"]):
-                return literal(self.task), 1
+        is_itself = function == "task" and self.place == "end" and argument in (None, self.task)
+        if is_itself and self.task is not None and steps[:1] in (["task_name"], ["task_id"]):
+            return literal(self.task), 1
         if function == "st2kv" and argument is not None and self.place == "task":
             return key_of_store(self.surroundings, argument), 0
         if function == "task" and steps[:1] == ["result"] and self.place != "start":
@@ -133,13 +136,13 @@ class OrquestaNames:
     def _outcome(self, function: str) -> Ours:
         """Return `succeeded()`, `failed()` or `completed()`.
 
-        `failed()` of Orquesta does not hold for a task that took too long, or was cancelled, and ours does. A task that
-        keeps its failure has completed, and its result says how."""
+        A task that was cancelled has not failed in Orquesta. One that took too long has. A task that keeps its failure has
+        completed, and its result says how."""
         if function == "completed":
             return Ours("true", "bool")
         if self.task in self.kept:
             return Ours(_KEPT_OUTCOMES[function], "bool")
-        return Ours("succeeded()" if function == "succeeded" else '(status == "failed")', "bool")
+        return Ours("succeeded()" if function == "succeeded" else _FAILED, "bool")
 
     def _result(self, value: Ours, task: str, steps: Sequence[str]) -> tuple[Ours, int]:
         shape = self.shapes.get(task, UNKNOWN)

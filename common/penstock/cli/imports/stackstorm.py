@@ -18,7 +18,7 @@ from penstock.cli.imports.known_keys import IDENTITY, by_hand
 from penstock.cli.imports.orquesta import KnownAction, Orquesta
 from penstock.cli.imports.orquesta_names import OF_WORKFLOW, PLAIN, UNKNOWN, Surroundings
 from penstock.cli.imports.parameters import Tell, parameter
-from penstock.cli.imports.project import Project, stub
+from penstock.cli.imports.project import Project, bounded, stub
 from penstock.cli.imports.report import Report
 from penstock.cli.imports.shell_actions import FUNCTIONS, RUNNER_PARAMETERS, command_function, script_function
 from penstock.cli.imports.stackstorm_runners import BUILT_IN, RUNNER_TIMEOUTS, SHELLS, runner_parameters
@@ -341,7 +341,9 @@ class StackStormPack:
         root = read_tree(path)
         tell = self._tell(entry)
         action_of = lambda ref, line: self._known(ref, entry, line)  # noqa: E731
-        surroundings = Surroundings(self._theirs, str(_peek(node, "name")), partial(self._key, entry))
+        surroundings = Surroundings(
+            self._theirs, str(_peek(node, "name")), partial(self._key, entry), partial(self._route, entry)
+        )
         if runner == "orquesta":
             body = Orquesta(tell, action_of, self._keep, surroundings).workflow(root, schema)
         else:
@@ -372,10 +374,11 @@ class StackStormPack:
         """Return an action that does the same and returns its failure; None for a workflow, or where there is none."""
         name = known.ref.rpartition(".")[2]
         own = {_name(theirs): runner for theirs, (_, _, runner) in self._sources.items()}
-        if known.is_workflow or known.shape != PLAIN or name in _NEVER_FAILS or f"{name}_kept" in own:
+        kept = bounded(f"{name}_kept")
+        if known.is_workflow or known.shape != PLAIN or name in _NEVER_FAILS or kept in own:
             return None
-        self._kept[f"{name}_kept"] = name
-        return replace(known, ref=f"{known.ref}_kept")
+        self._kept[kept] = name
+        return replace(known, ref=f"{self.project.name}.{kept}")
 
     def _add_kept(self) -> None:
         for name, runs in self._kept.items():
@@ -390,9 +393,7 @@ class StackStormPack:
 
     def _runner_of(self, name: str) -> str:
         """Return the runner of an action of the pack by its name here; the empty text for another one."""
-        return next(
-            (runner for theirs, (_, _, runner) in self._sources.items() if _name(theirs) == name), ""
-        )
+        return next((runner for theirs, (_, _, runner) in self._sources.items() if _name(theirs) == name), "")
 
     def _key(self, file: str, key: str) -> str:
         """Return the name of the secret for a key of StackStorm's store, and name the key once."""
@@ -408,6 +409,15 @@ class StackStormPack:
                 "show it as ***, and it is looked up when an attempt begins. One that is not there fails the attempt.",
             )
         return name
+
+    def _route(self, file: str, line: int, route: str) -> None:
+        self._tell_apart(
+            "routes of inquiries",
+            file,
+            line,
+            f"the route {route} of an inquiry",
+            "Rules of StackStorm send such questions on: subscribe to inquiries (docs/subscriptions.md).",
+        )
 
     def _types_of(self, ref: str) -> Mapping[str, Any]:
         return {name: about.get("type") for name, about in self._schemas.get(ref, {}).items()}
@@ -653,4 +663,4 @@ def _peek(node: Node, key: str) -> Any:
 def _name(theirs: str) -> str:
     """Return a name as it can be here."""
     name = re.sub(r"\W+", "_", theirs.strip(), flags=re.ASCII).strip("_").lower()
-    return name if name[:1].isalpha() else f"x_{name}"
+    return bounded(name if name[:1].isalpha() else f"x_{name}")

@@ -156,7 +156,7 @@ def test_a_feature_with_an_equal_is_mapped(project_folder: Path) -> None:
         "publish": {"heavy": "{{ result | length }}"},
         "do": ["tell"],
     }
-    assert weigh["next"][1] == {"when": 'status == "failed"', "do": ["fail"]}
+    assert weigh["next"][1] == {"when": "failed() and not cancelled()", "do": ["fail"]}
     night = yaml.safe_load((project_folder / "workflows.yaml").read_text())["night"]
     assert night["tasks"]["all"] == {"workflow": "depot.unload", "input": {"crates": "{{ [] }}"}}
     rules = yaml.safe_load((project_folder / "rules.yaml").read_text())
