@@ -20,6 +20,7 @@ from tests.flows.installation import Installation
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/walkthrough.md").read_text()
 STOPS = re.findall(r"^\d+\. `((?:common|services)/[\w/]+\.py)` `([\w.]+)`", PAGE, re.M)
+MEANWHILE = set(re.findall(r"^\d+\. `(\S+?)` `([\w.]+)`.*\*meanwhile\*", PAGE, re.M))
 STEPS = re.findall(r"^\d+\. ", PAGE, re.M)
 
 placed = Trigger("walk.placed")
@@ -61,6 +62,7 @@ def calls_recorded() -> Iterator[list[tuple[str, str]]]:
 
 def test_each_step_names_a_function() -> None:
     assert len(STOPS) == len(STEPS) > 20
+    assert len(MEANWHILE) == 2
 
 
 def test_each_file_that_it_names_is_there() -> None:
@@ -83,4 +85,5 @@ async def test_an_event_passes_the_stops_in_order(house: Installation) -> None:
     place = 0
     for stop in STOPS:
         assert stop in calls[place:], f"{stop} is not called after what stands before it"
-        place = calls.index(stop, place) + 1
+        if stop not in MEANWHILE:
+            place = calls.index(stop, place) + 1

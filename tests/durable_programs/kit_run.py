@@ -88,6 +88,8 @@ class CrashedRun(DurableRun):
         self.world = world
         self.crashes = set(crashes)
         self.crashed_at: list[str] = []
+        self._tries: dict[Key, int] = {}
+        """The tries of each step as written last."""
         super().__init__()
 
     def __post_init__(self) -> None:
@@ -115,6 +117,9 @@ class CrashedRun(DurableRun):
 
     def _note(self, record: Any) -> None:
         if record.kind != "step" or record.status not in ("started", "failed", "completed"):
+            return
+        before, self._tries[record.key] = self._tries.get(record.key, 0), record.tries
+        if record.tries == before:  # a cancellation was taken back: its error is that of a try before
             return
         if record.error is not None:
             self.world.record(orjson.loads(record.error)["message"], failed=True)

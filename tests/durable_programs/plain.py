@@ -22,7 +22,8 @@ from tests.durable_programs.world import World
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 SOON = 1e-8
-PAUSE = 2e-3
+"""Seconds of a turn: far fewer than between the ends of two functions, which it must not put in another order."""
+PAUSE = 2.0
 """Longer than a step takes that takes no hours: what ran when an attempt failed has ended before the next one begins."""
 Rounds = dict[str, list[float]]
 Holds = dict[tuple[str, int], float]

@@ -58,7 +58,7 @@ class World:
         """Be the function of a step."""
         call = Call(place, time.monotonic())
         self.calls.append(call)
-        await self._take(call, self.calls, step.hours * HOUR + (0 if self.shuffled else 1e-4 * step.yields))
+        await self._take(call, self.calls, step.hours * HOUR + (0 if self.shuffled else 0.1 * step.yields))
         if self.fails(place, step):
             self._end(call, failed=True)
             raise (OSError if step.retryable else NonRetryable)(f"<{place}>")
@@ -86,8 +86,8 @@ class World:
 
     async def _take(self, call: Call, calls: Sequence[Call], seconds: float) -> None:
         number = sum(1 for other in calls if other.place == call.place and other.ended is not None)
-        chance = self._chance(f"{call.place} {number}") * (self.lateness or 1e-3 if self.shuffled else 1e-5)
-        duration = self.durations.get((call.place, number), seconds + chance + 1e-7)
+        chance = self._chance(f"{call.place} {number}") * (self.lateness or 1.0 if self.shuffled else 0.01)
+        duration = self.durations.get((call.place, number), seconds + chance + 1e-4)
         try:
             await asyncio.sleep(duration)
         except asyncio.CancelledError:
@@ -95,8 +95,10 @@ class World:
             raise
 
     def delay(self, what: str) -> float:
-        """Return how much later this happens than all else that happens at once."""
-        return self._chance(what) * (self.lateness or 1e-3) if self.shuffled else 0.0
+        """Return how much later this is than all else that happens at once: of each second seed by less than a step takes."""
+        if not self.shuffled:
+            return 0.0
+        return self._chance(what) * (self.lateness or (1.0 if self.seed % 2 else 1e-6))
 
     def late(self, what: str) -> float:
         """Return how many seconds a sleep is late."""

@@ -13,6 +13,21 @@ from penstock.language.workflows import from_yaml
 from tests.flows.installation import Installation
 
 pytestmark = pytest.mark.either_transport
+gate = asyncio.Event()
+"""What tasks in the midst wait for: set when a test has paused what is around them."""
+
+
+@pytest.fixture(autouse=True)
+def closed_gate() -> None:
+    """Begin each test with a gate of its own event loop that nothing has passed."""
+    global gate
+    gate = asyncio.Event()
+
+
+@action(pack="ps")
+async def hold() -> str:
+    await gate.wait()
+    return "held"
 
 
 @action(pack="ps")
@@ -29,9 +44,9 @@ async def second_time() -> int:
 
 
 @action(pack="ps", limits=Limit(1))
-async def narrow(seconds: float) -> float:
-    await asyncio.sleep(seconds)
-    return seconds
+async def narrow(place: int) -> int:
+    await gate.wait()
+    return place
 
 
 READY = from_yaml("""
@@ -45,7 +60,7 @@ RETRYING = from_yaml(
 )
 LINE = from_yaml("""
 workflow: ps.line
-tasks: {all: {action: ps.narrow, with_items: [1.5, 0.01, 0.02], input: {seconds: "{{ item }}"}}}
+tasks: {all: {action: ps.narrow, with_items: [7, 8, 9], input: {place: "{{ item }}"}}}
 output: "{{ tasks.all.result }}"
 """)
 OUTER = from_yaml("""
@@ -56,7 +71,7 @@ output: "{{ tasks.inner.result }}"
 INNER = from_yaml("""
 workflow: ps.inner
 tasks:
-  one: {action: ps.nap, input: {seconds: 0.6}}
+  one: {action: ps.hold}
   two: {action: ps.nap, needs: [one]}
 output: "{{ tasks.two.result }}"
 """)
@@ -73,7 +88,7 @@ tasks: {one: {action: ps.nap, input: {seconds: 60}}}
 on_exit: {action: ps.nap}
 """)
 
-ALL = (nap, second_time, narrow, READY, RETRYING, LINE, OUTER, INNER, EXIT, BRIEF)
+ALL = (nap, hold, second_time, narrow, READY, RETRYING, LINE, OUTER, INNER, EXIT, BRIEF)
 DUE = "update timer set due_at = clock_timestamp() where kind = $1 returning 1"
 OBEYED = "select 1 where not exists (select from workflow_command where obeyed_at is null)"
 
@@ -156,12 +171,13 @@ async def test_a_waiting_task_leaves_the_line_and_keeps_its_place(house: Install
     await house.until("select 1 from execution where status = 'queued' having count(*) = 2")
     await house.until("select 1 from execution where task = 'all' and status = 'running'")
     await tell(house, id, "pause")
+    gate.set()
     await house.until("select 1 from execution where status = 'completed'")
     await settle(house)
     assert await house.statuses() == {"running": 1, "completed": 1, "requested": 2}
     assert not await house.rows("select 1 from slot union all select 1 from waiter")
     await tell(house, id, "resume")
-    assert await house.client.result(id, timeout=30) == [1.5, 0.01, 0.02]
+    assert await house.client.result(id, timeout=30) == [7, 8, 9]
     order = await house.rows(
         "select e.item from admission a join execution e on e.id = a.execution_id order by a.seq"
     )
@@ -175,6 +191,8 @@ async def test_a_workflow_inside_a_paused_one_is_paused_and_resumed_with_it(hous
     id = await house.client.start("ps.outer")
     await house.until("select 1 from execution where task = 'one' and status = 'running'")
     await tell(house, id, "pause")
+    await house.until("select 1 from paused_workflow having count(*) = 2")
+    gate.set()
     await house.until("select 1 from execution where task = 'one' and status = 'completed'")
     await settle(house)
     assert not await house.rows("select 1 from execution where task = 'two'")

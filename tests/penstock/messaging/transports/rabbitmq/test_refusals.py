@@ -81,7 +81,7 @@ async def test_a_channel_that_takes_nothing_is_given_up(vhost: str, silent: bool
 
 
 async def test_a_blocked_broker_is_no_reason_to_give_a_channel_up(on_broker: Open, broker: RabbitMQ) -> None:
-    transport = await on_broker(publish_timeout=3)  # long enough for the broker to say that it blocks
+    transport = await on_broker(publish_timeout=10)  # a slow broker says within it that it blocks
     await transport.declare(QUEUE)
     assert await transport.publish([message("before")]) == [True]
     channel = transport._publisher._channel
