@@ -66,7 +66,7 @@ class Orquesta:
         self._known: dict[str, KnownAction] = {}
         self._variables: set[str] = set()
         self._input_names: set[str] = set()
-        self._kept: set[str] = set()
+        self._failure_keepers: set[str] = set()
         self._output_text = ""
         self._reads: dict[str, set[str]] = {}
 
@@ -160,7 +160,7 @@ class Orquesta:
         return self._named(mapped, variables)
 
     def _named(self, mapped: dict[str, Any], where: list[tuple[str, Node | None, int]]) -> dict[str, Any]:
-        """Return variables by their names here. Name one whose name here is that of another one."""
+        """Return variables by their names here. A name that becomes that of another variable is a gap."""
         lines = {name: line for name, _, line in where}
         named: dict[str, Any] = {}
         for name, value in mapped.items():
@@ -256,7 +256,7 @@ class Orquesta:
             self._retry(name, retry, mapped, names)
         self._reads[name] = set(names.read)
         steps = self._steps(name, source, graph, "with_items" in mapped)
-        if name in self._kept and (unhandled := self._unhandled(source, steps)):
+        if name in self._failure_keepers and (unhandled := self._unhandled(source, steps)):
             steps.append((len(steps), unhandled))
         if steps:
             mapped["next"] = [step for _, step in steps]
@@ -277,17 +277,17 @@ class Orquesta:
             mapped["next"] = [step for _, step in steps]
         return mapped
 
-    # -- failures whose result is read ----------------------------------------------------------------------------
+    # -- results that are read after a failure ----------------------------------------------------------------------------
 
     def _keep_failures(self, graph: Graph) -> None:
-        """Let tasks whose result is read after a failure run an action that returns its failure."""
+        """Give a task an action that returns its failure where the result is read after a failure."""
         for name, task in self._tasks.items():
             if task.has("with") or task.has("retry") or not self._reads_failure(name, graph):
                 continue
-            kept = self._keep(self._known[name])
-            if kept is not None:
-                self._known[name] = kept
-                self._kept.add(name)
+            keeper = self._keep(self._known[name])
+            if keeper is not None:
+                self._known[name] = keeper
+                self._failure_keepers.add(name)
 
     def _reads_failure(self, name: str, graph: Graph) -> bool:
         """Return whether anything reads what a task gave where it may have failed."""
@@ -676,7 +676,7 @@ class Orquesta:
             self._variables,
             shapes=shapes,
             task=task,
-            kept=self._kept,
+            failure_keepers=self._failure_keepers,
             parameters=self._input_names,
             surroundings=self._surroundings,
         )

@@ -79,8 +79,8 @@ class OrquestaNames:
     task: str | None = None
     may_have_failed: bool = False
     """True at the end of a task: it may have failed, and a failed task has no result in Penstock."""
-    kept: Collection[str] = ()
-    """Tasks whose action returns its failure, so that the result can be read after it."""
+    failure_keepers: Collection[str] = ()
+    """Tasks with an action that returns its failure, so that the result can be read after it."""
     parameters: Collection[str] = ()
     """The inputs of the workflow, which keep their names."""
     surroundings: Surroundings = NOWHERE
@@ -97,7 +97,7 @@ class OrquestaNames:
         if function in ("succeeded", "failed", "completed") and self.place == "end" and argument is None:
             return self._outcome(function), 0
         if function == "result" and self.place == "end" and argument is None and self.task is not None:
-            is_read_after_failure = self.may_have_failed and self.task not in self.kept
+            is_read_after_failure = self.may_have_failed and self.task not in self.failure_keepers
             if is_read_after_failure and self.shapes.get(self.task) != OF_INQUIRY:
                 raise NotMapped("the result of a task that failed, which has an `error` here and no result")
             return self._result(Ours("result", "list" if self.has_items else ""), self.task, steps)
@@ -124,8 +124,8 @@ class OrquestaNames:
             return self.inlined[name], covered
         if name not in self.variables:
             if name == "st2":
-                value, more = of_system(self.surroundings, steps[covered:])
-                return value, covered + more
+                value, inner = of_system(self.surroundings, steps[covered:])
+                return value, covered + inner
             raise NotMapped(f"`{name}` is no input, no variable, and is published nowhere")
         self.read.add(name)
         if self.place == "start":
@@ -140,7 +140,7 @@ class OrquestaNames:
         completed, and its result says how."""
         if function == "completed":
             return Ours("true", "bool")
-        if self.task in self.kept:
+        if self.task in self.failure_keepers:
             return Ours(_KEPT_OUTCOMES[function], "bool")
         return Ours("succeeded()" if function == "succeeded" else _FAILED, "bool")
 
@@ -148,7 +148,7 @@ class OrquestaNames:
         shape = self.shapes.get(task, UNKNOWN)
         if shape == UNKNOWN:
             raise NotMapped(f"the result of {task}, whose action is not known")
-        if task in self.kept:
+        if task in self.failure_keepers:
             value = Ours(f"{value.text}.result")
         if shape == PLAIN:
             return value, 0

@@ -370,15 +370,15 @@ class StackStormPack:
         for name in (names | ({"timeout"} if runner in SHELLS else set())) & supplied.keys():
             action["parameters"].setdefault(name, {})
 
-    def _keep(self, known: KnownAction) -> KnownAction | None:
+    def _keep(self, target: KnownAction) -> KnownAction | None:
         """Return an action that does the same and returns its failure; None for a workflow, or where there is none."""
-        name = known.ref.rpartition(".")[2]
+        name = target.ref.rpartition(".")[2]
         own = {_name(theirs): runner for theirs, (_, _, runner) in self._sources.items()}
-        kept = bounded(f"{name}_kept")
-        if known.is_workflow or known.shape != PLAIN or name in _NEVER_FAILS or kept in own:
+        kept_name = bounded(f"{name}_kept")
+        if target.is_workflow or target.shape != PLAIN or name in _NEVER_FAILS or kept_name in own:
             return None
-        self._kept[kept] = name
-        return replace(known, ref=f"{self.project.name}.{kept}")
+        self._kept[kept_name] = name
+        return replace(target, ref=f"{self.project.name}.{kept_name}")
 
     def _add_kept(self) -> None:
         for name, runs in self._kept.items():

@@ -12,7 +12,7 @@ _SHELL_PARAMETERS: dict[str, Any] = {
 }
 _SHELL_NEEDS = ("ActionFailed", "run_shell", "_options")
 SHELLS = frozenset({"local-shell-cmd", "local-shell-script", "run-local", "run-local-script"})
-"""Runners whose functions end their command after a `timeout`."""
+"""Runners of shells. Their functions end a command after its `timeout`."""
 
 BUILT_IN: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
     "core.local": (

@@ -123,7 +123,7 @@ def imported(folder: Path, **files: str) -> tuple[dict[str, Any], dict[str, Any]
     return project.actions, project.schedules, source.report
 
 
-def test_schedule_of_task_in_other_file_starts_what_stands_for_it(tmp_path: Path) -> None:
+def test_schedule_of_task_in_other_file_starts_stub(tmp_path: Path) -> None:
     text = 'from celery import Celery\napp = Celery("depot")\nYEAR = 365\n' + (
         'app.conf.beat_schedule = {"x": {"task": "other.tasks.clean", "schedule": 60.0, "kwargs": {"days": YEAR * 3}}}\n'
     )

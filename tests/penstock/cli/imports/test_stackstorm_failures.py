@@ -123,13 +123,13 @@ def test_python_action_that_returns_false_has_failed() -> None:
     """StackStorm's runner reads a pair as whether the action succeeded and its result."""
     scope: dict[str, Any] = {}
     exec(FUNCTIONS["ActionFailed"] + FUNCTIONS["python_result"] + FUNCTIONS["kept"], scope)
-    given = scope["python_result"]
-    assert given([1, 2]) == {"result": [1, 2], "exit_code": 0, "stdout": "", "stderr": ""}
-    assert given((True, 5))["result"] == 5
-    failed = scope["kept"](lambda: given((False, {"why": "no"})), {})
+    python_result = scope["python_result"]
+    assert python_result([1, 2]) == {"result": [1, 2], "exit_code": 0, "stdout": "", "stderr": ""}
+    assert python_result((True, 5))["result"] == 5
+    failed = scope["kept"](lambda: python_result((False, {"why": "no"})), {})
     assert (failed["status"], failed["result"]["result"]) == ("failed", {"why": "no"})
     with pytest.raises(TypeError, match="True or False"):
-        given(("no", 5))
+        python_result(("no", 5))
 
 
 def test_computed_concurrency_of_nothing_is_one(tmp_path: Path) -> None:
