@@ -225,6 +225,19 @@ class Client(StartAndWatch):
         await broadcast.cancel_requested(self.publisher.transport, tx.canceling)
         return count
 
+    async def set_priority(self, id: UUID, priority: int) -> int:
+        """Set the priority of an execution and of its tasks that have not ended. What waits has its new place at once, and
+        retries keep the priority. Return the number of executions that had another priority.
+
+        Raises NotFound, Conflict if the execution has ended, and InvalidInput for a priority out of range.
+        """
+        from penstock.client.priorities import change
+        from penstock.store.session.database import retried
+
+        tx, count = await retried(lambda: change(self.session, id, priority), deadline=30)
+        self.publisher.publish(tx.staged)
+        return count
+
     async def command(
         self,
         id: UUID,

@@ -6,7 +6,7 @@
 -- A permit is valid for 5 s, and only while its worker is active and the session of its heartbeats, which also listens, holds its
 -- lock. (A lock that this transaction gets is free: the session has ended.) The oldest permit is used first. An assigned execution is
 -- born running in the hands of its worker. All others are staged on their route.
--- `p_assigns` is false where the transaction may stay open.
+-- `p_assigns` is false where the transaction may stay open. Nothing is assigned on an ordered route where other work waits.
 -- planner: indexes_planned_once
 create or replace function place_alike(
     p_ids uuid[], p_namespace integer, p_definition integer, p_params text[], p_origins text[], p_priority smallint, p_assigns boolean,
@@ -21,8 +21,10 @@ declare
     v_name text;
     v_envelope smallint;
     v_assigned assignment[];
+    v_ordered boolean;
 begin
-    select n.queue, n.name, n.envelope into v_queue, v_name, v_envelope
+    select n.queue, n.name, n.envelope, exists (select from ordered_route o where o.queue = n.queue)
+    into v_queue, v_name, v_envelope, v_ordered
     from namespace n, definition f, catalog c, cluster u
     where n.id = p_namespace and n.kind = 'action' and n.limits = '{}' and not n.lacked
         and f.id = p_definition and c.kind = f.kind and c.ref = f.ref and c.definition_id = f.id and c.enabled
@@ -37,6 +39,9 @@ begin
     stale := false;
     existing := '{}';
     conflicts := '{}';
+    if v_ordered and exists (select from backlog where queue = v_queue) then
+        p_assigns := false; -- what waits comes first
+    end if;
     perform set_config('penstock.moves', 'written', true);
     with taken as materialized (
         delete from permit where ctid = any (array(
@@ -89,5 +94,8 @@ begin
     perform set_config('penstock.moves', '', true);
     if v_assigned is not null then
         messages := messages || notify_assigned(v_assigned, v_queue, v_name, p_definition);
+    end if;
+    if (v_ordered or p_priority <> 0) and messages <> '{}' then
+        perform join_backlog(v_queue, p_ids);
     end if;
 end $$;

@@ -25,6 +25,9 @@ declare
     v_messages message[] := '{}';
     r record;
 begin
+    if p_priorities is null and p_parents is not null then
+        p_priorities := inherited_priorities(p_parents);
+    end if;
     -- Read once: another transaction may add a limit between two statements, and an execution that was created as started
     -- must be sent.
     select coalesce(array_agg(id) filter (where limits = '{}'), '{}'), bool_or(limits <> '{}') into v_free, v_limited
@@ -43,8 +46,10 @@ begin
         v_messages := timers_set(v_due);
     end if;
     for r in
-        select n.kind, n.queue, n.envelope, n.lacked and not p_fused as lacked, array_agg(d.id order by d.place) as ids
-        from unnest(p_ids, p_namespaces, p_not_before) with ordinality as d (id, namespace_id, not_before, place)
+        select n.kind, n.queue, n.envelope, n.lacked and not p_fused as lacked, array_agg(d.id order by d.place) as ids,
+            n.kind = 'action' and (bool_or(d.priority <> 0) or exists (select from ordered_route o where o.queue = n.queue)) as ordered
+        from unnest(p_ids, p_namespaces, p_not_before, p_priorities)
+            with ordinality as d (id, namespace_id, not_before, priority, place)
         join namespace n on n.id = d.namespace_id
         where n.id = any (v_free) and d.not_before is null
             and (cardinality(v_made) = cardinality(p_ids) or d.id = any (v_made))
@@ -52,6 +57,9 @@ begin
     loop
         v_messages := v_messages
             || case when r.lacked then park_lacked(r.ids, r.queue) else send_on(r.kind, r.queue, r.ids, r.envelope) end;
+        if r.ordered then
+            perform join_backlog(r.queue, r.ids);
+        end if;
     end loop;
     if v_admitted is not null then
         v_messages := v_messages || admit(case when cardinality(v_made) = cardinality(p_ids) then v_admitted

@@ -27,6 +27,7 @@ from penstock_executor.loops import (
     run_polls,
     seal_audit,
     send_spans,
+    tidy_backlog,
 )
 
 LOOPS: tuple[Loop, ...] = (
@@ -49,4 +50,5 @@ LOOPS: tuple[Loop, ...] = (
     archive_finished.LOOP,
     make_partitions.LOOP,
     drop_expired.LOOP,
+    tidy_backlog.LOOP,
 )

@@ -50,6 +50,9 @@ from unnest($1::integer[], $2::text[], $3::text[], $4::text[]) as x (id, k, q, l
 """
 
 
+NOTE_TENANTS = "select note_tenants($1, $2)"
+
+
 class Namespace(NamedTuple):
     """The name of a namespace, and the action of its executions. A task may run another action, or a workflow, in the
     next version of its workflow."""
@@ -152,6 +155,9 @@ async def _place(tx: Transaction, new: Sequence[Namespace]) -> dict[Namespace, i
         [rules.queue(n.name, n.action) for n in new],
         [_array(rules.limits(n.name, n.action)) for n in new],
     )
+    routed = [(rules.queue(n.name, n.action), n.name) for n in new if rules.kind(n.action) == ACTION]
+    if routed:
+        await tx.fetch(NOTE_TENANTS, *(list(column) for column in zip(*routed, strict=True)))
     return await _find(tx, new)
 
 
@@ -161,15 +167,20 @@ async def replace_all(tx: Transaction) -> list[int]:
     rules = await _Rules.load(tx)
     changed: list[tuple[int, str, str | None, str]] = []
     regrouped: list[int] = []
+    routed: list[tuple[str | None, str]] = []
     for row in await tx.fetch(ALL):
         kind, queue = rules.kind(row["action"]), rules.queue(row["name"], row["action"])
         limits = rules.limits(row["name"], row["action"])
         if (kind, queue, limits) != (row["kind"], row["queue"], list(row["limits"])):
             changed.append((row["id"], kind, queue, _array(limits)))
+            if kind == ACTION:
+                routed.append((queue, row["name"]))
         if limits != list(row["limits"]):
             regrouped.append(row["id"])
     if changed:
         await tx.fetch(MOVE, *(list(column) for column in zip(*changed, strict=True)))
+    if routed:
+        await tx.fetch(NOTE_TENANTS, *(list(column) for column in zip(*routed, strict=True)))
     return regrouped
 
 

@@ -19,6 +19,7 @@ admission           rawd      ra      ra    -       r
 archive             rawd      r       r     r       r*
 attempt             rawd      raw     raw   r       r*
 awaited             rad       rad     rad   rad     r
+backlog             rawd      rawd    rawd  -       r
 claim               rawd      rawd    rd    -       r
 cluster             rw        rw      rw    -       r
 figures             rw        -       r     -       r
@@ -31,6 +32,7 @@ live                rawd      rawd    rawd  -       r
 log_line            rawd      ra      r     r       -
 namespace           raw       raw     raw   ra      r
 execution           rawd      raw     raw   r       r
+ordered_route       rad       ra      ra    ra      r
 outbox              rawd      rawd    rawd  rwd     r*
 parked              rawd      rawd    rawd  -       r
 permit              rd        rawd    -     -       -
@@ -38,10 +40,13 @@ paused_workflow     rad       rad     rad   -       r
 payload             rad       ra      ra    r       -
 process             rawd      rawd    rawd  r       r
 result              rad       ra      ra    r       -
+route_tenant        ra        ra      ra    ra      r
+route_turn          raw       -       -     -       r
 slot                rad       rad     rad   -       r
 step                rawd      rawd    rawd  -       -
 subscribed_move     rawd      a       a     -       r
 suspended           rad       rad     rad   -       r
+tenant_turn         -         -       r     -       r
 timer               rawd      rawd    rawd  -       r
 untold              rawd      rad     rawd  -       r
 untraced            rawd      rawd    rawd  -       r
@@ -124,6 +129,7 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "secrets_of_attempt": ("worker",),
     "secrets_of_subscriptions": ("executor",),
     "claim_executions": ("worker",),
+    "claim_named": ("worker",),
     "finish_completed": ("worker",),
     "store_item_workflow": ("worker",),
     "submit_executions": ("executor", "api", "client"),
