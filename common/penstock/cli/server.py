@@ -33,6 +33,8 @@ class Steering(Protocol):
     """The methods that both `Client` and `HttpClient` have and that commands need."""
 
     async def cancel(self, *ids: UUID, reason: str = ...) -> int: ...
+
+    async def set_priority(self, id: UUID, priority: int) -> int: ...
     async def rerun(
         self,
         id: UUID,

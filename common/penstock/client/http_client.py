@@ -135,6 +135,11 @@ class HttpClient(StartAndWait):
         responses = [await self._send("POST", f"/executions/{id}/cancel", {"reason": reason}) for id in ids]
         return sum(int(response["told"]) for response in responses)
 
+    async def set_priority(self, id: UUID, priority: int) -> int:
+        """Set the priority of an execution that has not ended, as `Client.set_priority`."""
+        response = await self._send("POST", f"/executions/{id}/priority", {"priority": priority})
+        return int(response["changed"])
+
     async def rerun(
         self,
         id: UUID,

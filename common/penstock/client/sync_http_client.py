@@ -73,6 +73,7 @@ class SyncHttpClient(BlockingStartAndWait, BlockingClient[HttpClient]):
     publish = waiting(HttpClient.publish)
     result = waiting(HttpClient.result)
     cancel = waiting(HttpClient.cancel)
+    set_priority = waiting(HttpClient.set_priority)
     rerun = waiting(HttpClient.rerun)
     command = waiting(HttpClient.command)
     signal = waiting(HttpClient.signal)
