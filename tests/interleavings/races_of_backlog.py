@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from penstock.language.terms.ids import new_id
+from penstock.store.admission import holds as stored_holds
+from penstock.store.admission import namespaces
 from penstock.store.executions import executions
 from penstock.store.executions.executions import Submission
 from penstock.store.session.database import Session
+from penstock_executor.loops import apply_holds
 from tests.interleavings.case import ACTIONS, Case, completed_once, count, each_ran_once
 from tests.interleavings.scene import Scene, soon
 from tests.interleavings.stage import Order, Work
@@ -102,6 +105,33 @@ async def claim_and_end_of_order(scene: Scene) -> Sequence[Work]:
     return [scene.claims([plain], take=1), submits(scene, new_id(), 9), tidies]
 
 
+async def claim_and_hold(scene: Scene) -> Sequence[Work]:
+    """What is claimed before the hold runs, and the rest is held."""
+    ids = await waiting(scene, 0, 0)
+
+    async def holds(session: Session) -> None:
+        async for attempt in soon():
+            with attempt:
+                async with session.transaction() as tx:
+                    await namespaces.lock_rules(tx)
+                    await stored_holds.put(tx, "pack", "shop", None, "ada", None)
+
+    return [scene.claims(ids, take=1), holds, scene.turns(apply_holds.turn), scene.claims(ids, take=1)]
+
+
+async def held_work_is_with_no_worker(scene: Scene) -> None:
+    """Release what is held, once it is known that no worker has begun it after the hold."""
+    begun = await count(
+        scene,
+        "select count(*) from history h where h.new = 'running' and h.at > (select since from hold) + interval '1 second'",
+    )
+    assert begun == 0
+    async with scene.session.transaction() as tx:
+        await stored_holds.release(tx, "pack", "shop", None)
+    for _ in range(2):
+        await apply_holds.turn(scene.parts, scene.session)
+
+
 async def each_row_has_a_turn(scene: Scene) -> None:
     turns = await count(
         scene, "select coalesce(sum(cardinality(ids)), 0) from outbox where queue = 'work.default'"
@@ -110,6 +140,7 @@ async def each_row_has_a_turn(scene: Scene) -> None:
 
 
 CASES = (
+    Case("claim and hold", claim_and_hold, each_ran_once, ACTIONS, held_work_is_with_no_worker),
     Case(
         "two claims of one in a backlog",
         two_claims_of_one_execution,

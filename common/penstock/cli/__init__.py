@@ -54,6 +54,7 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "Look after it": {
         "limits": ("limit",),
+        "holds": ("hold", "release", "holds"),
         "routes": ("routes",),
         "operations": ("check", "repair", "workers"),
         "recoveries": ("recoveries",),

@@ -22,6 +22,7 @@ from penstock.language.terms.event_sources import check_source
 from penstock.language.terms.ids import new_id
 
 if TYPE_CHECKING:
+    from penstock.client.holds import Holds
     from penstock.client.limits import Limits
     from penstock.client.schedules import Schedules
     from penstock.language.workflows.model import Workflow
@@ -105,6 +106,13 @@ class Client(StartAndWatch):
         from penstock.client.limits import Limits
 
         return Limits(self.session, self.publisher)
+
+    @cached_property
+    def holds(self) -> Holds:
+        """Return the operations on holds."""
+        from penstock.client.holds import Holds
+
+        return Holds(self.session)
 
     async def close(self) -> None:
         """End the waits for results, with an error for their callers. The creator of the connections closes those."""

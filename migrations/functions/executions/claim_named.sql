@@ -1,4 +1,4 @@
--- Claim as many of the executions `p_ids` as the worker has slots for (`p_take`): scheduled -> running. The attempt is
+-- Claim as many of the executions `p_ids` as the worker has slots for (`p_take`), and that are not held: scheduled -> running. The attempt is
 -- counted now, so that a crash uses it up (I1). Only executions on this queue, of definitions that the worker knows
 -- (`p_definitions`), are claimed. For definitions in `p_limited`, the task executors have less room than the worker has
 -- slots, and only that many are claimed. `unknown` are definitions that the worker has neither looked up nor marked as
@@ -41,6 +41,7 @@ begin
             from namespace n
             where e.id = any (v_tried) and e.status = 'scheduled' and n.id = e.namespace_id
                 and n.queue = p_queue and e.definition_id = any (p_definitions)
+                and n.hold is distinct from 'held'
             returning e.id, e.attempt, e.failures, n.name, e.definition_id, e.parent, e.task, e.reason,
                 extract(epoch from clock_timestamp() - e.ready_at)::float8 as waited
         ), moves as (

@@ -1,6 +1,6 @@
 -- Submit at most 20 executions of one namespace and one definition, in a transaction of their own, and assign as many of them
 -- to workers as there are permits. If there is nothing to decide, one statement writes all rows, and the history instead of
--- the trigger: no limit covers the namespace, no worker lacks the action, the definition is current and has no timeouts, and
+-- the trigger: no limit and no hold covers the namespace, no worker lacks the action, the definition is current and has no timeouts, and
 -- no status is announced or subscribed to. All other submits go to submit_executions, and nothing has been written before. An
 -- id that exists was submitted before, and its answer was lost: it is left alone.
 -- A permit is valid for 5 s, and only while its worker is active and the session of its heartbeats, which also listens, holds its
@@ -26,7 +26,7 @@ begin
     select n.queue, n.name, n.envelope, exists (select from ordered_route o where o.queue = n.queue)
     into v_queue, v_name, v_envelope, v_ordered
     from namespace n, definition f, catalog c, cluster u
-    where n.id = p_namespace and n.kind = 'action' and n.limits = '{}' and not n.lacked
+    where n.id = p_namespace and n.kind = 'action' and n.limits = '{}' and not n.lacked and n.hold is null
         and f.id = p_definition and c.kind = f.kind and c.ref = f.ref and c.definition_id = f.id and c.enabled
         and not f.body ? 'timeouts' and u.id = 1 and u.announced = '{}' and u.subscribed = '{}';
     if not found then

@@ -15,6 +15,7 @@ as $$
 declare
     v_free integer[];
     v_limited boolean;
+    v_held boolean;
     v_admitted candidate[];
     v_rooms room[];
     v_locked boolean;
@@ -30,9 +31,12 @@ begin
     end if;
     -- Read once: another transaction may add a limit between two statements, and an execution that was created as started
     -- must be sent.
-    select coalesce(array_agg(id) filter (where limits = '{}'), '{}'), bool_or(limits <> '{}') into v_free, v_limited
+    select coalesce(array_agg(id) filter (where limits = '{}'), '{}'), bool_or(limits <> '{}'), bool_or(hold is not null)
+    into v_free, v_limited, v_held
     from namespace where id = any (p_namespaces);
-    if p_fused and exists (select from paused_workflow) then
+    if v_held then
+        v_free := '{}'; -- schedule_executions holds those that a hold covers
+    elsif p_fused and exists (select from paused_workflow) then
         v_free := '{}'; -- their workflow may be paused
     elsif v_limited and (p_fused or p_alone) then
         select free, rooms, locked into v_admitted, v_rooms, v_locked

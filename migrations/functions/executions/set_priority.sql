@@ -28,6 +28,7 @@ begin
         returning id
     )
     select coalesce(array_agg(id), '{}') into changed from moved;
+    update held_execution set rank = -p_priority where execution_id = any (changed);
     messages := '{}';
     for r in
         select n.queue, n.envelope, array_agg(e.id order by e.ready_at, e.id) as ids

@@ -23,7 +23,7 @@ begin
         return;
     end if;
     select min(n.queue) into queue from namespace n where n.id = any (p_namespaces)
-    having bool_and(n.kind = 'action' and n.limits = '{}' and n.queue = any (p_queues)) and min(n.queue) = max(n.queue);
+    having bool_and(n.kind = 'action' and n.limits = '{}' and n.hold is null and n.queue = any (p_queues)) and min(n.queue) = max(n.queue);
     if queue is null then
         return;
     end if;

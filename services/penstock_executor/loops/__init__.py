@@ -9,6 +9,7 @@ from __future__ import annotations
 from penstock_executor.loop_runner import Loop
 from penstock_executor.loops import (
     announce_moves,
+    apply_holds,
     archive_finished,
     call_subscribers,
     drop_expired,
@@ -51,4 +52,5 @@ LOOPS: tuple[Loop, ...] = (
     make_partitions.LOOP,
     drop_expired.LOOP,
     tidy_backlog.LOOP,
+    apply_holds.LOOP,
 )

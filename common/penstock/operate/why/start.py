@@ -11,7 +11,7 @@ from penstock.operate.why import presence
 from penstock.operate.why.answer import Why, count, span, why_of
 from penstock.operate.why.given_up import given_up
 from penstock.settings import Settings
-from penstock.store.admission import waiting_for
+from penstock.store.admission import holds, waiting_for
 from penstock.store.admission.waiting_for import AheadOnRoute, Parked, ReadyTimer, WaitingMessage
 from penstock.store.executions import past_attempts
 from penstock.store.executions.executions import Execution
@@ -27,6 +27,8 @@ async def requested(session: Session, row: Execution, settings: Settings) -> Why
     if row.parent is not None and await waiting_for.is_paused(session, row.parent):
         says = f"Its workflow is paused. Resume it with: penstock resume {row.parent}"
         return why_of(row, "paused", says, workflow=row.parent)
+    if await holds.is_held(session, row.id):
+        return await _held(session, row)
     timer = await waiting_for.timer(session, row.id)
     if timer is not None and timer.seconds > 0:
         return await _timed(session, row, timer)
@@ -51,6 +53,20 @@ async def requested(session: Session, row: Execution, settings: Settings) -> Why
     return why_of(
         row, "message", f"Ready for {span(age)}: an executor is about to schedule it.", **facts, seconds=age
     )
+
+
+async def _held(session: Session, row: Execution) -> Why:
+    hold = await holds.hold_of(session, row.id)
+    if hold is None:
+        return why_of(row, "held", "It was held, and is about to be released.")
+    reason = f" ({hold.reason})" if hold.reason else ""
+    facts = {"kind": hold.kind, "name": hold.name, "by": hold.by, "reason": hold.reason, "until": hold.until}
+    says = f"The {hold.kind} {hold.name} is held by {hold.by}{reason}. "
+    if hold.releasing_since is not None:
+        says += f"It is being released: {hold.rate_count} start in {hold.rate_seconds:g} s."
+    else:
+        says += f"It keeps its place. Release it with: penstock release {hold.kind} {hold.name}"
+    return why_of(row, "held", says, **facts)
 
 
 async def _timed(session: Session, row: Execution, timer: ReadyTimer) -> Why:

@@ -24,7 +24,9 @@ claim               rawd      rawd    rd    -       r
 cluster             rw        rw      rw    -       r
 figures             rw        -       r     -       r
 finished            rawd      a       a     -       r
+held_execution      rawd      rad     rawd  -       r
 history             rawd      ra      ra    r       r
+hold                rwd       r       rawd  r       r
 idempotency         rad       ra      ra    -       -
 inquiry             rawd      rawd    rawd  -       r*
 lane                rawd      rawd    rawd  -       r
@@ -131,6 +133,7 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "claim_executions": ("worker",),
     "claim_named": ("worker",),
     "finish_completed": ("worker",),
+    "mark_holds": ("executor", "worker", "api", "client"),
     "store_item_workflow": ("worker",),
     "submit_executions": ("executor", "api", "client"),
     "place_alike": ("executor", "api", "client"),

@@ -25,6 +25,9 @@ select * from unnest(request_executions($1::uuid[], array_fill($2::integer, arra
     array_fill($4::smallint, array[cardinality($1)]), null, $5::uuid[], $6::text[], null, false, true))
 """
 SET = "select m.ids from set_priority($1, $2), unnest(messages) m where m.queue = $3"
+PLACE = """
+select messages from place_alike(array[$1::uuid], $2, $3, array['{}'], '{null}', 0::smallint, true)
+"""
 TIDY = "select gone, ended from tidy_backlog(interval '0', 1000)"
 
 
@@ -276,21 +279,44 @@ async def test_assigned_work_does_not_overtake_the_backlog(route: Route, stand: 
         stand.definition,
     )
     space = await route.namespace("public")
-    place = (
-        "select messages from place_alike(array[$1::uuid], $2, $3, array['{}'], '{null}', 0::smallint, true)"
-    )
     holder = stand.home.session()
     async with holder.transaction() as tx:
         await tx.fetch("select pg_advisory_xact_lock(815)")
         [high] = await route.start(priority=7)
         waits, runs = new_id(), new_id()
-        await stand.sql(place, waits, space, stand.definition)
+        await stand.sql(PLACE, waits, space, stand.definition)
         assert await status(route, waits) == "scheduled"
         assert await route.next() == high
         route.messages.append([waits])
         assert await route.next() == waits
-        await stand.sql(place, runs, space, stand.definition)
+        await stand.sql(PLACE, runs, space, stand.definition)
         assert await status(route, runs) == "running"
+
+
+async def hold_all(stand: Stand) -> None:
+    await stand.sql("insert into hold (kind, name, by) values ('pack', 'a', 'ada')")
+    await stand.sql("select mark_holds(null)")
+
+
+async def test_held_execution_is_not_claimed(route: Route, stand: Stand) -> None:
+    plain, high = await route.start(), await route.start(priority=7)
+    await hold_all(stand)
+    assert await route.all() == []
+    assert [await status(route, id) for id in (*plain, *high)] == ["scheduled", "scheduled"]
+    await stand.sql("select * from hold_waiting($1, 10)", UUID(int=0))
+    rows = await stand.sql("select execution_id from held_execution order by rank, ready_at")
+    assert [row["execution_id"] for row in rows] == [*high, *plain]
+    assert not await in_backlog(route)
+
+
+async def test_held_submit_is_not_assigned(route: Route, stand: Stand) -> None:
+    await stand.sql(
+        "insert into catalog (kind, ref, definition_id) values ('action', 'a.b', $1)", stand.definition
+    )
+    space, id = await route.namespace("public"), new_id()
+    await hold_all(stand)
+    await stand.sql(PLACE, id, space, stand.definition)
+    assert await status(route, id) == "requested"
 
 
 async def test_order_ends_where_nothing_waits(route: Route, stand: Stand) -> None:

@@ -153,6 +153,17 @@ route_tenant = Table(
 )
 
 
+held_execution = Table(
+    "held_execution",
+    METADATA,
+    Column("execution_id", UUID, primary_key=True),
+    Column("namespace_id", Integer, nullable=False),
+    Column("rank", SmallInteger, nullable=False),
+    Column("ready_at", INSTANT, nullable=False),
+    Index("held_execution_next", "namespace_id", "rank", "ready_at", "execution_id"),
+)
+
+
 history = Table(
     "history",
     METADATA,
