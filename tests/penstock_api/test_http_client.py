@@ -78,7 +78,7 @@ async def test_it_raises_the_errors_of_the_client(client: HttpClient, api: Api) 
         await client.result(later, timeout=0.2)
     await client.holds.hold("tenant", "elsewhere", reason="it moves")
     [hold] = await client.holds.all()
-    assert (hold.kind, hold.name, hold.by, hold.reason) == ("tenant", "elsewhere", "all", "it moves")
+    assert (hold.kind, hold.name, hold.by, hold.reason) == ("tenant", "elsewhere", "token:all", "it moves")
     await client.holds.release("tenant", "elsewhere", "5/min")
     await client.holds.release("tenant", "elsewhere")
     with pytest.raises(NotFound, match="is not held"):
