@@ -126,6 +126,17 @@ async def cancel(tx: Transaction, ids: Sequence[UUID], reason: str) -> int:
     return told
 
 
+SET_PRIORITY = "select messages, changed from set_priority($1, $2)"
+
+
+async def set_priority(tx: Transaction, id: UUID, priority: int) -> int:
+    """Set the priority of an unfinished execution and of its unfinished tasks. Return the number of executions that had
+    another priority."""
+    [row] = await tx.stage(SET_PRIORITY, id, priority)
+    tx.tell(priority=priority, changed=len(row["changed"]))
+    return len(row["changed"])
+
+
 END = "select messages, moved from end_executions($1::uuid[], $2::text[], $3, $4, $5)"
 
 

@@ -18,12 +18,15 @@ table               executor  worker  api   client  look
 admission           rawd      ra      ra    -       r
 archive             rawd      r       r     -       r*
 attempt             rawd      raw     raw   -       r*
-awaited             rad       ra      ra    a       r
+awaited             rad       rad     rad   a       r
+backlog             rawd      rawd    rawd  -       r
 claim               rawd      rawd    rd    -       r
 cluster             rw        rw      rw    -       r
 figures             rw        -       r     -       r
 finished            rawd      a       a     -       r
+held_execution      rawd      rad     rawd  -       r
 history             r         r       r     -       r
+hold                rwd       r       rawd  -       r
 idempotency         rad       ra      ra    -       -
 inquiry             rawd      rawd    rawd  -       r*
 lane                rawd      rawd    rawd  -       r
@@ -31,6 +34,7 @@ live                rawd      rawd    rawd  -       r
 log_line            rawd      ra      r     -       -
 namespace           raw       raw     raw   ra      r
 execution           rawd      raw     raw   -       r
+ordered_route       rad       ra      ra    -       r
 outbox              rawd      rawd    rawd  r*wd    r*
 parked              rawd      rawd    rawd  -       r
 permit              rd        rawd    -     -       -
@@ -38,10 +42,13 @@ paused_workflow     rad       rad     rad   -       r
 payload             rad       ra      ra    -       -
 process             rawd      rawd    rawd  r       r
 result              rad       ra      ra    -       -
+route_tenant        ra        ra      ra    -       r
+route_turn          raw       -       -     -       r
 slot                rad       rad     rad   -       r
 step                rawd      rawd    rawd  -       -
 subscribed_move     rwd       -       -     -       r
 suspended           rad       rad     rad   -       r
+tenant_turn         -         -       r     -       r
 timer               rawd      rawd    rawd  -       r
 untold              rawd      rad     rawd  -       r
 untraced            rawd      rawd    rawd  -       r
@@ -125,7 +132,9 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "secrets_of_attempt": ("worker",),
     "secrets_of_subscriptions": ("executor",),
     "claim_executions": ("worker",),
+    "claim_named": ("worker",),
     "finish_completed": ("worker",),
+    "mark_holds": ("executor", "worker", "api", "client"),
     "store_item_workflow": ("worker",),
     "submit_executions": ("executor", "api", "client"),
     "place_alike": ("executor", "api", "client"),
