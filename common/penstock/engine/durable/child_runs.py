@@ -65,7 +65,6 @@ async def _settle(core: Core, record: Record, child: Child, call: Call) -> None:
         core.deliveries.settle(call, _giver(value), child.at or core.clock())
         return
     if record.told is None:
-        record.told = core.deliveries.reserve(call)
         record = await core.written(record)
     if record.final:  # a person has given its result, and ended the child
         call.record = record
@@ -73,7 +72,7 @@ async def _settle(core: Core, record: Record, child: Child, call: Call) -> None:
         core.deliveries.settle(call, _giver(value))
     else:
         late = child.status == "timeout" and record.kind in SLOW
-        core.deliveries.settle(call, _raiser(record, child, late=late))
+        core.deliveries.settle(call, _raiser(record, child, late=late), child.at or core.clock())
 
 
 async def _resolved(core: Core, value: Any) -> Any:

@@ -16,7 +16,16 @@ from penstock.engine.durable.backend import Backend
 from penstock.engine.durable.calls import Answer, Call, Work
 from penstock.engine.durable.deliveries import Deliveries
 from penstock.engine.durable.journal import Journal
-from penstock.engine.durable.records import CHILDREN, COMPLETED, SLEEP, History, Key, Record
+from penstock.engine.durable.records import (
+    CHILDREN,
+    COMPLETED,
+    SLEEP,
+    History,
+    Key,
+    Record,
+    instant_of,
+    until_json,
+)
 from penstock.engine.durable.run_loop import RunLoop
 from penstock.engine.durable.step_tries import IN_STEP
 from penstock.engine.durable.waiting import Waiting
@@ -162,9 +171,9 @@ class Core:
         if not signals and not children:
             return
         sent, ends = await self.ours(self.backend.look(signals, list(children)))
+        self.waiting.resolve_children(dict(ends))
         if self.deliveries.signals.arrive(sent):
             self.deliveries.wake()
-        self.waiting.resolve_children(dict(ends))
         settling = [
             call.task for id, call in children.items() if id in ends and call.task and not call.task.done()
         ]
@@ -176,15 +185,6 @@ def _clock(now: datetime) -> Callable[[], datetime]:
     """The database's clock: what it said when the attempt began, and what has passed since."""
     loaded = time.monotonic()
     return lambda: now + timedelta(seconds=time.monotonic() - loaded)
-
-
-def until_json(instant: datetime) -> str:
-    return orjson.dumps({"until": instant.isoformat()}).decode()
-
-
-def instant_of(record: Record) -> datetime:
-    assert record.result is not None, "a sleep that has begun"
-    return datetime.fromisoformat(orjson.loads(record.result)["until"])
 
 
 def value_of(record: Record) -> Any:

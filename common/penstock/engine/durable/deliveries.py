@@ -110,6 +110,7 @@ class Deliveries(OpenCalls):
         self._numbered.clear()
         self._ready.clear()
         self._new.clear()
+        self._expected.clear()
         self._open.clear()
         self._root = None
         self._until = bool
@@ -158,6 +159,10 @@ class Deliveries(OpenCalls):
         self._ready = [call for call in self._ready if call in self._open]
         sent, now = self.signals.earliest(), self._core.clock()
         call = min(self._ready, key=lambda ready: ready.instant or now, default=None)
+        instants = [*([] if sent is None else [sent[0]]), *([] if call is None else [call.instant or now])]
+        if instants and self._is_expected(before=min(instants)):
+            self._begin()
+            return False
         if sent is not None and (call is None or sent[0] <= (call.instant or now)):
             self._deliver_signal(sent[1], self._next())
         elif call is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from contextvars import copy_context
 from datetime import datetime
@@ -16,7 +16,19 @@ from penstock.engine.durable.attempt_over import AttemptOver, Stopped
 from penstock.engine.durable.backend import Backend
 from penstock.engine.durable.calls import Answer, Call
 from penstock.engine.durable.journal import Journal
-from penstock.engine.durable.records import CANCELLED, FAILED, STEP, TOLD, Child, History, Key, Record
+from penstock.engine.durable.records import (
+    CANCELLED,
+    CHILDREN,
+    FAILED,
+    SLEEP,
+    STEP,
+    TOLD,
+    Child,
+    History,
+    Key,
+    Record,
+    instant_of,
+)
 from penstock.engine.durable.run_loop import RunLoop
 from penstock.engine.durable.signal_lines import SignalLines
 from penstock.engine.durable.waiting import Waiting
@@ -45,7 +57,8 @@ class Writer(Protocol):
 
 class OpenCalls(ABC):
     """`signals` are those that were sent, and the calls that wait for them. What is told has a number (`_numbered`), or is known
-    and gets its number when it is told (`_ready`); what is `_new` has not begun."""
+    and gets its number when it is told (`_ready`); what is `_new` has not begun. `_expected` are the sleeps and the ended
+    children, with the instants at which their results are there: nothing that came after such an instant is told before them."""
 
     def __init__(self, core: Writer, history: History) -> None:
         self._core = core
@@ -56,6 +69,7 @@ class OpenCalls(ABC):
         self._ready: list[Call] = []
         self._new: list[Call] = []
         self._open: dict[Call, None] = {}
+        self._expected: list[tuple[datetime, int, Call]] = []
         self._cancels: list[tuple[Record, UUID | None]] = [
             (record, child.id)
             for key, child in history.children.items()
@@ -133,8 +147,41 @@ class OpenCalls(ABC):
     def _queue(self, call: Call) -> None:
         if call.answer is None:
             self._new.append(call)
+            if (instant := self._recorded_instant(call)) is not None:
+                self.expect(call, instant)
         else:
             self._ready.append(call)
+
+    def _recorded_instant(self, call: Call) -> datetime | None:
+        """Return the instant at which a sleep that has begun is over, or at which a child has ended. A signal that is sent
+        after its deadline may still be received."""
+        record = call.record
+        if record is None or call.signal is not None:
+            return None
+        if record.kind == SLEEP:
+            return None if record.result is None else instant_of(record)
+        child = self._core.children.get(record.key) if record.kind in CHILDREN else None
+        return child.at if child is not None and child.ended else None
+
+    def expect(self, call: Call, instant: datetime) -> None:
+        """The result of a call is there at this instant, and is known a moment later."""
+        heapq.heappush(self._expected, (instant, id(call), call))
+
+    def expect_children(self, ends: Mapping[UUID, Child]) -> None:
+        """These children have ended: the calls that wait for them are about to know it."""
+        for call in self._open:
+            child = None if call.child is None or call.answer is not None else ends.get(call.child)
+            if child is not None and child.at is not None:
+                self.expect(call, child.at)
+
+    def _is_expected(self, before: datetime) -> bool:
+        """Return whether a result that is not known yet was there before this instant."""
+        while self._expected:
+            instant, _, call = self._expected[0]
+            if call in self._open and call.answer is None and call.number is None:
+                return instant < before
+            heapq.heappop(self._expected)
+        return False
 
     def cancel(self, call: Call) -> None:
         """Cancel this call: no task waits for it any more. Its child is cancelled once the function goes on."""
@@ -182,6 +229,11 @@ class OpenCalls(ABC):
     def _begin(self) -> None:
         """Begin the calls that are not recorded, and carry out earlier cancels, because the function goes on."""
         new, self._new = [call for call in self._new if call in self._open and call.answer is None], []
+        if self._is_expected(before=self._core.clock()):  # what is over is told before anything new begins
+            now = self._core.clock()
+            over = {call for call in new if (at := self._recorded_instant(call)) is not None and at < now}
+            self._new = [call for call in new if call not in over]
+            new = [call for call in new if call in over]
         if not new:
             return
         if self._cancels:

@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import orjson
+
 STEP, VALUE, SLEEP, VERSION = "step", "value", "sleep", "version"
 RUN, MAP, ASK, WAIT_FOR = "run", "map", "ask", "wait_for"
 SIGNAL, STATE, GIVEN, END = "signal", "state", "given", "end"
@@ -119,3 +121,12 @@ class Awaited:
             "until": None if self.until is None else self.until.isoformat(),
             "signals": [list(key) for key in self.signals],
         }
+
+
+def until_json(instant: datetime) -> str:
+    return orjson.dumps({"until": instant.isoformat()}).decode()
+
+
+def instant_of(record: Record) -> datetime:
+    assert record.result is not None, "a sleep that has begun"
+    return datetime.fromisoformat(orjson.loads(record.result)["until"])

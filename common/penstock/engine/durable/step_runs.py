@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from penstock.engine.durable.calls import Call
-from penstock.engine.durable.core import Core, instant_of, until_json
-from penstock.engine.durable.records import STARTED, Record
+from penstock.engine.durable.core import Core
+from penstock.engine.durable.records import STARTED, Record, instant_of, until_json
 from penstock.engine.durable.step_tries import delay_of, try_once
 from penstock.language.policies.policies import RetryPolicy
 

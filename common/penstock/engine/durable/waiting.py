@@ -7,7 +7,7 @@ is suspended."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -38,6 +38,8 @@ class Told(Protocol):
     def has_cancels(self) -> bool: ...
 
     def wake(self) -> None: ...
+
+    def expect_children(self, ends: Mapping[UUID, Child]) -> None: ...
 
     async def carry_out_cancels(self) -> None: ...
 
@@ -162,6 +164,8 @@ class Waiting:
 
     def resolve_children(self, ends: dict[UUID, Child]) -> None:
         """These children have ended."""
+        if self._core is not None:
+            self._core.deliveries.expect_children(ends)
         for wait in list(self._waits):
             if wait.child is not None and wait.child in ends:
                 self._resolve(wait, ends[wait.child])

@@ -21,6 +21,7 @@ async def sleep_for(core: Core, record: Record, span: timedelta) -> None:
 async def sleep(core: Core, record: Record, span: timedelta, call: Call) -> None:
     """Wait until the instant, and look whether anything that was earlier is still to be told."""
     until = await core.until_recorded(record, span)
+    core.deliveries.expect(call, until)
     await core.waiting.until(until)
     await core.look()
     core.deliveries.settle(call, _nothing, until)

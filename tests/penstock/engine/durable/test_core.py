@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from penstock.engine.durable import core
-from penstock.engine.durable.core import failure, instant_of, refusal, until_json, value_of
+from penstock.engine.durable.core import failure, refusal, value_of
 from penstock.engine.durable.records import (
     ASK,
     COMPLETED,
@@ -22,6 +22,8 @@ from penstock.engine.durable.records import (
     WAIT_FOR,
     Key,
     Record,
+    instant_of,
+    until_json,
 )
 from penstock.errors import (
     DefinitionError,

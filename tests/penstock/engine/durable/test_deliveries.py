@@ -115,8 +115,8 @@ async def test_result_that_comes_in_a_later_attempt_is_only_marked() -> None:
     memory.now = BEGIN.replace(year=2028)
     assert (await outcome_of(Noting(memory), function)).kind == "completed"
     assert written == [
-        ("signal/go", TOLD, 2),
-        ("sleep", TOLD, 3),
+        ("sleep", TOLD, 2),
+        ("signal/go", TOLD, 3),
         ("after", COMPLETED, 4),
     ]
 

@@ -13,8 +13,7 @@ import orjson
 import pytest
 
 from penstock import DurableContext, action
-from penstock.engine.durable.core import instant_of
-from penstock.engine.durable.records import SLEEP, Awaited, Key, Record
+from penstock.engine.durable.records import SLEEP, Awaited, Key, Record, instant_of
 from penstock.errors import ExecutionFailed, StepFailed, StepTimedOut
 from penstock.language.terms.ids import new_id
 from penstock.testing import DurableRun, crash_everywhere
