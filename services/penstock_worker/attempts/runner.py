@@ -34,9 +34,9 @@ from penstock_worker.claiming.parked_work import ParkedWork
 from penstock_worker.claiming.permits import RENEWAL_S, Permits
 from penstock_worker.claiming.route_consumer import RouteConsumer
 from penstock_worker.durable.runs import DurableRuns
-from penstock_worker.ending.action_durations import ActionDurations
 from penstock_worker.ending.next_work import NextWork
 from penstock_worker.ending.reports import Reports
+from penstock_worker.ending.slow_actions import ActionDurations
 from penstock_worker.executors import chosen
 from penstock_worker.records.executor_room import ExecutorRoom
 from penstock_worker.records.owned_attempt import OwnedAttempt
