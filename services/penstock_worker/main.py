@@ -120,7 +120,7 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
         )
         stop.began.set()
         try:
-            await parts.supervisor.until(stop.asked)
+            await parts.supervisor.until(stop.requested)
             parts.supervisor.release(*consuming)
             heartbeat.say(DRAINING)
             runner.stop()
