@@ -1,4 +1,4 @@
-"""The cost of the audit: CPU seconds of an API for 1,000 requests, in alternating pairs with a checkout that notes nothing.
+"""The cost of the audit: CPU seconds of an API and of PostgreSQL for 1,000 requests, in pairs with a checkout without one.
 
 python -m bench.audited_requests --without ../silent --rounds 10 --cpus 0,1
 
@@ -19,7 +19,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from bench.client import crowd
-from bench.http_starts import Caller, cpu_of, noop
+from bench.http_starts import Caller, noop
 from bench.servers import Postgres
 from bench.services import service, until_it_listens
 from penstock import Client, Rule, Settings, Trigger
@@ -54,11 +54,31 @@ class Requester(Caller):
 
 
 Turn = Callable[[int, int], Awaitable[float]]
-"""Makes so many requests, of which one in so many is a change (0: none). Returns CPU seconds for 1,000."""
+"""Makes so many requests, of which one in so many is a change (0: none). Returns CPU seconds of the API and of PostgreSQL for
+1,000."""
+
+
+def cpu_of_threads(pid: int) -> float:
+    """Return the CPU seconds of a process in all its threads, to the nanosecond. A clock tick is too coarse for a turn."""
+    return (
+        sum(int(file.read_text().split()[0]) for file in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+    )
+
+
+def cpu_of_all(server: int) -> float:
+    """Return the CPU seconds of a PostgreSQL server: its processes, and those of its processes that have ended."""
+    fields = Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()
+    ended = (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+    children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+    return ended + sum(cpu_of_threads(int(pid)) for pid in children)
+
+
+SEALED = 2.5
+"""Seconds after which the executor has sealed the rows of a turn."""
 
 
 @asynccontextmanager
-async def api(tree: Path, settings: dict[str, str], token: str) -> AsyncIterator[Turn]:
+async def api(tree: Path, settings: dict[str, str], token: str, server: int) -> AsyncIterator[Turn]:
     port = free_port()
     with service(tree, ["api"], {**settings, "PENSTOCK_API_PORT": str(port)}) as pid:
         await until_it_listens(port)
@@ -81,9 +101,10 @@ async def api(tree: Path, settings: dict[str, str], token: str) -> AsyncIterator
                     await caller.start(index)
                 free.put_nowait(caller)
 
-            before = sum(cpu_of(pid))
+            before = cpu_of_threads(pid) + cpu_of_all(server)
             await crowd(order, 0, count)
-            spent = sum(cpu_of(pid)) - before
+            await asyncio.sleep(SEALED)
+            spent = cpu_of_threads(pid) + cpu_of_all(server) - before
             for transport, _ in made:
                 transport.close()
             return spent * 1000 / count
@@ -91,7 +112,7 @@ async def api(tree: Path, settings: dict[str, str], token: str) -> AsyncIterator
         yield turn
 
 
-async def measure(given: argparse.Namespace, url: str) -> None:
+async def measure(given: argparse.Namespace, url: str, server: int) -> None:
     settings = Settings(database_url=SecretStr(url))
     await migrate.upgrade(settings)
     async with Client.connect(settings) as client:
@@ -104,8 +125,8 @@ async def measure(given: argparse.Namespace, url: str) -> None:
     with ExitStack() as stack:
         stack.enter_context(service(here, ["executor"], environment))
         async with (
-            api(here, environment, token) as audited,
-            api(given.without.resolve(), environment, token) as silent,
+            api(here, environment, token, server) as audited,
+            api(given.without.resolve(), environment, token, server) as silent,
         ):
             for turn in (audited, silent):
                 await turn(WARM, 10)
@@ -124,7 +145,7 @@ async def measure(given: argparse.Namespace, url: str) -> None:
                 print(
                     f"{name:16} CPU-s per 1,000: audited {statistics.median(a for a, _ in pairs):.3f}, "
                     f"without {statistics.median(b for _, b in pairs):.3f}, ratio of pairs "
-                    f"{statistics.median(ratios):.3f} ({min(ratios):.3f}..{max(ratios):.3f})",
+                    f"{statistics.median(ratios):.3f} (quartiles {_quartiles(ratios)})",
                     flush=True,
                 )
         await asyncio.sleep(5)
@@ -132,6 +153,11 @@ async def measure(given: argparse.Namespace, url: str) -> None:
     found = await audit.verify(home.session())
     await home.close()
     print(f"{found.rows} rows are sealed, {found.unsealed} are not, {len(found.faults)} faults")
+
+
+def _quartiles(ratios: list[float]) -> str:
+    low, _, high = statistics.quantiles(ratios)
+    return f"{low:.3f}..{high:.3f}"
 
 
 def main() -> None:
@@ -145,7 +171,7 @@ def main() -> None:
         os.sched_setaffinity(0, {int(cpu) for cpu in given.cpus.split(",")})
     server = Postgres()
     try:
-        asyncio.run(measure(given, server.url()))
+        asyncio.run(measure(given, server.url(), server.pid))
     finally:
         server.close()
 

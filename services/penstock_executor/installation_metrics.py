@@ -53,7 +53,9 @@ def _waiting(of: Figures) -> Iterable[Metric]:
             counts[cause] += work.count
     for line in of.lines:
         counts[LINES[line.gate]] += line.count
+    counts["timer"] -= min(of.held, counts["timer"])  # a held execution waits for no instant
     yield _gauge("waiting", counts)
+    yield gauge("held", {(): of.held})
     for kind in ("action", "workflow"):
         running = sum(
             work.count for work in of.work if work.kind == kind and work.status in (RUNNING, CANCELING)

@@ -66,8 +66,8 @@ def _clock_of(loop: VirtualLoop) -> Iterator[None]:
 
 def run_virtually(main: Coroutine[Any, Any, Any]) -> Any:
     """Run a coroutine to its end in a loop whose time is virtual."""
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        loop = runner.get_loop()
-        assert isinstance(loop, VirtualLoop)
-        with _clock_of(loop):
-            return runner.run(main)
+    runner = asyncio.Runner(loop_factory=VirtualLoop)
+    loop = runner.get_loop()
+    assert isinstance(loop, VirtualLoop)
+    with _clock_of(loop), runner:  # its end cancels tasks, which read the clock
+        return runner.run(main)

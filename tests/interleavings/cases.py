@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.interleavings import (
+    races_of_backlog,
     races_of_flows,
     races_of_functions,
     races_of_limits,
@@ -23,6 +24,7 @@ CASES = {
         races_of_steps,
         races_of_functions,
         races_of_permits,
+        races_of_backlog,
     )
     for case in part.CASES
 }

@@ -11,6 +11,7 @@ import json
 import os
 import resource
 import sys
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +30,9 @@ _ENOUGH = 4
 """A mutant has so many times the processor time that its tests took, and LEAST_CPU_S, before it counts as one that hangs."""
 _LEAST_CPU_S = 3
 MEASURE_CPU_S = 300
+_IDLE_S = 30
+"""A mutant that took hardly any processor time for so long waits for what never comes, and counts as one that hangs, too."""
+_IDLE_CPU_S = 0.05
 
 sys.setrecursionlimit(3 * sys.getrecursionlimit())
 """A call of a function that mutmut watches has three frames. So code that recurses reaches as deep as without it."""
@@ -145,6 +149,15 @@ class _Lanes:
             done(os.waitstatus_to_exitcode(status))
 
 
+def _end_idle(sleep: Callable[[float], None] = time.sleep) -> None:
+    """End this process once it is idle. A test may have replaced `time.sleep`."""
+    cpu_seconds = -_IDLE_CPU_S
+    while (now := time.process_time()) - cpu_seconds >= _IDLE_CPU_S:
+        cpu_seconds = now
+        sleep(_IDLE_S)
+    os._exit(KILLED)
+
+
 def _work(work: Callable[[], int], cpu_seconds: int) -> None:
     code = KILLED
     try:
@@ -152,6 +165,7 @@ def _work(work: Callable[[], int], cpu_seconds: int) -> None:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
         os.dup2(null, 2)
+        threading.Thread(target=_end_idle, daemon=True).start()
         code = work()
     finally:
         os._exit(code)

@@ -76,7 +76,17 @@ async def test_it_raises_the_errors_of_the_client(client: HttpClient, api: Api) 
     later = await client.start("shop.count", {"words": "a"}, delay=3600)
     with pytest.raises(TimeoutError):
         await client.result(later, timeout=0.2)
+    await client.holds.hold("tenant", "elsewhere", reason="it moves")
+    [hold] = await client.holds.all()
+    assert (hold.kind, hold.name, hold.by, hold.reason) == ("tenant", "elsewhere", "token:all", "it moves")
+    await client.holds.release("tenant", "elsewhere", "5/min")
+    await client.holds.release("tenant", "elsewhere")
+    with pytest.raises(NotFound, match="is not held"):
+        await client.holds.release("tenant", "elsewhere")
+    assert [await client.set_priority(later, 3) for _ in range(2)] == [1, 0]
     assert await client.cancel(later) == 1
+    with pytest.raises(Conflict, match="has ended"):
+        await client.set_priority(later, 4)
     transport = httpx.ASGITransport(api.app, raise_app_exceptions=False)
     async with HttpClient("http://penstock", transport=transport) as stranger:
         with pytest.raises(NotAuthenticated):

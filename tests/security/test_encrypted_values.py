@@ -9,16 +9,21 @@ import asyncio
 import gzip
 import logging
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
+import aio_pika
 import asyncpg
+import httpx
 import orjson
 import pytest
+from aio_pika.abc import AbstractIncomingMessage
 from pydantic import SecretStr
 
-from penstock import AskInquiry, Defer, DurableContext, Limit, Rule, Trigger, action, trigger
+from penstock import AskInquiry, Defer, DurableContext, Limit, Rule, Schedule, Trigger, action, trigger
 from penstock.client.client import Client
 from penstock.client.inquiries import listed
 from penstock.errors import ConfigurationError, Conflict, DefinitionError, ExecutionFailed, InvalidInput
@@ -36,10 +41,15 @@ from penstock.store.outbox import dead_letters, queues
 from penstock.store.outbox.dead_letters import KeptLetter
 from penstock.store.session import codec, sealed_arguments
 from penstock.store.session.database import Session
+from penstock_api.app import make_app
+from penstock_api.backend import Backend
 from penstock_executor import archive_export
 from tests.flows.installation import Installation
 from tests.penstock.operate.keys import KEY, OTHER
 from tests.security.secret_search import decoded, readings
+from tests.security.test_provenance import send
+from tests.servers.management import Api
+from tests.servers.rabbitmq import RabbitMQ
 
 pytestmark = pytest.mark.either_transport
 
@@ -267,7 +277,7 @@ async def in_tables(database: str, marker: str) -> set[str]:
     try:
         for (name,) in await connection.fetch(EVERY_TABLE):
             for (text,) in await connection.fetch(f'select t::text from "{name}" t'):
-                if any(marker in reading for reading in (*readings(text), *decoded(text))):
+                if shows(text, marker):
                     shown.add(name.partition("_2")[0])
                 for part in text.replace("\\\\x", "\\x").split("\\x")[1:]:
                     digits = part[: len(part) - len(part.lstrip("0123456789abcdef"))]
@@ -290,8 +300,13 @@ def in_files(folder: Path, marker: str) -> list[str]:
     return shown
 
 
+def shows(text: str, marker: str) -> bool:
+    """Return True if a text has the marker in any form."""
+    return any(marker in reading for reading in (*readings(text), *decoded(text)))
+
+
 async def test_no_value_of_an_encrypted_tenant_is_stored(
-    house: Installation, database: str, tmp_path: Path
+    house: Installation, database: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     await secrets.put(house.session, SEALED, "token", "a-secret-of-acme", by="ada")
     await encryption.encrypt(house.session, SEALED, by="ada")
@@ -302,9 +317,127 @@ async def test_no_value_of_an_encrypted_tenant_is_stored(
     assert await in_tables(database, MARKERS[SEALED]) == set()
     assert in_files(tmp_path / "results", MARKERS[CLEAR])
     assert not in_files(tmp_path / "results", MARKERS[SEALED])
+    await through_the_api(house)
+    output = "".join(capfd.readouterr())
+    assert "worker.started" in output
+    assert "executor.started" in output
+    assert not shows(output, MARKERS[SEALED])
     await _as_expected(house, ids[SEALED], MARKERS[SEALED])
     await _as_expected(house, ids[CLEAR], MARKERS[CLEAR])
     await house.sound()
+
+
+async def through_the_api(house: Installation) -> None:
+    """Start, show and misspell over HTTP, so that the log of an API is in the output as well."""
+    backend = Backend.of(house.client)
+    backend.settings = house.settings(api_access="open")
+    app = make_app(backend)
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    value = MARKERS[SEALED]
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as call:
+        for action_ref, parameters, status in (
+            ("hidden.echo", {"value": value}, 201),
+            ("hidden.nothing", {"value": value}, 404),
+            ("hidden.fails", {"value": {"of": value}}, 422),
+        ):
+            body = {"action": action_ref, "parameters": parameters, "tenant": SEALED}
+            answer = await call.post("/api/v1/executions", json=body)
+            assert answer.status_code == status, answer.text
+            if status == 201:
+                await house.client.result(UUID(answer.json()["id"]), timeout=60)
+                assert value in (await call.get(f"/api/v1/executions/{answer.json()['id']}")).text
+    await backend.changes.close()
+
+
+async def test_no_waiting_fire_shows_a_value(house: Installation, database: str) -> None:
+    """The template has the marker in two pieces: a definition is code, and stays in clear."""
+    await encryption.encrypt(house.session, SEALED, by="ada")
+    schedules = [
+        Schedule(
+            f"hidden.{tenant}",
+            action=echo,
+            params={"value": f"{{{{ '{marker[:6]}' ~ '{marker[6:]}' }}}}"},
+            every="1d",
+            overlap="queue",
+            tenant=tenant,
+        )
+        for tenant, marker in MARKERS.items()
+    ]
+    await house.apply(*ALL, *schedules)
+    await house.executor()
+    for tenant in MARKERS:
+        for _ in range(3):  # without a worker the first run stays open, and the others wait for its end
+            await house.client.schedules.run(f"hidden.{tenant}")
+    await house.until("select 1 from waiting_fire having count(*) >= 4")
+    assert await in_tables(database, MARKERS[CLEAR]) == {"payload", "waiting_fire"}
+    assert await in_tables(database, MARKERS[SEALED]) == set()
+    seen.clear()
+    await house.worker(*ALL)
+    await house.until(
+        "select 1 from execution e join namespace n on n.id = e.namespace_id "
+        "where n.action = 'hidden.echo' and e.finished_at is not null having count(*) = 6",
+        seconds=60,
+    )
+    assert sorted(seen) == sorted([*MARKERS.values()] * 3)
+
+
+@asynccontextmanager
+async def copied_messages(server: RabbitMQ, address: str) -> AsyncIterator[list[str]]:
+    """Collect each message that passes the vhost, with its headers. RabbitMQ copies what is published and what is delivered
+    (its firehose), whatever queue and exchange it goes through."""
+    parts = urlsplit(address)
+    api = Api(
+        parts.hostname or "localhost",
+        server.api_port,
+        unquote(parts.username or "guest"),
+        unquote(parts.password or "guest"),
+    )
+    vhost = unquote(parts.path.lstrip("/"))
+    api.call("PUT", f"vhosts/{vhost}", {"tracing": True})
+    copies: list[str] = []
+    async with await aio_pika.connect_robust(address) as connection:
+        channel = await connection.channel()
+        queue = await channel.declare_queue(exclusive=True)
+        await queue.bind("amq.rabbitmq.trace", "#")
+
+        async def copy(message: AbstractIncomingMessage) -> None:
+            copies.append(
+                f"{message.routing_key} {message.headers} {message.body.decode('utf-8', 'replace')}"
+            )
+
+        await queue.consume(copy, no_ack=True)
+        yield copies
+    api.call("PUT", f"vhosts/{vhost}", {"tracing": False})
+
+
+async def test_no_message_on_the_broker_shows_a_value(
+    database: str, vhost: str, rabbitmq_server: RabbitMQ, tmp_path: Path
+) -> None:
+    (tmp_path / "results").mkdir()
+    async with (
+        copied_messages(rabbitmq_server, vhost) as copies,
+        Installation(
+            database,
+            vhost,
+            secrets_key=SecretStr(KEY),
+            payload_cap=CAP,
+            result_store=f"file://{tmp_path / 'results'}",
+        ) as house,
+    ):
+        await encryption.encrypt(house.session, SEALED, by="ada")
+        await house.start(*ALL)
+        await flows(house, SEALED, MARKERS[SEALED])
+        # A foreign producer sends in clear, and the value is on the broker as it was sent: the copies show it.
+        body = orjson.dumps({"value": MARKERS[CLEAR]})
+        await asyncio.to_thread(send, vhost, "1", body, "hidden.came", headers={"tenant": CLEAR})
+        await house.until("select 1 from event where tenant = $1", CLEAR, seconds=60)
+        await house.quiet()
+        async with asyncio.timeout(30):
+            while not any(shows(copy, MARKERS[CLEAR]) for copy in copies):
+                await asyncio.sleep(0.05)
+    assert {copy.partition(".")[0] for copy in copies} >= {"publish", "deliver"}
+    assert any("execution." in copy for copy in copies)
+    assert [copy for copy in copies if shows(copy, MARKERS[SEALED])] == []
 
 
 async def _as_expected(house: Installation, ids: dict[str, UUID], value: str) -> None:

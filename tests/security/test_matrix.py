@@ -34,6 +34,10 @@ GET     /api/v1/executions/{id}/steps                  read    own
 GET     /api/v1/executions/{id}/logs                   read    own
 GET     /api/v1/executions/{id}/why                    read    own
 POST    /api/v1/executions/{id}/cancel                 operate own
+POST    /api/v1/executions/{id}/priority               operate own
+GET     /api/v1/holds                                  read    all
+POST    /api/v1/holds                                  operate all
+POST    /api/v1/holds/release                          operate all
 POST    /api/v1/executions/{id}/rerun                  operate own
 POST    /api/v1/bulk/executions/cancel                 operate own
 POST    /api/v1/bulk/executions/rerun                  operate own
@@ -166,6 +170,7 @@ GET     /dead-letters/many                             operate all
 POST    /dead-letters/many                             operate all
 GET     /dead-letters/{id}                             read    all
 GET     /workers                                       read    all
+GET     /audit                                         admin   all
 GET     /account                                       read    own
 POST    /account/totp                                  read    own
 POST    /account/totp/confirm                          read    own

@@ -265,6 +265,61 @@ async def test_move_is_in_the_history_whatever_the_session_sets(
     )
 
 
+@pytest.mark.parametrize("service", SERVICES)
+async def test_no_role_changes_the_history(
+    database: str, owner: asyncpg.Connection[asyncpg.Record], shop_house: Installation, service: str
+) -> None:
+    id = await shop_house.client.start("shop.count", {"words": "a"})
+    tables = [
+        row["name"]
+        for row in await owner.fetch(ALL_TABLES)
+        if row["whole"] in ("history", "subscribed_move")
+        and (row["whole"] == "history" or service != "executor")
+    ]
+    assert len(tables) > 2
+    connection = await asyncpg.connect(as_service(database, service))
+    for table in tables:
+        for sql in (
+            f"insert into {table} default values",
+            f"update {table} set attempt = 7",
+            f"delete from {table}",
+            f"truncate {table}",
+        ):
+            with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                await connection.execute(sql)
+    for sql in (
+        "select execution_moved()",
+        "select execution_inserted()",
+        "create temporary table mine (id uuid); "
+        "create trigger mine after insert on mine execute function execution_inserted()",
+    ):
+        with pytest.raises((asyncpg.InsufficientPrivilegeError, asyncpg.FeatureNotSupportedError)):
+            await connection.execute(sql)
+    await connection.close()
+    rows = await shop_house.rows("select new from history where execution_id = $1 order by at", id)
+    assert [row["new"] for row in rows] == ["requested", "scheduled"]
+
+
+async def test_executor_deletes_history_of_past_days_alone(
+    database: str, owner: asyncpg.Connection[asyncpg.Record]
+) -> None:
+    id = new_id()
+    await owner.execute(
+        "insert into history (execution_id, at, new, attempt) select $1, now() - make_interval(days => n), 'requested', 0 "
+        "from unnest(array[0, 40]) n",
+        id,
+    )
+    connection = await asyncpg.connect(as_service(database, "executor"))
+    with pytest.raises(asyncpg.RaiseError, match="a day at least"):
+        await connection.fetch("select from old_history(0, 10)")
+    places = [row["place"] for row in await connection.fetch("select place from old_history(1, 10)")]
+    assert len(places) == 1
+    everywhere = await owner.fetch("select ctid::text as place from history where execution_id = $1", id)
+    await connection.fetch("select delete_old_history($1)", [row["place"] for row in everywhere] + places)
+    await connection.close()
+    assert await owner.fetchval("select count(*) from history where execution_id = $1", id) == 1
+
+
 @pytest.mark.parametrize("service", ["executor", "worker", "api"])
 @pytest.mark.parametrize("forged", ["status = completed", "finished"])
 async def test_role_inserts_no_execution_that_has_ended(

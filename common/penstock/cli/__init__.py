@@ -46,7 +46,7 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "executions": ("executions", "history"),
         "logs": ("logs",),
         "watch": ("watch",),
-        "execution_control": ("cancel", "rerun"),
+        "execution_control": ("cancel", "rerun", "set-priority"),
         "workflow_control": ("pause", "resume", "skip", "set-result"),
         "durable": ("signal", "replay"),
         "why": ("why", "queues"),
@@ -54,6 +54,7 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "Look after it": {
         "limits": ("limit",),
+        "holds": ("hold", "release", "holds"),
         "routes": ("routes",),
         "operations": ("check", "repair", "workers"),
         "recoveries": ("recoveries",),

@@ -39,6 +39,9 @@ Operation = Annotated[str | None, typer.Option(help="Only those whose operation 
 Target = Annotated[str | None, typer.Option(help="Only those whose target begins so.")]
 Outcome = Annotated[str | None, typer.Option(help="Only these: done, refused or unchanged.")]
 DatabaseRole = Annotated[str | None, typer.Option(help="Only those that this role of the database wrote.")]
+NamedTenant = Annotated[
+    str | None, typer.Option("--tenant", help="Only those whose values name this tenant.")
+]
 Heads = Annotated[
     list[str] | None,
     typer.Option("--head", help="A head that was noted elsewhere, POSITION:SEAL. May be repeated."),
@@ -71,12 +74,20 @@ def _matching(
     role: str | None,
     since: str | None,
     until: str | None,
+    tenant: str | None,
 ) -> AuditFilter:
     outcomes = (audited_change.DONE, audited_change.REFUSED, audited_change.UNCHANGED)
     if outcome is not None and outcome not in outcomes:
         raise InvalidInput(f"there is no outcome {outcome!r}", hint=f"There are: {', '.join(outcomes)}.")
     return AuditFilter(
-        by, operation, target, outcome, role, of.instant("--since", since), of.instant("--until", until)
+        by,
+        operation,
+        target,
+        outcome,
+        role,
+        of.instant("--since", since),
+        of.instant("--until", until),
+        tenant,
     )
 
 
@@ -87,6 +98,7 @@ def list_(
     target: Target = None,
     outcome: Outcome = None,
     role: DatabaseRole = None,
+    tenant: NamedTenant = None,
     since: of.Since = None,
     until: of.Until = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 20,
@@ -94,7 +106,7 @@ def list_(
     json: Json = False,
 ) -> None:
     """List the newest changes and refusals."""
-    matching = _matching(by, operation, target, outcome, role, since, until)
+    matching = _matching(by, operation, target, outcome, role, since, until, tenant)
     rows = with_session(lambda session: store.newest(session, matching, end=end, limit=limit))
     if json:
         for row in rows:
@@ -116,6 +128,7 @@ def export(
     target: Target = None,
     outcome: Outcome = None,
     role: DatabaseRole = None,
+    tenant: NamedTenant = None,
     since: of.Since = None,
     until: of.Until = None,
     position: Annotated[
@@ -133,7 +146,7 @@ def export(
 ) -> None:
     """Print sealed rows as JSON lines, oldest first, or send them to a log collector. A complete export can be
     verified."""
-    matching = _matching(by, operation, target, outcome, role, since, until)
+    matching = _matching(by, operation, target, outcome, role, since, until, tenant)
     if otlp and not tracing_is_installed():
         raise MissingExtra("this needs what is not installed: pip install 'penstock[tracing]'")
 

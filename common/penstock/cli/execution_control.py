@@ -1,4 +1,4 @@
-"""The commands `penstock cancel` and `rerun`, for executions that are named or selected by a filter."""
+"""The commands `penstock cancel` and `rerun`, for executions that are named or selected by a filter, and `set-priority`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from penstock.client import executions
 from penstock.client.bulk import Outcome
 from penstock.client.client import Client
 from penstock.errors import InvalidInput
+from penstock.language.terms.column_ranges import HIGHEST_PRIORITY
 from penstock.store.executions.execution_list import ExecutionFilter
 
 All = Annotated[bool, typer.Option("--all", help="All of them.")]
@@ -59,6 +60,30 @@ def cancel(
         out.print(f"{count:,} told to end.")
     else:
         out.print("Nothing to cancel: all of them have ended already, or do not exist.")
+
+
+def set_priority(
+    id: Annotated[
+        UUID,
+        typer.Argument(
+            help="An execution that has not ended.", autocompletion=name_completion.open_executions
+        ),
+    ],
+    priority: Annotated[
+        int,
+        typer.Argument(min=-HIGHEST_PRIORITY, max=HIGHEST_PRIORITY, help="Higher goes first; 0 is ordinary."),
+    ],
+    json: Json = False,
+) -> None:
+    """Change the priority of an execution, and of its tasks. What waits has its new place at once. For a negative
+    priority: penstock set-priority ID -- -5."""
+    count = by_either(lambda client: client.set_priority(id, priority))
+    if json:
+        json_line({"id": id, "priority": priority, "changed": count})
+    elif count:
+        out.print(f"The priority of {count:,} execution{'s' if count > 1 else ''} is {priority} now.")
+    else:
+        out.print(f"Nothing to change: its priority is {priority} already.")
 
 
 @choosing
@@ -137,3 +162,4 @@ def _say_which(named: bool, filters: ExecutionFilter, every: bool, dry_run: bool
 def add_to(app: typer.Typer) -> None:
     app.command()(cancel)
     app.command()(rerun)
+    app.command("set-priority")(set_priority)

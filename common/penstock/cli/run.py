@@ -49,7 +49,7 @@ def run(
     ] = None,
     delay: Annotated[float | None, typer.Option(min=0, help="Seconds to wait before it starts.")] = None,
     priority: Annotated[
-        int, typer.Option(help="Higher starts first where a limit makes executions wait.")
+        int, typer.Option(help="Higher starts first where executions wait for a limit or a worker.")
     ] = 0,
     timeout: Annotated[
         float | None, typer.Option(min=0, help="Seconds to wait for the result; the execution goes on.")

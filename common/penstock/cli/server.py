@@ -7,6 +7,7 @@ import os
 import tomllib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from uuid import UUID
@@ -29,10 +30,25 @@ class Server:
     token: str | None
 
 
+class Holding(Protocol):
+    """The operations on holds that both clients have."""
+
+    async def hold(
+        self, kind: str, name: str, *, by: str, reason: str | None = ..., until: datetime | None = ...
+    ) -> None: ...
+
+    async def release(self, kind: str, name: str, rate: str | None = ...) -> None: ...
+
+
 class Steering(Protocol):
     """The methods that both `Client` and `HttpClient` have and that commands need."""
 
     async def cancel(self, *ids: UUID, reason: str = ...) -> int: ...
+
+    @property
+    def holds(self) -> Holding: ...
+
+    async def set_priority(self, id: UUID, priority: int) -> int: ...
     async def rerun(
         self,
         id: UUID,

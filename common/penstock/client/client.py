@@ -22,6 +22,7 @@ from penstock.language.terms.event_sources import check_source
 from penstock.language.terms.ids import new_id
 
 if TYPE_CHECKING:
+    from penstock.client.holds import Holds
     from penstock.client.limits import Limits
     from penstock.client.schedules import Schedules
     from penstock.language.workflows.model import Workflow
@@ -105,6 +106,13 @@ class Client(StartAndWatch):
         from penstock.client.limits import Limits
 
         return Limits(self.session, self.publisher)
+
+    @cached_property
+    def holds(self) -> Holds:
+        """Return the operations on holds."""
+        from penstock.client.holds import Holds
+
+        return Holds(self.session)
 
     async def close(self) -> None:
         """End the waits for results, with an error for their callers. The creator of the connections closes those."""
@@ -223,6 +231,19 @@ class Client(StartAndWatch):
         tx, count = await retried(ask, deadline=30)
         self.publisher.publish(tx.staged)
         await broadcast.cancel_requested(self.publisher.transport, tx.canceling)
+        return count
+
+    async def set_priority(self, id: UUID, priority: int) -> int:
+        """Set the priority of an execution and of its tasks that have not ended. What waits has its new place at once, and
+        retries keep the priority. Return the number of executions that had another priority.
+
+        Raises NotFound, Conflict if the execution has ended, and InvalidInput for a priority out of range.
+        """
+        from penstock.client.priorities import change
+        from penstock.store.session.database import retried
+
+        tx, count = await retried(lambda: change(self.session, id, priority), deadline=30)
+        self.publisher.publish(tx.staged)
         return count
 
     async def command(

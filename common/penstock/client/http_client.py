@@ -21,7 +21,14 @@ from penstock import tracing
 from penstock.client.bulk import Outcome
 from penstock.client.checked_arguments import checks_arguments
 from penstock.client.command_kinds import check_command
-from penstock.client.http_subjects import HttpLimits, HttpRules, HttpSchedules, HttpWorkers, processes_of
+from penstock.client.http_subjects import (
+    HttpHolds,
+    HttpLimits,
+    HttpRules,
+    HttpSchedules,
+    HttpWorkers,
+    processes_of,
+)
 from penstock.client.http_words import error_of, filter_of, item_of, text_of, word_of
 from penstock.client.start_and_wait import Startable, StartAndWait, named_start
 from penstock.errors import ConnectionFailed, ExecutionFailed, InvalidInput, PenstockError
@@ -68,6 +75,7 @@ class HttpClient(StartAndWait):
             transport=transport,
         )
         self.limits = HttpLimits(self._tell)
+        self.holds = HttpHolds(self._tell)
         self.rules = HttpRules(self._tell)
         self.schedules = HttpSchedules(self._tell)
         self.workers = HttpWorkers(self._tell)
@@ -134,6 +142,11 @@ class HttpClient(StartAndWait):
         """Cancel an execution, as `Client.cancel`."""
         responses = [await self._send("POST", f"/executions/{id}/cancel", {"reason": reason}) for id in ids]
         return sum(int(response["told"]) for response in responses)
+
+    async def set_priority(self, id: UUID, priority: int) -> int:
+        """Set the priority of an execution that has not ended, as `Client.set_priority`."""
+        response = await self._send("POST", f"/executions/{id}/priority", {"priority": priority})
+        return int(response["changed"])
 
     async def rerun(
         self,

@@ -11,12 +11,14 @@ from pydantic import TypeAdapter
 
 from penstock.client.checked_arguments import checks_arguments
 from penstock.client.http_words import segment, text_of
+from penstock.store.admission.holds import Hold
 from penstock.store.admission.limits import LimitInForce
 from penstock.store.processes.processes import Process
 
 Ask = Callable[..., Coroutine[Any, Any, Any]]
 """The function that sends a request: a method, a path, and a body or None."""
 
+_HOLDS = TypeAdapter(list[Hold])
 _LIMITS = TypeAdapter(list[LimitInForce])
 _PROCESSES = TypeAdapter(list[Process])
 
@@ -39,6 +41,27 @@ class HttpLimits:
         """Undo the manual change of a limit. Return the limit that is then in force, or None. Raises NotFound."""
         limit = (await self._ask("DELETE", f"/limits/{segment(ref)}"))["in_force"]
         return None if limit is None else _limits([limit])[0]
+
+
+@checks_arguments
+class HttpHolds:
+    """The holds over HTTP, as `Client.holds`."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    async def all(self) -> list[Hold]:
+        return _HOLDS.validate_python(await self._ask("GET", "/holds"))
+
+    async def hold(
+        self, kind: str, name: str, *, by: str = "", reason: str | None = None, until: datetime | None = None
+    ) -> None:
+        """Hold an action, a pack, a route or a tenant. The server knows the caller, and `by` is not sent. Raises InvalidInput."""
+        await self._ask("POST", "/holds", {"kind": kind, "name": name, "reason": reason, "until": until})
+
+    async def release(self, kind: str, name: str, rate: str | None = None) -> None:
+        """Release what is held: at once, or at a rate. Raises NotFound and InvalidInput."""
+        await self._ask("POST", "/holds/release", {"kind": kind, "name": name, "rate": rate})
 
 
 @checks_arguments

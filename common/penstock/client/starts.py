@@ -130,14 +130,18 @@ class Starts:
         return target
 
 
-def _check_options(request: Request) -> None:
-    """Raise InvalidInput for options that no column could hold."""
-    priority = request.priority
+def check_priority(priority: Any) -> None:
+    """Raise InvalidInput for a priority that no column could hold."""
     if not isinstance(priority, int) or isinstance(priority, bool) or abs(priority) > HIGHEST_PRIORITY:
         raise InvalidInput(
             f"the priority is not a whole number from -{HIGHEST_PRIORITY} to {HIGHEST_PRIORITY}",
             hint="Give 0 for what is ordinary, and more for what goes first.",
         )
+
+
+def _check_options(request: Request) -> None:
+    """Raise InvalidInput for options that no column could hold."""
+    check_priority(request.priority)
     if request.delay is not None:
         if request.at is not None:
             raise InvalidInput("delay and at are both given", hint="Give one of them.")

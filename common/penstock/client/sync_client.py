@@ -47,6 +47,7 @@ class SyncClient(BlockingStartAndWait, BlockingClient[Client]):
     attempts = waiting(Client.attempts)
     why = waiting(Client.why)
     cancel = waiting(Client.cancel)
+    set_priority = waiting(Client.set_priority)
     command = waiting(Client.command)
     signal = waiting(Client.signal)
     rerun = waiting(Client.rerun)

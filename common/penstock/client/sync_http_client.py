@@ -10,7 +10,7 @@ import httpx
 
 from penstock.client.blocking import Blocking, BlockingClient, C, LoopThread, waiting
 from penstock.client.http_client import HttpClient
-from penstock.client.http_subjects import HttpLimits, HttpRules, HttpSchedules, HttpWorkers
+from penstock.client.http_subjects import HttpHolds, HttpLimits, HttpRules, HttpSchedules, HttpWorkers
 from penstock.client.start_and_wait import BlockingStartAndWait
 
 
@@ -27,6 +27,14 @@ class SyncHttpLimits(Part[HttpLimits]):
     in_force = waiting(HttpLimits.in_force)
     set = waiting(HttpLimits.set)
     remove = waiting(HttpLimits.remove)
+
+
+class SyncHttpHolds(Part[HttpHolds]):
+    """`HttpClient.holds` with methods that block."""
+
+    all = waiting(HttpHolds.all)
+    hold = waiting(HttpHolds.hold)
+    release = waiting(HttpHolds.release)
 
 
 class SyncHttpRules(Part[HttpRules]):
@@ -65,6 +73,7 @@ class SyncHttpClient(BlockingStartAndWait, BlockingClient[HttpClient]):
         self._client = HttpClient(server, token=token, transport=transport)
         self._thread = LoopThread()
         self.limits = SyncHttpLimits(self._client.limits, self._thread)
+        self.holds = SyncHttpHolds(self._client.holds, self._thread)
         self.rules = SyncHttpRules(self._client.rules, self._thread)
         self.schedules = SyncHttpSchedules(self._client.schedules, self._thread)
         self.workers = SyncHttpWorkers(self._client.workers, self._thread)
@@ -73,6 +82,7 @@ class SyncHttpClient(BlockingStartAndWait, BlockingClient[HttpClient]):
     publish = waiting(HttpClient.publish)
     result = waiting(HttpClient.result)
     cancel = waiting(HttpClient.cancel)
+    set_priority = waiting(HttpClient.set_priority)
     rerun = waiting(HttpClient.rerun)
     command = waiting(HttpClient.command)
     signal = waiting(HttpClient.signal)

@@ -96,6 +96,7 @@ OF_THE_INSTALLATION: Mapping[str, Described] = {
         "action), executor (to be scheduled), timer (an instant), event, human",
         "cause",
     ),
+    "held": _gauge("Executions that a hold keeps from starting: `penstock holds` lists the holds"),
     "actions_running": _gauge("Attempts that run"),
     "workflows_running": _gauge("Workflows that are under way"),
     "route_ready": _gauge(

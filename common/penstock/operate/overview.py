@@ -21,6 +21,7 @@ CAUSES = {
     "limit": ("Limit", "in line for a slot"),
     "route": ("No worker", "that lives can run them"),
     "timer": ("Timer", "a retry, a delay"),
+    "held": ("Held", "until they are released (penstock holds)"),
     "executor": ("Executor", "to be scheduled"),
     "human": ("Human", "an inquiry to be answered"),
     "event": ("Event", "to happen"),

@@ -1,12 +1,6 @@
--- Claim as many of an envelope's executions as the worker has slots for (`p_take`): scheduled -> running. The attempt is
--- counted now, so that a crash uses it up (I1). Only executions on this queue, of definitions that the worker knows
--- (`p_definitions`), are claimed. For definitions in `p_limited`, the task executors have less room than the worker has
--- slots, and only that many are claimed. `unknown` are definitions that the worker has neither looked up nor marked as
--- lacking: it looks them up, and claims again.
--- The other executions go back to their route, or are parked, in the same transaction. If two workers have the same message,
--- the guard on the status lets one of them claim: the other finds the execution running. A worker that lost the answer of a
--- claim repeats it under the same id, and also gets the executions that became ready since. The function has the owner's
--- rights, since the triggers of moves accept `penstock.moves` from the owner only.
+-- Claim executions for a worker by a message of its queue. On most routes these are the executions that the message names
+-- (claim_named). On an ordered route a message stands for as many turns as it names executions, and the backlog of the route
+-- gives as many: choose_from_backlog says which. Turns that the worker has no slot for go back to the route.
 -- planner: lookups_planned_once
 create or replace function claim_executions(
     p_worker uuid, p_claim uuid, p_ids uuid[], p_take integer, p_queue text, p_definitions integer[],
@@ -16,58 +10,23 @@ create or replace function claim_executions(
 language plpgsql security definer
 as $$
 declare
-    v_tried uuid[] := p_ids[1:p_take];
-    v_full uuid[] := '{}';
-    v_writes boolean;
+    v_chosen uuid[];
+    v_others uuid[];
 begin
-    claimed := '{}';
-    unknown := '{}';
-    messages := '{}';
-    parked := false;
-    -- The session may have set it, and the triggers would believe it, since this function has the owner's rights.
-    perform set_config('penstock.moves', '', true);
-    if cardinality(p_limited) > 0 then
-        select c.fitting, c.full_up into v_tried, v_full from choose_for_executors(p_ids, p_take, p_limited) c;
+    if exists (select from ordered_route where queue = p_queue) then
+        select b.chosen, b.others into v_chosen, v_others from choose_from_backlog(p_queue, p_ids, p_take) b;
     end if;
-    if v_tried <> '{}' then
-        -- If moves are announced or subscribed to, the trigger writes them. Otherwise this statement does.
-        v_writes := not exists (select from cluster where announced <> '{}' or subscribed <> '{}');
-        if v_writes then
-            perform set_config('penstock.moves', 'written', true);
-        end if;
-        with moved as (
-            update execution e
-            set status = 'running', attempt = e.attempt + 1, claim = p_worker
-            from namespace n
-            where e.id = any (v_tried) and e.status = 'scheduled' and n.id = e.namespace_id
-                and n.queue = p_queue and e.definition_id = any (p_definitions)
-            returning e.id, e.attempt, e.failures, n.name, e.definition_id, e.parent, e.task, e.reason,
-                extract(epoch from clock_timestamp() - e.ready_at)::float8 as waited
-        ), moves as (
-            insert into history (execution_id, at, old, new, attempt, actor, reason)
-            select id, clock_timestamp(), 'scheduled', 'running', attempt, current_setting('application_name'), reason from moved where v_writes
-        ), held as (
-            insert into claim (id, worker, executions)
-            select p_claim, p_worker, array_agg(id) from moved having count(*) > 0
-            on conflict (id) do update set executions = claim.executions || excluded.executions
-        )
-        select coalesce(array_agg((m.id, m.attempt, m.failures, m.name, m.definition_id, m.waited,
-            p.params::text, p.options::text, case when m.attempt > 1 then carried_over(m.id) end,
-            m.parent, case when m.parent is not null then root_of(m.parent) end, m.task,
-            (p.origin -> 'trace')::text)::claimed_attempt), '{}')
-        into claimed
-        from moved m join payload p on p.execution_id = m.id;
-        perform set_config('penstock.moves', '', true);
-    end if;
-    if cardinality(claimed) = cardinality(p_ids) then
+    if v_chosen is null then
+        select c.claimed, c.unknown, c.messages, c.parked into claimed, unknown, messages, parked
+        from claim_named(p_worker, p_claim, p_ids, p_take, p_queue, p_definitions, p_lacking, p_limited) c;
         return;
     end if;
-
-    unknown := array(
-        select distinct e.definition_id
-        from execution e join namespace n on n.id = e.namespace_id
-        where e.id = any (v_tried) and e.status = 'scheduled' and n.queue = p_queue
-            and e.definition_id <> all (p_definitions) and e.definition_id <> all (p_lacking));
-    messages := hand_back(p_ids, v_tried || v_full, p_queue, p_lacking);
-    parked := park_executions(p_worker, p_ids, v_full, p_queue, p_lacking, p_limited);
+    select c.claimed, c.unknown, c.messages, c.parked into claimed, unknown, messages, parked
+    from claim_named(p_worker, p_claim, v_chosen, cardinality(v_chosen), p_queue, p_definitions, p_lacking, p_limited) c;
+    if unknown <> '{}' then
+        perform join_backlog(p_queue, v_chosen);
+    end if;
+    if v_others <> '{}' then
+        messages := messages || hand_back(v_others, '{}', p_queue, '{}');
+    end if;
 end $$;

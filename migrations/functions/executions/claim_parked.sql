@@ -1,4 +1,4 @@
--- Claim parked executions of a queue for a worker, oldest first, as claim_executions claims an envelope: definitions that the
+-- Claim parked executions of a queue for a worker, oldest first, as claim_named claims an envelope: definitions that the
 -- worker does not lack and has room for. Executions that are not claimed stay parked. `waits` says that an execution is
 -- parked that the worker does not lack. `unknown` are definitions that the worker has to look up first. Their executions are
 -- not locked: a worker that has the action would skip locked rows, and look again much later.
@@ -42,7 +42,7 @@ begin
         return;
     end if;
     select c.claimed, c.messages into claimed, messages
-    from claim_executions(p_worker, p_claim, v_ids, p_take, p_queue, p_definitions, p_lacking, p_limited) c;
+    from claim_named(p_worker, p_claim, v_ids, p_take, p_queue, p_definitions, p_lacking, p_limited) c;
     delete from parked k
     where k.execution_id = any (v_ids) and k.queue = p_queue and not exists (
         select from execution e join namespace n on n.id = e.namespace_id

@@ -28,6 +28,8 @@ begin
         from unnest(p_ended) e
         where i.execution_id = any (v_unclaimed) and i.execution_id = e.id and i.status = 'created';
         delete from parked where execution_id = any (v_unclaimed);
+        delete from backlog where execution_id = any (v_unclaimed);
+        delete from held_execution where execution_id = any (v_unclaimed);
         delete from event_wait where execution_id = any (v_unclaimed);
         delete from suspended where execution_id = any (v_unclaimed);
         delete from paused_workflow where execution_id = any (v_unclaimed);

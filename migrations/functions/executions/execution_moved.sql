@@ -1,9 +1,9 @@
 -- Raise PN001 for moves of executions that `legal_move` does not have; write the history of the others, announce them, and
 -- record them for subscriptions. One join of the transition tables finds the moves. The trigger does nothing for a statement
--- that writes its moves itself, as execution_inserted does.
+-- that writes its moves itself, as execution_inserted does. The function has the owner's rights for the same reason.
 -- planner: moves
 create or replace function execution_moved() returns trigger
-language plpgsql
+language plpgsql security definer
 as $$
 declare
     v_illegal text;

@@ -19,6 +19,9 @@ begin
         group by n.queue, n.envelope
     loop
         v_messages := v_messages || stage(v_queue, v_ids, v_size);
+        if v_queue <> p_queue and exists (select from ordered_route where queue = v_queue) then
+            perform join_backlog(v_queue, v_ids);
+        end if;
     end loop;
     return v_messages;
 end $$;

@@ -1,12 +1,13 @@
 -- Submit at most 20 executions of one namespace and one definition, in a transaction of their own, and assign as many of them
 -- to workers as there are permits. If there is nothing to decide, one statement writes all rows, and the history instead of
--- the trigger: no limit covers the namespace, no worker lacks the action, the definition is current and has no timeouts, and
+-- the trigger: no limit and no hold covers the namespace, no worker lacks the action, the definition is current and has no timeouts, and
 -- no status is announced or subscribed to. All other submits go to submit_executions, and nothing has been written before. An
 -- id that exists was submitted before, and its answer was lost: it is left alone.
 -- A permit is valid for 5 s, and only while its worker is active and the session of its heartbeats, which also listens, holds its
 -- lock. (A lock that this transaction gets is free: the session has ended.) The oldest permit is used first. An assigned execution is
 -- born running in the hands of its worker. All others are staged on their route.
--- `p_assigns` is false where the transaction may stay open.
+-- `p_assigns` is false where the transaction may stay open. Nothing is assigned on an ordered route where other work waits. The
+-- origin of an execution that a client's role submits has that role.
 -- planner: indexes_planned_once
 create or replace function place_alike(
     p_ids uuid[], p_namespace integer, p_definition integer, p_params text[], p_origins text[], p_priority smallint, p_assigns boolean,
@@ -17,14 +18,17 @@ as $$
 declare
     v_actor constant text := current_setting('application_name');
     v_size constant integer := cardinality(p_ids);
+    v_role constant jsonb := submitting_role();
     v_queue text;
     v_name text;
     v_envelope smallint;
     v_assigned assignment[];
+    v_ordered boolean;
 begin
-    select n.queue, n.name, n.envelope into v_queue, v_name, v_envelope
+    select n.queue, n.name, n.envelope, exists (select from ordered_route o where o.queue = n.queue)
+    into v_queue, v_name, v_envelope, v_ordered
     from namespace n, definition f, catalog c, cluster u
-    where n.id = p_namespace and n.kind = 'action' and n.limits = '{}' and not n.lacked
+    where n.id = p_namespace and n.kind = 'action' and n.limits = '{}' and not n.lacked and n.hold is null
         and f.id = p_definition and c.kind = f.kind and c.ref = f.ref and c.definition_id = f.id and c.enabled
         and not f.body ? 'timeouts' and u.id = 1 and u.announced = '{}' and u.subscribed = '{}';
     if not found then
@@ -37,6 +41,9 @@ begin
     stale := false;
     existing := '{}';
     conflicts := '{}';
+    if v_ordered and exists (select from backlog where queue = v_queue) then
+        p_assigns := false; -- what waits comes first
+    end if;
     perform set_config('penstock.moves', 'written', true);
     with taken as materialized (
         delete from permit where ctid = any (array(
@@ -48,7 +55,8 @@ begin
     ), takers as materialized (
         select worker, channel, actor, gen_random_uuid() as claim from taken group by worker, channel, actor
     ), placed as materialized (
-        select d.id, d.params::jsonb as params, d.origin::jsonb as origin, d.place, t.worker
+        select d.id, d.params::jsonb as params,
+            case when v_role is null then d.origin::jsonb else coalesce(d.origin::jsonb, '{}') || v_role end as origin, d.place, t.worker
         from unnest(p_ids, p_params, p_origins) with ordinality d (id, params, origin, place)
         left join (select worker, row_number() over (order by worker) as place from taken) t on t.place = d.place
     ), written as (
@@ -89,5 +97,8 @@ begin
     perform set_config('penstock.moves', '', true);
     if v_assigned is not null then
         messages := messages || notify_assigned(v_assigned, v_queue, v_name, p_definition);
+    end if;
+    if (v_ordered or p_priority <> 0) and messages <> '{}' then
+        perform join_backlog(v_queue, p_ids);
     end if;
 end $$;

@@ -15,6 +15,7 @@ as $$
 declare
     v_free integer[];
     v_limited boolean;
+    v_held boolean;
     v_admitted candidate[];
     v_rooms room[];
     v_locked boolean;
@@ -25,11 +26,17 @@ declare
     v_messages message[] := '{}';
     r record;
 begin
+    if p_priorities is null and p_parents is not null then
+        p_priorities := inherited_priorities(p_parents);
+    end if;
     -- Read once: another transaction may add a limit between two statements, and an execution that was created as started
     -- must be sent.
-    select coalesce(array_agg(id) filter (where limits = '{}'), '{}'), bool_or(limits <> '{}') into v_free, v_limited
+    select coalesce(array_agg(id) filter (where limits = '{}'), '{}'), bool_or(limits <> '{}'), bool_or(hold is not null)
+    into v_free, v_limited, v_held
     from namespace where id = any (p_namespaces);
-    if p_fused and exists (select from paused_workflow) then
+    if v_held then
+        v_free := '{}'; -- schedule_executions holds those that a hold covers
+    elsif p_fused and exists (select from paused_workflow) then
         v_free := '{}'; -- their workflow may be paused
     elsif v_limited and (p_fused or p_alone) then
         select free, rooms, locked into v_admitted, v_rooms, v_locked
@@ -43,8 +50,10 @@ begin
         v_messages := timers_set(v_due);
     end if;
     for r in
-        select n.kind, n.queue, n.envelope, n.lacked and not p_fused as lacked, array_agg(d.id order by d.place) as ids
-        from unnest(p_ids, p_namespaces, p_not_before) with ordinality as d (id, namespace_id, not_before, place)
+        select n.kind, n.queue, n.envelope, n.lacked and not p_fused as lacked, array_agg(d.id order by d.place) as ids,
+            n.kind = 'action' and (bool_or(d.priority <> 0) or exists (select from ordered_route o where o.queue = n.queue)) as ordered
+        from unnest(p_ids, p_namespaces, p_not_before, p_priorities)
+            with ordinality as d (id, namespace_id, not_before, priority, place)
         join namespace n on n.id = d.namespace_id
         where n.id = any (v_free) and d.not_before is null
             and (cardinality(v_made) = cardinality(p_ids) or d.id = any (v_made))
@@ -52,6 +61,9 @@ begin
     loop
         v_messages := v_messages
             || case when r.lacked then park_lacked(r.ids, r.queue) else send_on(r.kind, r.queue, r.ids, r.envelope) end;
+        if r.ordered then
+            perform join_backlog(r.queue, r.ids);
+        end if;
     end loop;
     if v_admitted is not null then
         v_messages := v_messages || admit(case when cardinality(v_made) = cardinality(p_ids) then v_admitted

@@ -1,5 +1,5 @@
 -- Schedule requested executions: requested -> started, or queued where a limit is full (I1, I3), with their messages staged.
--- A workflow runs at once, and a waiting task begins to wait. Tasks of a paused workflow stay requested. Rows are locked in
+-- A workflow runs at once, and a waiting task begins to wait. Tasks of a paused workflow stay requested, and so do executions that a hold covers. Rows are locked in
 -- the order of ids, those without a limit first.
 -- planner: lookups_planned_once
 create or replace function schedule_executions(p_ids uuid[]) returns message[]
@@ -11,6 +11,9 @@ declare
 begin
     if exists (select from paused_workflow) then
         p_ids := hold_paused(p_ids);
+    end if;
+    if exists (select from hold) then
+        p_ids := hold_covered(p_ids);
     end if;
     -- Most batches are of one kind: if the first execution is under limits, test whether all are.
     if not exists (select from execution e join namespace n on n.id = e.namespace_id

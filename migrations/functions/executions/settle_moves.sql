@@ -20,6 +20,7 @@ begin
             v_line := array(
                 select c from find_candidates(p_again) c join execution e on e.id = c.id
                 where c.keys is not null and e.status = 'requested'
+                    and not exists (select from namespace n where n.id = c.namespace_id and n.hold is not null)
                     and (e.not_before is null or e.not_before <= clock_timestamp())
                     and not exists (select from paused_workflow p where p.execution_id = e.parent));
         end if;

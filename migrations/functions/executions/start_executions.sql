@@ -9,20 +9,26 @@ declare
     v_queue text;
     v_size integer;
     v_moved uuid[];
+    v_ordered boolean;
 begin
     messages := '{}';
     started := 0;
-    for v_kind, v_queue, v_size, v_moved in
+    for v_kind, v_queue, v_size, v_moved, v_ordered in
         with moved as (
             update execution e set status = start_status(n.kind), keys = null
             from namespace n
             where e.id = any (p_ids) and e.status = 'requested' and n.id = e.namespace_id and n.limits = '{}'
                 and (e.not_before is null or e.not_before <= clock_timestamp())
-            returning e.id, e.ready_at, n.kind, n.queue, n.envelope
+            returning e.id, e.ready_at, e.priority, n.kind, n.queue, n.envelope
         )
-        select kind, queue, envelope, array_agg(id order by ready_at, id) from moved group by kind, queue, envelope
+        select kind, queue, envelope, array_agg(id order by ready_at, id),
+            kind = 'action' and (bool_or(priority <> 0) or exists (select from ordered_route o where o.queue = moved.queue))
+        from moved group by kind, queue, envelope
     loop
         started := started + cardinality(v_moved);
         messages := messages || send_on(v_kind, v_queue, v_moved, v_size);
+        if v_ordered then
+            perform join_backlog(v_queue, v_moved);
+        end if;
     end loop;
 end $$;

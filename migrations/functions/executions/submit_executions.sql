@@ -2,7 +2,7 @@
 -- nothing is stored. `existing`: submits with an idempotency key that has an execution already. `conflicts`: submits with a
 -- key that was used for another request. Neither of these two is stored. `p_alone`: this call is the whole transaction. Then
 -- executions under limits are admitted or queued in it, so that the executions of a client that starts them one after another
--- stand in line in that order.
+-- stand in line in that order. The origin of an execution that a client's role submits has that role.
 -- planner: indexes_planned_once
 create or replace function submit_executions(
     p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[], p_origins text[],
@@ -14,6 +14,7 @@ language plpgsql security definer
 as $$
 declare
     v_lost uuid[] := '{}';
+    v_role constant jsonb := submitting_role();
 begin
     -- The session may have set it, and the triggers would believe it, since this function has the owner's rights.
     perform set_config('penstock.moves', '', true);
@@ -55,6 +56,10 @@ begin
         end if;
     end if;
 
+    if v_role is not null then
+        select array_agg((coalesce(o.origin::jsonb, '{}') || v_role)::text order by o.place) into p_origins
+        from unnest(p_ids, p_origins) with ordinality as o (id, origin, place);
+    end if;
     if p_expires is not null then
         insert into timer (due_at, kind, execution_id)
         select d.expires, 'expires', d.id from unnest(p_ids, p_expires) as d (id, expires)

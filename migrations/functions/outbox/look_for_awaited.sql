@@ -1,12 +1,17 @@
 -- Return the executions among `p_ids` that have ended. Record also for which executions the watcher waits from now on
 -- (`p_said`), and for which no longer (`p_forgotten`). The call may miss an execution that ends meanwhile: the next call
--- finds it.
+-- finds it. A role that cannot read the tables waits for executions that it started, as in find_executions. The function has
+-- the owner's rights, since a role that read the table could listen on the channel of another watcher.
 -- planner: lookups_planned_once
 create or replace function look_for_awaited(p_watcher uuid, p_ids uuid[], p_said uuid[], p_forgotten uuid[])
 returns table (id uuid, status text, result text, error text)
-language plpgsql
+language plpgsql security definer
 as $$
 begin
+    if not has_table_privilege(session_user, 'execution'::regclass, 'select') then
+        p_ids := own_executions(p_ids);
+        p_said := own_executions(p_said);
+    end if;
     if p_forgotten <> '{}' then
         delete from awaited a where a.watcher = p_watcher and a.execution_id = any (p_forgotten);
     end if;

@@ -17,11 +17,13 @@ declare
 begin
     claimed := '{}';
     messages := '{}';
-    if not p_definitions <@ p_known or exists (select from paused_workflow) then
+    if not p_definitions <@ p_known or exists (select from paused_workflow)
+        or exists (select from backlog where backlog.queue = any (p_queues)) -- what waits there comes first
+    then
         return;
     end if;
     select min(n.queue) into queue from namespace n where n.id = any (p_namespaces)
-    having bool_and(n.kind = 'action' and n.limits = '{}' and n.queue = any (p_queues)) and min(n.queue) = max(n.queue);
+    having bool_and(n.kind = 'action' and n.limits = '{}' and n.hold is null and n.queue = any (p_queues)) and min(n.queue) = max(n.queue);
     if queue is null then
         return;
     end if;
@@ -29,7 +31,7 @@ begin
         raise exception 'a definition is not as it was remembered' using errcode = 'PN003';
     end if;
     select c.made, c.due into v_made, v_due
-    from create_executions(p_ids, p_namespaces, p_definitions, p_params, p_options, p_origins, null, null, p_parents, p_tasks,
+    from create_executions(p_ids, p_namespaces, p_definitions, p_params, p_options, p_origins, inherited_priorities(p_parents), null, p_parents, p_tasks,
         null, null, null, p_worker) c;
     if v_made is null or cardinality(v_made) < cardinality(p_ids) then
         raise exception 'tasks exist already' using errcode = 'PN003';

@@ -226,6 +226,16 @@ class Because(Given):
     reason: Reason = None
 
 
+class NewPriority(Given):
+    priority: int = Field(
+        ge=-HIGHEST_PRIORITY, le=HIGHEST_PRIORITY, description="Higher goes first; 0 is ordinary."
+    )
+
+
+class PriorityChanged(Answer):
+    changed: int = Field(description="How many executions had another priority: it and its tasks.")
+
+
 class ToldToEnd(Answer):
     told: int = Field(description="How many were told.")
 

@@ -11,6 +11,7 @@ from fastapi import APIRouter
 
 from penstock_api.pages import (
     account,
+    audit,
     dead_letters,
     definitions,
     events,
@@ -39,6 +40,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     inquiries.router,
     dead_letters.router,
     workers.router,
+    audit.router,
     account.router,
     static_files.router,
     sign_in.router,

@@ -51,6 +51,7 @@ MENU = (
     Place("/inquiries", "Inquiries", "i"),
     Place("/dead-letters", "Dead letters", "d"),
     Place("/workers", "Workers", "w"),
+    Place("/audit", "Audit", "u"),
 )
 """The menu. `key` is the key that opens the page after `g`."""
 

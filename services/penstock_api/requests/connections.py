@@ -47,6 +47,14 @@ class Refused(Exception):
         self.problem = Problem(title=STATUS_LINE[status][13:-2].decode(), status=status, detail=detail)
 
 
+STOPPED = Problem(
+    title="Service Unavailable",
+    status=503,
+    detail="this process stopped before the request was done",
+    hint="Send the request again, with its idempotency key if it has one.",
+)
+
+
 class BoundedProtocol(HttpToolsProtocol):
     """A connection that refuses heads over HEAD_BYTES, and slow heads and bodies."""
 
@@ -131,7 +139,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         if cycle.scope["http_version"] == "1.0":
             app = _without_chunks(app, cycle)
-        super()._start_asgi_task(cycle, app)
+        super()._start_asgi_task(cycle, _answered_at_shutdown(app, cycle))
 
     def _started(self) -> bool:
         """Return whether an answer has begun, which a second one would corrupt."""
@@ -191,6 +199,30 @@ def _check_head(url: bytes, headers: list[tuple[bytes, bytes]], version: str) ->
 
 def _too_large() -> Refused:
     return Refused(431, f"the head of a request has at most {HEAD_BYTES:,} bytes")
+
+
+def _answered_at_shutdown(app: App, cycle: RequestResponseCycle) -> Any:
+    """Return an application that answers 503 if its task is cancelled. uvicorn cancels the requests that are still under way
+    when the grace of a stop has passed. It would log a traceback of each, and answer 500."""
+
+    async def answered(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        try:
+            await app(scope, receive, send)
+        except asyncio.CancelledError:
+            if cycle.response_started:
+                cycle.disconnected = True
+                cycle.transport.close()
+                return
+            body = STOPPED.model_dump_json(exclude_none=True).encode()
+            headers = [
+                (b"content-type", KIND.encode()),
+                (b"content-length", b"%d" % len(body)),
+                (b"connection", b"close"),
+            ]
+            await send({"type": "http.response.start", "status": STOPPED.status, "headers": headers})
+            await send({"type": "http.response.body", "body": body})
+
+    return answered
 
 
 def _without_chunks(app: App, cycle: RequestResponseCycle) -> Any:

@@ -29,13 +29,14 @@ async def list_changes(
     target: Annotated[str | None, Query(description="Only those whose target begins so.")] = None,
     outcome: Annotated[str | None, Query(description="Only done, refused or unchanged.")] = None,
     role: Annotated[str | None, Query(description="Only those of this role of the database.")] = None,
+    tenant: Annotated[str | None, Query(description="Only those whose values name this tenant.")] = None,
     since: Since = None,
     until: Until = None,
     before: Annotated[int | None, Query(ge=0, le=2**62, description="`next` of the page before.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="How many.")] = 50,
 ) -> Page[models.AuditedChange]:
     """List the changes and refusals, newest first."""
-    matching = audit.AuditFilter(by, operation, target, outcome, role, since, until)
+    matching = audit.AuditFilter(by, operation, target, outcome, role, since, until, tenant)
     rows = await audit.newest(session, matching, end=before, limit=limit)
     last = str(rows[-1].id) if len(rows) == limit else None
     return Page(items=[models.AuditedChange.model_validate(plain(row)) for row in rows], next=last)

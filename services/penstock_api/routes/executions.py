@@ -219,6 +219,13 @@ async def cancel(
     return models.ToldToEnd(told=await backend.client.cancel(id, reason=reason))
 
 
+@router.post("/executions/{id}/priority", dependencies=[OPERATE])
+async def set_priority(id: ExecutionId, backend: Here, body: models.NewPriority) -> models.PriorityChanged:
+    """Change the priority of an execution and of its tasks that have not ended. What waits has its new place at once."""
+    await one(backend.client.session, id)
+    return models.PriorityChanged(changed=await backend.client.set_priority(id, body.priority))
+
+
 @router.post("/executions/{id}/rerun", status_code=201, dependencies=[OPERATE])
 async def rerun(id: ExecutionId, backend: Here, caller: Asked, body: models.Rerun = WHOLE) -> models.Started:
     """Run an ended execution again, with the same version and the same parameters."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from penstock_executor.loop_runner import Loop
 from penstock_executor.loops import (
     announce_moves,
+    apply_holds,
     archive_finished,
     call_subscribers,
     drop_expired,
@@ -27,6 +28,7 @@ from penstock_executor.loops import (
     run_polls,
     seal_audit,
     send_spans,
+    tidy_backlog,
 )
 
 LOOPS: tuple[Loop, ...] = (
@@ -49,4 +51,6 @@ LOOPS: tuple[Loop, ...] = (
     archive_finished.LOOP,
     make_partitions.LOOP,
     drop_expired.LOOP,
+    tidy_backlog.LOOP,
+    apply_holds.LOOP,
 )

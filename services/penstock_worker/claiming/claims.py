@@ -67,7 +67,7 @@ class Claims:
         self._of_queues = {WORK + route: executor for route, executor in route_executors.items()}
 
     async def claim(self, queue: str, ids: Sequence[UUID]) -> AsyncIterator[Claimed]:
-        """Claim as many of `ids` as there is room for."""
+        """Claim as many of `ids` as there is room for, or as many others that have a turn on their route."""
         remaining = list(ids)
         while remaining:
             answer = await self._answered(
@@ -75,7 +75,9 @@ class Claims:
             )
             yield answer
             claimed = {attempt.event.execution_id for attempt in answer.attempts}
-            remaining = [id for id in remaining if id not in claimed] if answer.unknown else []
+            # On an ordered route these may be other executions than the message names: each has used up a turn.
+            turns = len(remaining) - len(claimed) if answer.unknown else 0
+            remaining = [id for id in remaining if id not in claimed][:turns]
             await self.look_up(answer.unknown)
 
     async def claim_parked(self, queue: str) -> AsyncIterator[Claimed]:

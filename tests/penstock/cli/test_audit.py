@@ -150,7 +150,7 @@ READS = {
         "why",
         "audit",
     ),
-    *("executions", "events", "inquiries", "queues", "replay", "roles"),
+    *("executions", "events", "inquiries", "queues", "replay", "roles", "holds"),
 }
 """Commands that change nothing in the database, or that note their change in another way."""
 READING = {

@@ -84,6 +84,23 @@ async def test_the_tasks_of_an_archived_workflow_are_listed_on_request(house: In
     assert sorted((row["task"] or "", row["item"]) for row in rows) == [("", -1), ("talk", 0), ("talk", 1)]
 
 
+async def test_priority_of_a_waiting_execution_is_changed(house: Installation) -> None:
+    await house.apply(*shop.ALL)
+    id = str(await house.client.start("shop.charge", {"order": 7}))
+    answer = await penstock("set-priority", id, "9")
+    assert (answer.code, answer.out.strip()) == (0, "The priority of 1 execution is 9 now.")
+    answer = await penstock("set-priority", id, "9")
+    assert answer.out.strip() == "Nothing to change: its priority is 9 already."
+    assert (await penstock("set-priority", id, "--json", "--", "-5")).document["changed"] == 1
+    [row] = await house.rows("select priority from execution")
+    assert row["priority"] == -5
+    notes = await house.rows(
+        "select operation, target, details::jsonb ->> 'priority' as priority from audit order by at"
+    )
+    assert [tuple(note) for note in notes] == [("penstock set-priority", id, n) for n in ("9", "9", "-5")]
+    assert (await penstock("set-priority", id, "40000")).code == 2
+
+
 async def test_one_is_shown_with_its_result(house: Installation) -> None:
     await house.start(*shop.ALL)
     id = await house.client.start("shop.charge", {"order": 7, "amount": 3})

@@ -49,6 +49,8 @@ PAGES = {
     "dead-letters": "/dead-letters",
     "dead-letter": "/dead-letters/{letter}",
     "workers": "/workers",
+    "audit": "/audit",
+    "audit-picked": "/audit?outcome=done&operation=penstock&tenant=public",
     "account": "/account",
     "sign-in": "/sign-in",
     "sign-in-code": "/sign-in/code",

@@ -138,7 +138,7 @@ async def test_a_move_committed_long_after_its_instant_is_sent(
     late = await house.client.start("shop.charge", {"order": 1}, delay=3600)
     async with listening(api, address) as heard:
         async with house.session.transaction() as tx:
-            await tx.fetch("select cancel_executions(array[$1::uuid], 'late')", late)
+            await tx.fetch("select moved from cancel_executions(array[$1::uuid], 'late')", late)
             for _ in range(4):  # others are first, one look after the other
                 id = await house.client.start("shop.charge", {"order": 2})
                 await heard.until_ended(id)

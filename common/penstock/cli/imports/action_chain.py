@@ -8,10 +8,11 @@ from typing import Any
 
 from penstock.cli.imports.consumed import Node
 from penstock.cli.imports.orquesta import KnownAction
-from penstock.cli.imports.orquesta_expressions import PLAIN, NotMapped, as_expression, template
+from penstock.cli.imports.orquesta_expressions import as_expression, template
 from penstock.cli.imports.orquesta_graph import cycle_edges
+from penstock.cli.imports.orquesta_names import NOWHERE, PLAIN, Surroundings, key_of_store
 from penstock.cli.imports.parameters import Tell
-from penstock.cli.imports.wanted_text import Ours, member
+from penstock.cli.imports.wanted_text import NotMapped, Ours, member
 
 _TO_DO = "{{ none.to_do }}"
 
@@ -25,8 +26,10 @@ class ActionChain:
         tell: Tell,
         action_of: Callable[[str, int], KnownAction],
         types_of: Callable[[str], Mapping[str, Any]],
+        surroundings: Surroundings = NOWHERE,
     ) -> None:
         self._tell, self._action_of, self._types_of = tell, action_of, types_of
+        self._surroundings = surroundings
 
     def workflow(self, root: Node, parameters: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
         """Return the body below the workflow's name."""
@@ -66,6 +69,7 @@ class ActionChain:
             else:
                 visible = {task: shapes[task] for task in previous[name]}
                 names = _Names("task", parameters, {*own, *published}, visible)
+                names.surroundings = self._surroundings
                 tasks[_task_name(name)] = self._task(name, node, target_action[name], names, chain, closing)
         body |= {"vars": own, "tasks": tasks}
         return {name: part for name, part in body.items() if part or name == "tasks"}
@@ -89,7 +93,7 @@ class ActionChain:
         chain: Mapping[str, Node],
         closing: set[tuple[str, str]],
     ) -> dict[str, Any]:
-        for key in ("name", "ref"):
+        for key in ("name", "ref", "description"):  # a description says nothing to StackStorm
             if (child := node.get(key)) is not None:
                 child.drop()
         task: dict[str, Any] = {"workflow" if target_action.is_workflow else "action": target_action.ref}
@@ -168,6 +172,10 @@ def cast(mapped: str, value: Ours, kind: Any) -> str:
     """Return a template with a value of the type of its parameter. StackStorm renders texts, and turns
     them into that type."""
     kinds = kind if isinstance(kind, list) else [kind]
+    if value.kind == "secret":
+        if kind is not None and "string" not in kinds:
+            raise NotMapped("a key of the store for what is no text")
+        return mapped
     if "string" in kinds and value.kind != "str":
         return f"{{{{ {value.text} | string }}}}"
     if "integer" in kinds and value.kind != "int":
@@ -181,6 +189,8 @@ def cast(mapped: str, value: Ours, kind: Any) -> str:
 
 class _Names:
     """The names of a chain: parameters, variables and the tasks before, each by its bare name."""
+
+    takes_several_lines = True
 
     def __init__(
         self,
@@ -197,6 +207,7 @@ class _Names:
             shapes,
             task,
         )
+        self.surroundings = NOWHERE
 
     def root(self, function: str, argument: str | None, steps: Sequence[str]) -> tuple[Ours, int]:
         """Return what a bare name is here. Raises NotMapped."""
@@ -209,6 +220,10 @@ class _Names:
             raise NotMapped(f"the result of the workflow {function}")
         if function in self.parameters:
             return Ours(member("parameters" if self.place == "start" else "context", function)), 0
+        if function == "st2kv" and argument is None and len(steps) >= 2:
+            return key_of_store(self.surroundings, ".".join(steps)), len(steps)
+        if self.place == "task" and [function, *steps] == ["action_context", "parent", "execution_id"]:
+            return Ours("system.id", "str"), len(steps)
         raise NotMapped(f"`{function}` has no equal here")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -39,7 +39,7 @@ from penstock.cli.imports.celery_setting_names import today
 from penstock.cli.imports.celery_settings import BEAT, ROUTES, CelerySettings
 from penstock.cli.imports.celery_times import times
 from penstock.cli.imports.celery_uses import uses
-from penstock.cli.imports.project import Project
+from penstock.cli.imports.project import Project, bounded
 from penstock.cli.imports.report import Report
 from penstock.cli.imports.wanted_text import NotMapped
 from penstock.errors import NotFound
@@ -76,6 +76,8 @@ class CeleryProject:
         self._relevant: dict[str, ast.Module] = {}
         """Files that may have to do with Celery."""
         self._methods: set[int] = set()
+        self._apart: set[int] = set()
+        """Places in the list of gaps of what is counted by itself: tasks in other files."""
 
     def mapped(self) -> Project:
         """Return the project. `report` then has the gaps."""
@@ -91,8 +93,7 @@ class CeleryProject:
                 self.report.gap(
                     name, 1, f"no Python here: {error}", "Import with the Python that it is written for."
                 )
-        for tree in trees.values():
-            self._constants |= _constants(tree)
+        self._constants = _shared_constants(trees.values())
         self._config = _config_files(self._relevant)
         for name, tree in trees.items():
             for node in walk(tree):
@@ -127,6 +128,7 @@ class CeleryProject:
             name = f"{module.replace('.', '_')}_{name}".lower()
             while name in self.project.actions:
                 name += "_2"
+        name = bounded(name)
         decorator = task_decorator(node)
         if decorator is not None:
             self._take(decorator)
@@ -334,7 +336,7 @@ class CeleryProject:
 
     def _schedule(self, file: str, key: str, node: ast.expr, zone: str | None, zone_unknown: bool) -> None:
         self.report.found["schedules"] += 1
-        previous = len(self.report.gaps)
+        previous = len(self.report.gaps) - len(self._apart)
         entry: dict[str, ast.expr] = {}
         if isinstance(node, ast.Dict):
             entry = {
@@ -349,7 +351,7 @@ class CeleryProject:
         self._take(node)
         try:
             task = literal(entry["task"], self._constants)
-            name = self._known(task)
+            name = self._known(task) or self._elsewhere(file, entry["task"], task)
             schedule: dict[str, Any] = {
                 "action": f"{self.project.name}.{name}",
                 **times(self._named_value(entry["schedule"])),
@@ -387,7 +389,7 @@ class CeleryProject:
         if ours in self.project.schedules:
             self._gap(file, node, f"two schedules become {ours}", "Rename one of them.")
         self.project.schedules[ours] = schedule
-        if len(self.report.gaps) == previous:
+        if len(self.report.gaps) - len(self._apart) == previous:
             self.report.map("schedules", ours)
 
     def _queue_of(self, node: ast.expr | None) -> str | None:
@@ -406,7 +408,7 @@ class CeleryProject:
 
     def _routed(self, name: str, queue: str) -> str:
         """Return a workflow of one task that sends an action to a queue, for a schedule that does."""
-        routed = f"{name}_on_{re.sub(r'[^A-Za-z0-9]+', '_', queue).strip('_').lower()}"
+        routed = bounded(f"{name}_on_{re.sub(r'[^A-Za-z0-9]+', '_', queue).strip('_').lower()}")
         schema = self._signatures[name].schema
         task: dict[str, Any] = {"action": f"{self.project.name}.{name}", "route": queue}
         if schema is None or schema:
@@ -435,13 +437,39 @@ class CeleryProject:
             raise NotMapped("a text with braces")
         return params
 
-    def _known(self, task: Any) -> str:
-        """Raises KeyError. A file knows a task by less than the whole path where the folder lies deeper."""
+    def _known(self, task: Any) -> str | None:
+        """Return the action of a task; None for a task in no file. A file knows a task by less than the whole path where
+        the folder lies deeper. Raises NotMapped where several tasks are meant."""
         exact = {name for ref, name in self._refs.items() if ref == task}
         names = exact or {name for ref, name in self._refs.items() if str(task).endswith(f".{ref}")}
-        if len(names) != 1:
-            raise KeyError(task)
-        return names.pop()
+        if len(names) > 1:
+            raise NotMapped(f"several tasks are {task}: {', '.join(sorted(names))}")
+        return names.pop() if names else None
+
+    def _elsewhere(self, file: str, node: ast.expr, task: Any) -> str:
+        """Return an action that stands for a task which is in no file that was read."""
+        if not isinstance(task, str):
+            raise NotMapped(f"the task {ast.unparse(node)}")
+        name = re.sub(r"\W+", "_", task, flags=re.ASCII).strip("_").lower()
+        name = bounded(name if name[:1].isalpha() else f"x_{name}")
+        while name in self.project.actions:
+            name += "_2"
+        message = f"to do: what the task {task} did"
+        source = f"def {name}_(**parameters):\n    raise NonRetryable({message!r})\n"
+        self.project.actions[name] = self.project.function(name, source) | {
+            "timeout": None,
+            "on_worker_loss": "fail",
+        }
+        self._refs[task], self._signatures[name] = name, Signature([], None)
+        self.report.found["tasks in other files"] += 1
+        self._apart.add(len(self.report.gaps))
+        self._gap(
+            file,
+            node,
+            f"the task {task} is in no file that was read",
+            f"Import its file too, or write the function {name}_ of {self.project.module}.py; see its options there.",
+        )
+        return name
 
     # -- canvases and what is left --------------------------------------------------------------------------------
 
@@ -506,6 +534,33 @@ class CeleryProject:
 def _stub(name: str, node: ast.FunctionDef | ast.AsyncFunctionDef, file: str, signature: Signature) -> str:
     message = f"to do: what {node.name} of {file} did"
     return f"def {name}_(**parameters):\n    raise NonRetryable({message!r})\n"
+
+
+def _shared_constants(trees: Iterable[ast.Module]) -> dict[str, ast.expr]:
+    """Return the constants of all files. A name that two files give different values has none here."""
+    shared: dict[str, ast.expr] = {}
+    ambiguous: set[str] = set()
+    for tree in trees:
+        own = _constants(tree)
+        ambiguous |= _assigned_names(tree) - own.keys()
+        ambiguous |= {name for name in own.keys() & shared if ast.dump(own[name]) != ast.dump(shared[name])}
+        shared |= own
+    return {name: value for name, value in shared.items() if name not in ambiguous}
+
+
+def _assigned_names(tree: ast.Module) -> set[str]:
+    """Return the names of a module that a statement outside of functions and classes assigns."""
+    inner = {
+        id(node)
+        for scope in walk(tree)
+        if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda)
+        for node in ast.walk(scope)
+    }
+    return {
+        node.id
+        for node in walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in inner
+    }
 
 
 def _constants(tree: ast.Module) -> dict[str, ast.expr]:

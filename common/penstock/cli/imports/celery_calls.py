@@ -17,7 +17,9 @@ def literal(node: ast.expr, constants: Mapping[str, ast.expr] | None = None) -> 
     """Return the value of a literal, or of a product or sum of numbers; a name may stand for a constant. Raises
     NotLiteral."""
     if isinstance(node, ast.Name) and constants is not None and node.id in constants:
-        return literal(constants[node.id])
+        return literal(
+            constants[node.id], {name: value for name, value in constants.items() if name != node.id}
+        )
     if isinstance(node, ast.BinOp):
         first, second = literal(node.left, constants), literal(node.right, constants)
         if all(isinstance(side, int | float) and not isinstance(side, bool) for side in (first, second)):
@@ -25,6 +27,12 @@ def literal(node: ast.expr, constants: Mapping[str, ast.expr] | None = None) -> 
                 return first * second
             if isinstance(node.op, ast.Add):
                 return first + second
+    if isinstance(node, ast.Dict) and all(key is not None for key in node.keys):
+        pairs = zip(node.keys, node.values, strict=True)
+        return {literal(key, constants): literal(value, constants) for key, value in pairs if key is not None}
+    if isinstance(node, ast.List | ast.Tuple):
+        items = [literal(item, constants) for item in node.elts]
+        return items if isinstance(node, ast.List) else tuple(items)
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

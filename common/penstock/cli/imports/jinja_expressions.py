@@ -188,7 +188,14 @@ class _Writer:
 
     def _root(self, node: nodes.Call, steps: Sequence[str]) -> tuple[Ours, int]:
         name = node.node.name if isinstance(node.node, nodes.Name) else ""
-        if name not in ROOTS or node.kwargs or node.dyn_args or node.dyn_kwargs or len(node.args) > 1:
+        says_decrypt = name == "st2kv" and all(_is_decrypt(pair) for pair in node.kwargs)
+        if (
+            name not in ROOTS
+            or (node.kwargs and not says_decrypt)
+            or node.dyn_args
+            or node.dyn_kwargs
+            or len(node.args) > 1
+        ):
             raise NotMapped(f"the function {name}()")
         argument = node.args[0] if node.args else None
         if argument is None:
@@ -234,6 +241,8 @@ class _Writer:
         if node.node is None or node.dyn_args or node.dyn_kwargs:
             raise NotMapped(f"the filter {node.name} with spread arguments")
         value = self.write(node.node)
+        if node.name == "decrypt_kv" and value.kind == "secret":
+            return value
         arguments = [self.write(argument).text for argument in node.args]
         arguments += [f"{pair.key}={self.write(pair.value).text}" for pair in node.kwargs]
         if node.name in ("map", "select", "reject", "selectattr", "rejectattr"):
@@ -257,6 +266,12 @@ class _Writer:
         return Ours(
             f"({self.write(node.node).text} is {node.name}{f'({arguments})' if arguments else ''})", "bool"
         )
+
+
+def _is_decrypt(pair: nodes.Keyword) -> bool:
+    return (
+        pair.key == "decrypt" and isinstance(pair.value, nodes.Const) and isinstance(pair.value.value, bool)
+    )
 
 
 def _refuse_unknown_parts(node: nodes.Filter) -> None:

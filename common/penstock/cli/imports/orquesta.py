@@ -5,24 +5,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
 from penstock.cli.imports.consumed import Node
 from penstock.cli.imports.inline_parameters import inline_parameters
-from penstock.cli.imports.orquesta_expressions import (
+from penstock.cli.imports.orquesta_expressions import as_expression, condition, template
+from penstock.cli.imports.orquesta_graph import ANY, FAILURE, SUCCESS, Edge, Graph, cycle_edges, guard_of
+from penstock.cli.imports.orquesta_inquiries import inquiry
+from penstock.cli.imports.orquesta_names import (
+    NOWHERE,
+    OF_INQUIRY,
     PLAIN,
     UNKNOWN,
-    NotMapped,
     OrquestaNames,
-    as_expression,
-    condition,
-    template,
+    Surroundings,
+    variable_name,
 )
-from penstock.cli.imports.orquesta_graph import ANY, FAILURE, SUCCESS, Edge, Graph, cycle_edges, guard_of
 from penstock.cli.imports.parameters import Tell
-from penstock.cli.imports.wanted_text import Ours
+from penstock.cli.imports.stackstorm_runners import SHELLS
+from penstock.cli.imports.wanted_text import NotMapped, Ours
 
 _WITH = re.compile(r"\s*(?:((?:\w+\s*,\s*)*\w+)\s+in\s+)?(<%.*?%>|\{\{.*?\}\})\s*", re.DOTALL)
 _TO_DO = "{{ none.to_do }}"
@@ -33,8 +36,6 @@ _ONLY_OF_WORKERS = ("with", "retry", "delay")
 _TIMED = frozenset(
     {"local-shell-cmd", "local-shell-script", "python-script", "remote-shell-cmd", "remote-shell-script"}
 )
-_FAILED = 'status == "failed"'
-"""`failed()` of Orquesta does not hold for a task that took too long, or was cancelled; ours does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +49,25 @@ class KnownAction:
 
 
 class Orquesta:
-    """Maps one workflow. `action_of` gives the action here that a task names in a line."""
+    """Maps one workflow. `action_of` gives the action here that a task names in a line; `keep` gives one that does the
+    same and returns its failure, if there can be one."""
 
-    def __init__(self, tell: Tell, action_of: Callable[[str, int], KnownAction]) -> None:
-        self._tell, self._action_of = tell, action_of
+    def __init__(
+        self,
+        tell: Tell,
+        action_of: Callable[[str, int], KnownAction],
+        keep: Callable[[KnownAction], KnownAction | None] = lambda _: None,
+        surroundings: Surroundings = NOWHERE,
+    ) -> None:
+        self._tell, self._action_of, self._keep = tell, action_of, keep
+        self._inputs_take = surroundings
+        self._surroundings = replace(surroundings, note_key=None)
         self._tasks: dict[str, Node] = {}
         self._known: dict[str, KnownAction] = {}
         self._variables: set[str] = set()
+        self._input_names: set[str] = set()
+        self._failure_keepers: set[str] = set()
+        self._output_text = ""
         self._reads: dict[str, set[str]] = {}
 
     def workflow(self, root: Node, described: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
@@ -65,8 +78,11 @@ class Orquesta:
         body: dict[str, Any] = {"description": root.text("description")}
         tasks = root.get("tasks")
         self._tasks = dict(tasks.items()) if tasks is not None else {}
+        output = root.get("output")
+        self._output_text = str(output.peek()) if output is not None else ""
         inputs = list(self._pairs(root.get("input")))
         variables = list(self._pairs(root.get("vars")))
+        self._input_names = {name for name, _, _ in inputs}
         self._variables = {name for name, _, _ in (*inputs, *variables)} | self._published_names()
         parameters, computed = self._inputs(inputs, described)
         body["parameters"] = parameters
@@ -74,10 +90,10 @@ class Orquesta:
         for name, task in self._tasks.items():
             self._known[name] = self._action(task, name)
         graph = self._graph()
+        self._keep_failures(graph)
         body["tasks"] = {name: self._task(name, task, graph) for name, task in self._tasks.items()}
         self._add_fail(body["tasks"])
         self._tell_differences(graph)
-        output = root.get("output")
         if output is not None:
             body["output"] = self._output(output)
         return {name: part for name, part in body.items() if part or name == "tasks"}
@@ -95,7 +111,7 @@ class Orquesta:
             about = parameters.setdefault(name, {})
             value = default.value() if default is not None else None
             if value is not None and about.get("default") is None:
-                names = OrquestaNames("start", target_action)
+                names = OrquestaNames("start", target_action, surroundings=self._surroundings)
                 try:
                     ours = as_expression(value, names)
                     if template(value, names) == value:
@@ -130,7 +146,7 @@ class Orquesta:
         mapped: dict[str, Any] = {}
         for name, node, line in variables:
             value = node.value() if node is not None else None
-            names = OrquestaNames("start", inputs, inlined)
+            names = OrquestaNames("start", inputs, inlined, surroundings=self._surroundings)
             try:
                 mapped[name] = template(value, names)
                 inlined = {**inlined, name: as_expression(value, names)}
@@ -144,20 +160,31 @@ class Orquesta:
         return self._named(mapped, variables)
 
     def _named(self, mapped: dict[str, Any], where: list[tuple[str, Node | None, int]]) -> dict[str, Any]:
+        """Return variables by their names here. A name that becomes that of another variable is a gap."""
         lines = {name: line for name, _, line in where}
-        for name in [name for name in mapped if not str(name).isidentifier()]:
-            self._gap(
-                lines[name], f"the name {name}", "A name has letters, digits and _ only: choose another one."
-            )
-            del mapped[name]
-        return mapped
+        named: dict[str, Any] = {}
+        for name, value in mapped.items():
+            ours = variable_name(name)
+            if ours != name and (name in self._input_names or self._has_other(name, ours)):
+                self._gap(
+                    lines[name],
+                    f"the name {name}",
+                    "A name has letters, digits and _ only: choose another one.",
+                )
+            else:
+                named[ours] = value
+        return named
+
+    def _has_other(self, name: str, ours: str) -> bool:
+        return any(variable_name(other) == ours for other in self._variables if other != name)
 
     def _output(self, node: Node) -> dict[str, Any]:
         output: dict[str, Any] = {}
         inlined: dict[str, Ours] = {}
         for name, child, line in self._pairs(node):
             value = child.value() if child is not None else None
-            names = OrquestaNames("output", self._variables, dict(inlined), self._shapes())
+            names = self._names("output", self._shapes())
+            names.inlined = dict(inlined)
             try:
                 output[name] = template(value, names)
                 inlined[name] = as_expression(value, names)
@@ -187,12 +214,16 @@ class Orquesta:
             return KnownAction("fail", shape=UNKNOWN)
         if ref == "core.noop" and not any(task.has(key) for key in _ONLY_OF_WORKERS):
             return KnownAction("noop", shape=UNKNOWN)
+        if ref == "core.ask" and not any(task.has(key) for key in _ONLY_OF_WORKERS):
+            return KnownAction("inquiry", shape=OF_INQUIRY)
         return self._action_of(ref, line)
 
     def _task(self, name: str, source: Node, graph: Graph) -> dict[str, Any]:
         target_action = self._known[name]
+        if target_action.shape == OF_INQUIRY:
+            return self._asking(name, source, graph)
         mapped: dict[str, Any] = {"workflow" if target_action.is_workflow else "action": target_action.ref}
-        names = OrquestaNames("task", self._variables, shapes=self._earlier_shapes(name, graph), task=name)
+        names = self._names("task", self._earlier_shapes(name, graph), name)
         item_names = self._items(source, mapped, names)
         inputs = self._inputs_of(source, name, names, item_names)
         if target_action.ref == "fail":
@@ -206,7 +237,10 @@ class Orquesta:
             timeout = inputs.pop("timeout")
             if isinstance(timeout, int | float) and not isinstance(timeout, bool) and timeout > 0:
                 mapped["timeout"] = timeout
-            else:
+            elif target_action.runner in SHELLS and timeout != _TO_DO:
+                inputs["timeout"] = timeout  # the function itself ends the command
+                mapped["timeout"] = None
+            elif timeout != _TO_DO:
                 self._gap(
                     source.line_of("input"),
                     f"the timeout of {name} is computed",
@@ -222,13 +256,78 @@ class Orquesta:
             self._retry(name, retry, mapped, names)
         self._reads[name] = set(names.read)
         steps = self._steps(name, source, graph, "with_items" in mapped)
+        if name in self._failure_keepers and (unhandled := self._unhandled(source, steps)):
+            steps.append((len(steps), unhandled))
         if steps:
-            mapped["next"] = steps
+            mapped["next"] = [step for _, step in steps]
         return mapped
+
+    def _asking(self, name: str, source: Node, graph: Graph) -> dict[str, Any]:
+        """Map a task that runs `core.ask`."""
+        action, node = source.get("action"), source.get("input")
+        words = inline_parameters(str(action.value())) if action is not None else {}
+        values = {key: Node(source.line_of("action"), None, value) for key, value in words.items()}
+        if node is not None and node.is_mapping and not values:
+            values = dict(node.items())
+        note_route = self._inputs_take.note_route or (lambda line, route: None)
+        mapped: dict[str, Any] = {"inquiry": inquiry(name, values, self._tell, note_route)}
+        if (join := source.get("join")) is not None:
+            self._join(name, join, mapped, graph)
+        if steps := self._steps(name, source, graph, False):
+            mapped["next"] = [step for _, step in steps]
+        return mapped
+
+    # -- results that are read after a failure ----------------------------------------------------------------------------
+
+    def _keep_failures(self, graph: Graph) -> None:
+        """Give a task an action that returns its failure where the result is read after a failure."""
+        for name, task in self._tasks.items():
+            if task.has("with") or task.has("retry") or not self._reads_failure(name, graph):
+                continue
+            keeper = self._keep(self._known[name])
+            if keeper is not None:
+                self._known[name] = keeper
+                self._failure_keepers.add(name)
+
+    def _reads_failure(self, name: str, graph: Graph) -> bool:
+        """Return whether anything reads what a task gave where it may have failed."""
+        of_itself = re.compile(
+            rf"\bresult\(\)|\btask\(\s*(?:['\"]?{re.escape(name)}['\"]?\s*)?\)\s*\.\s*result\b"
+        )
+        of_others = re.compile(rf"\btask\(\s*['\"]?{re.escape(name)}['\"]?\s*\)\s*\.\s*result\b")
+        goes_on = False
+        for step in (self._tasks[name].get("next") or Node(1)).parts():
+            when = step.get("when")
+            if guard_of(when.peek() if when is not None else None).outcome != SUCCESS:
+                goes_on = True
+                if of_itself.search(str(step.peek())):
+                    return True
+        if not goes_on:
+            return False
+        later = [self._tasks[other].peek() for other in graph.after(name)]
+        return bool(of_others.search(f"{later} {self._output_text}"))
+
+    def _unhandled(self, source: Node, steps: list[tuple[int, dict[str, Any]]]) -> dict[str, Any] | None:
+        """Return the transition that fails the workflow after a failure that no other transition of a task handles."""
+        handling: list[str] = []
+        node = source.get("next")
+        for number, step in enumerate(node.parts() if node is not None else []):
+            when, do = step.get("when"), step.get("do")
+            guard = guard_of(when.peek() if when is not None else None)
+            targets = _names_of(do.peek()) if do is not None else []
+            if guard.outcome == SUCCESS or not any(target != "continue" for target in targets):
+                continue
+            if guard.outcome == ANY and not guard.atoms:
+                return None
+            handling += [str(entry["when"]) for place, entry in steps if place == number]
+        failed = 'succeeded() and result.status != "succeeded"'
+        handled = " or ".join(f"({when})" for when in handling)
+        return {"when": f"{failed} and not ({handled})" if handled else failed, "do": ["fail"]}
 
     def _inputs_of(
         self, source: Node, name: str, names: OrquestaNames, item_names: list[str] | None
     ) -> dict[str, Any] | str:
+        names = replace(names, surroundings=self._inputs_take)  # the names that it reads are shared
         own = names if item_names is None else _ItemNames(names, item_names)
         action, node = source.get("action"), source.get("input")
         words = str(action.value()).strip() if action is not None and action.peek() is not None else ""
@@ -274,6 +373,8 @@ class Orquesta:
             mapped["with_items"] = self._value(match[2], node.line, names, _TO_DO)
         if concurrency is not None:
             count = self._value(concurrency.value(), concurrency.line, names, 1)
+            if isinstance(count, str) and count.startswith("{{"):
+                count = f"{{{{ [{count[2:-2].strip()}, 1] | max }}}}"  # less than 1 is 1 there
             mapped["concurrency"] = max(count, 1) if isinstance(count, int) else count
             mapped["item_failures"] = {"then": "stop"}
         return parts
@@ -332,11 +433,14 @@ class Orquesta:
 
     # -- transitions ----------------------------------------------------------------------------------------------
 
-    def _steps(self, name: str, source: Node, graph: Graph, has_items: bool) -> list[dict[str, Any]]:
-        steps: list[dict[str, Any]] = []
+    def _steps(
+        self, name: str, source: Node, graph: Graph, has_items: bool
+    ) -> list[tuple[int, dict[str, Any]]]:
+        """Return the transitions, each with the place of its source in `next`."""
+        steps: list[tuple[int, dict[str, Any]]] = []
         node = source.get("next")
         for number, step in enumerate(node.parts() if node is not None else []):
-            steps += self._step(name, number, step, graph, has_items)
+            steps += [(number, mapped) for mapped in self._step(name, number, step, graph, has_items)]
         return steps
 
     def _step(
@@ -353,9 +457,8 @@ class Orquesta:
         told_reasons: set[str] = set()
         for outcome in outcomes:
             failed = outcome == FAILURE
-            names = OrquestaNames(
-                "end", self._variables, {}, self._earlier_shapes(name, graph), name, failed, has_items
-            )
+            names = self._names("end", self._earlier_shapes(name, graph), name)
+            names.may_have_failed, names.has_items = failed, has_items
             mapped: dict[str, Any] = {"when": True}
             if when is not None:
                 when.drop()
@@ -385,7 +488,7 @@ class Orquesta:
         if text is None:
             return outcome_text or True
         try:
-            ours = _FailedNames.condition(text, names)
+            ours = condition(text, names)
         except NotMapped as reason:
             if str(reason) not in told_reasons:
                 self._gap(
@@ -567,6 +670,17 @@ class Orquesta:
 
     # -- small things ---------------------------------------------------------------------------------------------
 
+    def _names(self, place: str, shapes: Mapping[str, str], task: str | None = None) -> OrquestaNames:
+        return OrquestaNames(
+            place,
+            self._variables,
+            shapes=shapes,
+            task=task,
+            failure_keepers=self._failure_keepers,
+            parameters=self._input_names,
+            surroundings=self._surroundings,
+        )
+
     def _shapes(self) -> dict[str, str]:
         return {name: target_action.shape for name, target_action in self._known.items()}
 
@@ -649,22 +763,6 @@ class _ItemNames:
         if len(self._parts) > 1:
             return Ours(f"item[{self._parts.index(name)}]")
         return Ours("(item[0] if item is sequence and item is not string and item is not mapping else item)")
-
-
-class _FailedNames:
-    """The names of a condition, in which `failed()` is not what it is here."""
-
-    def __init__(self, names: OrquestaNames) -> None:
-        self._names = names
-
-    def root(self, function: str, argument: str | None, steps: Any) -> tuple[Ours, int]:
-        if function == "failed" and argument is None:
-            return Ours(f"({_FAILED})", "bool"), 0
-        return self._names.root(function, argument, steps)
-
-    @classmethod
-    def condition(cls, text: object, names: OrquestaNames) -> str:
-        return condition(text, cls(names))
 
 
 def _names_of(do: Any) -> list[str]:

@@ -3,85 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 from penstock.cli.imports import jinja_expressions, yaql_expressions
-from penstock.cli.imports.wanted_text import NotMapped, Ours, literal, member
+from penstock.cli.imports.wanted_text import NotMapped, Ours, literal
 from penstock.cli.imports.yaql_expressions import Names
 from penstock.errors import DefinitionError
 from penstock.language import expressions
 
-__all__ = ["NotMapped", "OrquestaNames", "condition", "template"]
-
 _BLOCK = re.compile(r"<%(.*?)%>|\{\{(.*?)\}\}", re.DOTALL)
+_KEY_OF_STORE = re.compile(r"\bsecrets\.")
 _SPECIAL = re.compile(r"\{\{|\{%|\{#")
-PLAIN, OF_WORKFLOW, UNKNOWN = "plain", "workflow", "unknown"
-"""The shape of what a task gives: the value itself; a workflow's, which StackStorm wraps as `output`; not known."""
-
-
-@dataclass(slots=True)
-class OrquestaNames:
-    """The names that an expression of a workflow sees in one place."""
-
-    place: str
-    """`start` for variables, `task` for inputs and lists, `end` for conditions and what is published, `output`."""
-    variables: Collection[str]
-    """All names that the context may have."""
-    inlined: Mapping[str, Ours] = field(default_factory=dict)
-    """Names that stand for an expression: of variables in front of this one."""
-    shapes: Mapping[str, str] = field(default_factory=dict)
-    """The shape of the result of each task."""
-    task: str | None = None
-    may_have_failed: bool = False
-    """True at the end of a task: it may have failed, and a failed task has no result in Penstock."""
-    has_items: bool = False
-    read: set[str] = field(default_factory=set)
-    """The names of the context that were read."""
-
-    def root(self, function: str, argument: str | None, steps: Sequence[str]) -> tuple[Ours, int]:
-        """Return what a name of Orquesta is here, and the number of steps that it covers. Raises NotMapped."""
-        if function == "ctx":
-            return self._context(argument, steps)
-        if function == "item" and self.place == "task":
-            return (Ours("item"), 0) if argument is None else (Ours(member("item", argument)), 0)
-        if function in ("succeeded", "failed", "completed") and self.place == "end" and argument is None:
-            return Ours({"succeeded": "succeeded()", "failed": "failed()"}.get(function, "true"), "bool"), 0
-        if function == "result" and self.place == "end" and argument is None and self.task is not None:
-            if self.may_have_failed:
-                raise NotMapped("the result of a task that failed, which has an `error` here and no result")
-            return self._result(Ours("result", "list" if self.has_items else ""), self.task, steps)
-        if function == "task" and steps[:1] == ["result"] and self.place != "start":
-            if self.place == "end" and argument in (None, self.task):
-                value, covered = self.root("result", None, steps[1:])
-                return value, covered + 1
-            if argument is None or argument == self.task or argument not in self.shapes:
-                raise NotMapped(f"the result of the task {argument}")
-            value, covered = self._result(Ours(member("tasks", argument) + ".result"), argument, steps[1:])
-            return value, covered + 1
-        raise NotMapped(f"`{function}` has no equal here")
-
-    def _context(self, argument: str | None, steps: Sequence[str]) -> tuple[Ours, int]:
-        name, covered = (argument, 0) if argument is not None else (steps[0] if steps else None, 1)
-        if name is None:
-            raise NotMapped("the whole context")
-        if name in self.inlined:
-            return self.inlined[name], covered
-        if name not in self.variables:
-            raise NotMapped(f"`{name}` is no input, no variable, and is published nowhere")
-        self.read.add(name)
-        return Ours(member("parameters" if self.place == "start" else "context", name)), covered
-
-    def _result(self, value: Ours, task: str, steps: Sequence[str]) -> tuple[Ours, int]:
-        shape = self.shapes.get(task, UNKNOWN)
-        if shape == UNKNOWN:
-            raise NotMapped(f"the result of {task}, whose action is not known")
-        if shape == PLAIN:
-            return value, 0
-        if steps[:1] != ["output"] or value.kind == "list":
-            raise NotMapped(f"the result of the workflow {task} beside its `output`")
-        return value, 1
 
 
 def condition(text: Any, names: Names) -> str:
@@ -154,11 +87,17 @@ def _blocks(text: str) -> list[re.Match[str]]:
 
 
 def _translated(block: re.Match[str], names: Names) -> Ours:
-    if "\n" in block[0]:
+    if "\n" in block[0] and not getattr(names, "takes_several_lines", False):
         raise NotMapped("an expression over several lines, which StackStorm leaves as text")
-    if block[1] is not None:
-        return yaql_expressions.translate(block[1], names)
-    return jinja_expressions.translate(block[2], names)
+    translate, text = (
+        (jinja_expressions.translate, block[2])
+        if block[1] is None
+        else (yaql_expressions.translate, block[1])
+    )
+    ours = translate(text, names)
+    if ours.kind != "secret" and _KEY_OF_STORE.search(ours.text):
+        raise NotMapped("a key of the store within an expression, where nothing can be computed of a secret")
+    return ours
 
 
 def _plain(text: str) -> str:

@@ -53,7 +53,7 @@ def parameter(
         if key in _SCHEMA_WORDS:
             child.drop()
             if value is not None:
-                schema[key] = _without_required_flags(value)
+                schema[key] = without_required_flags(value)
         elif key in ("required", "secret", "immutable") and isinstance(value, bool):
             child.drop()
         elif key == "position":
@@ -146,14 +146,14 @@ def _allow_null(schema: dict[str, Any]) -> None:
         schema["enum"] = [*schema["enum"], None]
 
 
-def _without_required_flags(schema: Any) -> Any:
+def without_required_flags(schema: Any) -> Any:
     """Return a part of a schema with the `required: true` of its fields as the list of JSON Schema."""
     if isinstance(schema, list):
-        return [_without_required_flags(part) for part in schema]
+        return [without_required_flags(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
     whole = {
-        key: _without_required_flags(part)
+        key: without_required_flags(part)
         for key, part in schema.items()
         if not (key in ("required", "immutable", "secret", "position") and isinstance(part, bool | int))
     }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import dataclass, field
+from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -15,7 +17,9 @@ from penstock.cli.imports.report import Report
 
 _MODULE = '"""The actions of this pack."""\n'
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-_MODULES = ("json", "os", "pathlib", "shlex", "subprocess")
+_MAX_NAME = 64
+"""The length of each part of a ref."""
+_MODULES = ("json", "os", "pathlib", "shlex", "signal", "subprocess", "traceback")
 """Modules of Python that the functions of a pack may use."""
 
 
@@ -80,9 +84,17 @@ class Project:
         needed = [f"import {module}" for module in _MODULES if f"{module}." in whole]
         if "jinja2." in whole:
             needed += ["", "import jinja2"]
-        if "NonRetryable" in whole:
-            needed += ["", "from penstock import NonRetryable"]
+        steering = [name for name in ("NonRetryable", "Retry") if re.search(rf"\b{name}\b", whole)]
+        if steering:
+            needed += ["", f"from penstock import {', '.join(steering)}"]
         return "\n".join([_MODULE, *needed]).rstrip() + "\n\n\n" + whole + "\n"
+
+
+def bounded(name: str) -> str:
+    """Return a name that may stand in a ref: a longer one is cut, and has a digest of the whole at its end."""
+    if len(name) <= _MAX_NAME:
+        return name
+    return f"{name[: _MAX_NAME - 9]}_{sha256(name.encode()).hexdigest()[:8]}"
 
 
 def stub(name: str, was: str) -> str:

@@ -26,20 +26,74 @@ def run_shell(command, *, cwd=None, env=None, sudo=False, timeout=None):
     """Run a command line as StackStorm's local runner does, and return what it returns. A command that fails raises."""
     if sudo:
         command = f"sudo -n -E -H -- bash -c {shlex.quote(command)}"
-    ran = subprocess.run(
-        command, shell=True, cwd=cwd, timeout=timeout, capture_output=True, text=True,
+    ran = subprocess.Popen(
+        command, shell=True, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, **{name: str(value) for name, value in (env or {}).items()}},
+        start_new_session=timeout is not None,
     )
-    if ran.returncode:
-        raise RuntimeError(f"exit code {ran.returncode}: {ran.stderr[-2000:]}")
-    result = {"failed": False, "succeeded": True, "return_code": 0}
-    for name, text in (("stdout", ran.stdout), ("stderr", ran.stderr)):
+    error = None
+    try:
+        stdout, stderr = ran.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(ran.pid, signal.SIGKILL)
+        stdout, stderr = ran.communicate()
+        error = f"Action failed to complete in {timeout} seconds"
+    succeeded = error is None and ran.returncode == 0
+    result = {"failed": not succeeded, "succeeded": succeeded, "return_code": -9 if error else ran.returncode}
+    for name, text in (("stdout", stdout), ("stderr", stderr)):
         text = text.removesuffix("\\n").removesuffix("\\r")
         try:
             result[name] = json.loads(text) if text else text
         except ValueError:
             result[name] = text
+    if error:
+        raise ActionFailed(result | {"error": error}, error, "timeout")
+    if not succeeded:
+        raise ActionFailed(result, f"exit code {ran.returncode}: {stderr[-2000:]}")
     return result
+'''
+
+ACTION_FAILED = '''
+class ActionFailed(Exception):
+    """The failure of an action, with the result that StackStorm keeps of it."""
+
+    def __init__(self, result, message="", status="failed"):
+        super().__init__(message or str(result))
+        self.result, self.status = result, status
+'''
+
+KEPT = '''
+def kept(function, parameters):
+    """Return how an action ended and what StackStorm keeps of it. The workflow reads both, after a failure too."""
+    try:
+        return {"status": "succeeded", "result": function(**parameters)}
+    except ActionFailed as failure:
+        return {"status": failure.status, "result": failure.result}
+'''
+
+KEPT_PYTHON = '''
+def kept_python(function, parameters):
+    """Do what `kept` does, for an action in Python: StackStorm keeps the text of an exception as `stderr`."""
+    try:
+        return kept(function, parameters)
+    except (NonRetryable, Retry):
+        raise
+    except Exception:
+        failure = {"stdout": "", "stderr": traceback.format_exc(), "exit_code": 1, "result": "None"}
+        return {"status": "failed", "result": failure}
+'''
+
+PYTHON_RESULT = '''
+def python_result(output):
+    """Return what StackStorm's Python runner gives for what `run` returned: a result, or whether it succeeded and its
+    result."""
+    succeeded, result = output if isinstance(output, tuple) and len(output) == 2 else (None, output)
+    if succeeded not in (None, True, False):
+        raise TypeError(f"run() returned {succeeded!r} as whether it succeeded: return True or False")
+    whole = {"result": result, "exit_code": 0, "stdout": "", "stderr": ""}
+    if succeeded is False:
+        raise ActionFailed(whole)
+    return whole
 '''
 
 RENDERED = '''
@@ -76,7 +130,7 @@ def command_function(
 ) -> tuple[str, list[str]]:
     """Return the source of a function for a `cmd`, and the functions that it calls. Without a template, or where that is not
     fixed, the command is a parameter itself. Raises NotMapped for a template that reads more than the action's parameters."""
-    needed = ["run_shell", "_options"]
+    needed = ["ActionFailed", "run_shell", "_options"]
     body = ["    options = _options(parameters)"]
     if template is not None and any(mark in template for mark in ("{{", "{%", "{#")):
         _refuse_unknown_names(template, parameters)
@@ -110,7 +164,7 @@ def script_function(name: str, script: str, source: Node, operator: str) -> tupl
         if script.endswith(".sh")
         else '    return run_shell(f"{shlex.quote(script)} {arguments}".strip(), **options)',
     ]
-    return "\n".join(lines) + "\n", ["run_shell", "script_arguments", "_options"]
+    return "\n".join(lines) + "\n", ["ActionFailed", "run_shell", "script_arguments", "_options"]
 
 
 def _refuse_unknown_names(template: str, parameters: set[str]) -> None:
@@ -129,12 +183,18 @@ def _refuse_unknown_names(template: str, parameters: set[str]) -> None:
 OPTIONS = '''
 def _options(parameters):
     """Take the parameters of the runner out of those of an action."""
-    options = {name: parameters.pop(name) for name in ("cwd", "env", "sudo") if name in parameters}
+    options = {name: parameters.pop(name) for name in ("cwd", "env", "sudo", "timeout") if name in parameters}
+    if options.get("timeout") is not None:
+        options["timeout"] = float(options["timeout"])
     for name in ("kwarg_op", "sudo_password"):
         parameters.pop(name, None)
     return {name: value for name, value in options.items() if value is not None}
 '''
 FUNCTIONS = {
+    "ActionFailed": ACTION_FAILED,
+    "kept": KEPT,
+    "kept_python": KEPT_PYTHON,
+    "python_result": PYTHON_RESULT,
     "run_shell": RUN_SHELL,
     "rendered": RENDERED,
     "script_arguments": SCRIPT_ARGUMENTS,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,17 +16,17 @@ from penstock.cli.imports.action_chain import ActionChain
 from penstock.cli.imports.consumed import Node, read_tree
 from penstock.cli.imports.known_keys import IDENTITY, by_hand
 from penstock.cli.imports.orquesta import KnownAction, Orquesta
-from penstock.cli.imports.orquesta_expressions import OF_WORKFLOW, PLAIN, UNKNOWN
+from penstock.cli.imports.orquesta_names import OF_WORKFLOW, PLAIN, UNKNOWN, Surroundings
 from penstock.cli.imports.parameters import Tell, parameter
-from penstock.cli.imports.project import Project, stub
+from penstock.cli.imports.project import Project, bounded, stub
 from penstock.cli.imports.report import Report
 from penstock.cli.imports.shell_actions import FUNCTIONS, RUNNER_PARAMETERS, command_function, script_function
-from penstock.cli.imports.stackstorm_runners import BUILT_IN, RUNNER_TIMEOUTS, runner_parameters
+from penstock.cli.imports.stackstorm_runners import BUILT_IN, RUNNER_TIMEOUTS, SHELLS, runner_parameters
 from penstock.cli.imports.wanted_text import NotMapped
 from penstock.errors import NotFound
 
 _WORKFLOWS = frozenset({"orquesta", "action-chain"})
-_SHELLS = frozenset({"local-shell-cmd", "local-shell-script", "run-local", "run-local-script"})
+_NEVER_FAILS = frozenset({"core_noop", "noop", "fail"})
 _READ = frozenset({"actions", "rules", "triggers", "sensors", "policies", "aliases", "pack.yaml"})
 _NOTHING_TO_RUN = re.compile(
     r"(?i)\..*|README.*|CHANGE.*|CHANGELOG.*|LICENSE.*|CONTRIBUTORS.*|AUTHORS.*|icon\.png|images|docs?|tests?"
@@ -52,6 +54,10 @@ class StackStormPack:
         """Places in the list of gaps of what is counted by itself: actions and triggers of other packs."""
         self._given: list[tuple[str, Any]] = []
         """The parameters that workflows and rules give to actions."""
+        self._kept: dict[str, str] = {}
+        """By the name of an action that returns its failure: the name of the action that it runs."""
+        self._keys: set[str] = set()
+        """The keys of StackStorm's store that are secrets here."""
 
     def mapped(self) -> Project:
         """Return the project. `report` then has the gaps."""
@@ -84,6 +90,7 @@ class StackStormPack:
                 "There is no ChatOps: have the bot call `penstock run`, or a webhook.",
             )
         self._tell_other_files()
+        self._add_kept()
         for ref, supplied in self._given:
             self._take_runner_parameters(ref, supplied)
         return self.project
@@ -266,7 +273,7 @@ class StackStormPack:
         if "timeout" in schema and timeout is not None:
             timeout = schema.pop("timeout").get("default") or timeout
         line = node.line_of("runner_type")
-        if runner in _SHELLS:
+        if runner in SHELLS:
             try:
                 body = self._shell(node, name, entry, schema)
                 return body | {"parameters": schema, "timeout": timeout, "on_worker_loss": "fail"}
@@ -286,11 +293,11 @@ class StackStormPack:
         for key in runner_parameters(runner) & schema.keys():
             if schema[key].get("required") is None and "default" not in schema[key]:
                 schema.pop(key)
-        source = (
-            _python_stub(name, entry)
-            if runner == "python-script"
-            else stub(name, f"{runner} {entry}".strip())
-        )
+        source = stub(name, f"{runner} {entry}".strip())
+        if runner == "python-script":
+            source = _python_stub(name, entry)
+            for helper in ("ActionFailed", "python_result"):
+                self.project.helpers.setdefault(helper, FUNCTIONS[helper])
         body = self.project.function(name, source) | {"parameters": schema, "on_worker_loss": "fail"}
         return body | ({"timeout": timeout} if timeout is not None else {})
 
@@ -334,10 +341,13 @@ class StackStormPack:
         root = read_tree(path)
         tell = self._tell(entry)
         action_of = lambda ref, line: self._known(ref, entry, line)  # noqa: E731
+        surroundings = Surroundings(
+            self._theirs, str(_peek(node, "name")), partial(self._key, entry), partial(self._route, entry)
+        )
         if runner == "orquesta":
-            body = Orquesta(tell, action_of).workflow(root, schema)
+            body = Orquesta(tell, action_of, self._keep, surroundings).workflow(root, schema)
         else:
-            body = ActionChain(tell, action_of, self._types_of).workflow(root, schema)
+            body = ActionChain(tell, action_of, self._types_of, surroundings).workflow(root, schema)
         self._leftovers(entry, root, "workflow", name)
         description = str(_peek(node, "description") or "")
         if description:
@@ -355,8 +365,59 @@ class StackStormPack:
             (entry for theirs, entry in self._sources.items() if _name(theirs) == ref.rpartition(".")[2]),
             None,
         )
-        for name in (runner_parameters(source[2]) if source else frozenset()) & supplied.keys():
+        runner = source[2] if source else "local-shell-cmd"
+        names = runner_parameters(source[2]) if source else frozenset()
+        for name in (names | ({"timeout"} if runner in SHELLS else set())) & supplied.keys():
             action["parameters"].setdefault(name, {})
+
+    def _keep(self, target: KnownAction) -> KnownAction | None:
+        """Return an action that does the same and returns its failure; None for a workflow, or where there is none."""
+        name = target.ref.rpartition(".")[2]
+        own = {_name(theirs): runner for theirs, (_, _, runner) in self._sources.items()}
+        kept_name = bounded(f"{name}_kept")
+        if target.is_workflow or target.shape != PLAIN or name in _NEVER_FAILS or kept_name in own:
+            return None
+        self._kept[kept_name] = name
+        return replace(target, ref=f"{self.project.name}.{kept_name}")
+
+    def _add_kept(self) -> None:
+        for name, runs in self._kept.items():
+            action = self.project.actions[runs]
+            function = str(action["function"]).rpartition(":")[2]
+            is_python = self._runner_of(runs) == "python-script"
+            for helper in ("ActionFailed", "kept", *(["kept_python"] if is_python else [])):
+                self.project.helpers.setdefault(helper, FUNCTIONS[helper])
+            call = f"{'kept_python' if is_python else 'kept'}({function}, parameters)"
+            source = f"def {name}_(**parameters):\n    return {call}\n"
+            self.project.actions[name] = copy.deepcopy(action) | self.project.function(name, source)
+
+    def _runner_of(self, name: str) -> str:
+        """Return the runner of an action of the pack by its name here; the empty text for another one."""
+        return next((runner for theirs, (_, _, runner) in self._sources.items() if _name(theirs) == name), "")
+
+    def _key(self, file: str, key: str) -> str:
+        """Return the name of the secret for a key of StackStorm's store, and name the key once."""
+        name = _name(key)
+        if key not in self._keys:
+            self._keys.add(key)
+            self._tell_apart(
+                "keys of the store",
+                file,
+                1,
+                f"the key {key} of StackStorm's store",
+                f"Set the text that actions were given: `printf %s VALUE | penstock secrets set {name}`. Results and logs "
+                "show it as ***, and it is looked up when an attempt begins. One that is not there fails the attempt.",
+            )
+        return name
+
+    def _route(self, file: str, line: int, route: str) -> None:
+        self._tell_apart(
+            "routes of inquiries",
+            file,
+            line,
+            f"the route {route} of an inquiry",
+            "Rules of StackStorm send such questions on: subscribe to inquiries (docs/subscriptions.md).",
+        )
 
     def _types_of(self, ref: str) -> Mapping[str, Any]:
         return {name: about.get("type") for name, about in self._schemas.get(ref, {}).items()}
@@ -514,7 +575,8 @@ class StackStormPack:
                     continue
                 if not root and any(mark in str(value) for mark in ("{{", "{%")):
                     raise NotMapped("a timer has no payload")
-                params[name] = stackstorm_rules.parameters(value, types.get(name), root)
+                surroundings = Surroundings(note_key=partial(self._key, file))
+                params[name] = stackstorm_rules.parameters(value, types.get(name), root, surroundings)
             except NotMapped as reason:
                 params[name] = "{{ none.to_do }}"
                 self.report.gap(
@@ -583,7 +645,7 @@ def _python_stub(name: str, entry: str) -> str:
     message = f"to do: what `run` of {entry} did"
     return (
         f"def {name}_(**parameters):\n"
-        f'    return {{"result": {name}_run(**parameters), "exit_code": 0, "stdout": "", "stderr": ""}}\n\n\n'
+        f"    return python_result({name}_run(**parameters))\n\n\n"
         f"def {name}_run(**parameters):\n    raise NonRetryable({message!r})\n"
     )
 
@@ -601,4 +663,4 @@ def _peek(node: Node, key: str) -> Any:
 def _name(theirs: str) -> str:
     """Return a name as it can be here."""
     name = re.sub(r"\W+", "_", theirs.strip(), flags=re.ASCII).strip("_").lower()
-    return name if name[:1].isalpha() else f"x_{name}"
+    return bounded(name if name[:1].isalpha() else f"x_{name}")

@@ -9,6 +9,7 @@ from typing import Any
 from penstock.cli.imports import jinja_expressions
 from penstock.cli.imports.action_chain import cast
 from penstock.cli.imports.orquesta_expressions import as_expression, template
+from penstock.cli.imports.orquesta_names import NOWHERE, Surroundings, key_of_store
 from penstock.cli.imports.wanted_text import NotMapped, Ours, literal, member
 from penstock.errors import DefinitionError
 from penstock.language import expressions
@@ -155,28 +156,35 @@ _PATTERNS: dict[str, Callable[[str, Any], str]] = {
 class _RuleNames:
     """The names of a rule: the payload of its trigger."""
 
-    def __init__(self, root: str) -> None:
-        self._below = root.split(".")[1:]
+    takes_several_lines = True
+
+    def __init__(self, root: str, surroundings: Surroundings) -> None:
+        self._below, self._surroundings = root.split(".")[1:], surroundings
 
     def root(self, function: str, argument: str | None, steps: Sequence[str]) -> tuple[Ours, int]:
         """Return what a name is here. Raises NotMapped."""
         depth = len(self._below)
         if function == "trigger" and argument is None and list(steps[:depth]) == self._below:
             return Ours("payload", "" if len(steps) > depth else "dict"), depth
+        if function == "st2kv" and argument is None and len(steps) >= 2:
+            return key_of_store(self._surroundings, ".".join(steps)), len(steps)
         raise NotMapped(f"`{function}` has no equal here")
 
 
-def parameters(value: Any, kind: Any = None, root: str = "trigger") -> Any:
+def parameters(
+    value: Any, kind: Any = None, root: str = "trigger", surroundings: Surroundings = NOWHERE
+) -> Any:
     """Return a parameter of a rule's action, in the type that the action declares. Raises NotMapped."""
     if isinstance(value, str) and "<%" in value:
         raise NotMapped("YAQL, which a rule leaves as text")
     if isinstance(value, str) and "{%" in value:
         if "string" not in (kind if isinstance(kind, list) else [kind]) and kind is not None:
             raise NotMapped("a block of Jinja for what is no text")
-        return _checked_template(jinja_expressions.translate_text(value, _RuleNames(root)))
-    mapped = template(value, _RuleNames(root))
+        return _checked_template(jinja_expressions.translate_text(value, _RuleNames(root, NOWHERE)))
+    names = _RuleNames(root, surroundings)
+    mapped = template(value, names)
     if isinstance(value, str) and isinstance(mapped, str) and "{{" in value:
-        return cast(mapped, as_expression(value, _RuleNames(root)), kind)
+        return cast(mapped, as_expression(value, names), kind)
     return mapped
 
 

@@ -10,7 +10,9 @@ _SHELL_PARAMETERS: dict[str, Any] = {
     "cwd": {"type": ["string", "null"]},
     "env": {"type": ["object", "null"]},
 }
-_SHELL_NEEDS = ("run_shell", "_options")
+_SHELL_NEEDS = ("ActionFailed", "run_shell", "_options")
+SHELLS = frozenset({"local-shell-cmd", "local-shell-script", "run-local", "run-local-script"})
+"""Runners of shells. Their functions end a command after its `timeout`."""
 
 BUILT_IN: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
     "core.local": (
@@ -28,7 +30,7 @@ BUILT_IN: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
         "def core_echo_(**parameters):\n"
         '    command = rendered(\'echo "{{message}}"\', parameters, ["message"])\n'
         "    return run_shell(command, **_options(parameters))\n",
-        ("run_shell", "rendered", "_options"),
+        (*_SHELL_NEEDS, "rendered"),
         {"parameters": {"message": _TEXT, **_SHELL_PARAMETERS}, "timeout": 60, "on_worker_loss": "fail"},
     ),
     "core.noop": (
@@ -67,7 +69,7 @@ _REMOTE = _SHELL | {
     "bastion_host",
 }
 _RUNNERS = {
-    **dict.fromkeys(("local-shell-cmd", "local-shell-script", "run-local", "run-local-script"), _SHELL),
+    **dict.fromkeys(SHELLS, _SHELL),
     **dict.fromkeys(("remote-shell-cmd", "remote-shell-script"), _REMOTE | {"timeout"}),
     "python-script": frozenset({"env", "timeout", "log_level", "content_version", "debug"}),
     "http-request": frozenset(

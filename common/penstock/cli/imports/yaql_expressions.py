@@ -130,7 +130,8 @@ class _Writer:
 
     def _root_or_call(self, node: tree.Call, steps: Sequence[str]) -> tuple[Ours, int]:
         if node.name in ROOTS:
-            if node.pairs or len(node.arguments) > 1:
+            says_decrypt = node.name == "st2kv" and all(_is_decrypt(*pair) for pair in node.pairs)
+            if (node.pairs and not says_decrypt) or len(node.arguments) > 1:
                 raise NotMapped(f"{node.name}() with more than a name")
             name = _name_of(node.arguments[0]) if node.arguments else None
             if node.arguments and name is None:
@@ -331,17 +332,22 @@ ROOTS = frozenset(
 )
 _SAME = {"=": "=="}
 _TESTS = {"=": "eq", "!=": "ne", "in": "in"}
+_IS_EMPTY = f'({{0}} is none or {{0}} == "" if {{0}} is none or {{0}} is string else {_NOT_TEXT})'
 _CONVERSIONS: dict[str, Callable[[Ours], Ours]] = {
     "str": _str,
     "int": lambda value: Ours(f"(0 if {value.text} is none else {value.text} | int)", "int"),
     "float": lambda value: Ours(f"(0.0 if {value.text} is none else {value.text} | float)", "number"),
     "bool": lambda value: Ours(f"(true if {_true_or_false(value)} else false)", "bool"),
     "json": _json,
+    "isEmpty": lambda value: Ours(_IS_EMPTY.format(value.text), "bool"),
     "isString": lambda value: Ours(f"({value.text} is string)", "bool"),
     "from_json_string": lambda value: Ours(f"({value.text} | fromjson)"),
     "abs": lambda value: Ours(f"({value.text} | abs)", value.kind),
     "isDict": lambda value: Ours(f"({value.text} is mapping)", "bool"),
 }
+_FLAT = "{0} | flatten | flatten | flatten"
+_FLATTENED = f"({_FLAT} if ({_FLAT} | flatten) == ({_FLAT}) else none.lists_in_lists_in_lists)"
+"""YAQL takes lists out of lists at any depth, and ours out of one: what is deeper than this fails."""
 _ALSO_FUNCTIONS = frozenset({"len", "first", "last"})
 _METHODS: dict[str, tuple[tuple[int, str, str], ...]] = {
     "len": ((0, "({0} | length)", "int"),),
@@ -358,6 +364,8 @@ _METHODS: dict[str, tuple[tuple[int, str, str], ...]] = {
     "contains": ((1, "({1} in {0})", "bool"),),
     "append": ((1, "({0} + [{1}])", "list"),),
     "set": ((2, "({0} | combine({{{1}: {2}}}))", "dict"),),
+    "isEmpty": ((0, _IS_EMPTY, "bool"),),
+    "flatten": ((0, _FLATTENED, "lazy"),),
     "reverse": ((0, "({0} | list | reverse | list)", "lazy"),),
 }
 """By the number of arguments: what is written, and the kind of its value."""
@@ -373,6 +381,10 @@ _OF_TEXT: dict[str, tuple[str, tuple[int, ...], str]] = {
     "endsWith": ("endswith", (1,), "bool"),
 }
 """Methods of texts: our name, the numbers of arguments, and the kind of the value."""
+
+
+def _is_decrypt(name: tree.Expr, value: tree.Expr) -> bool:
+    return _name_of(name) == "decrypt" and isinstance(value, tree.Const) and isinstance(value.value, bool)
 
 
 def _name_of(node: tree.Expr) -> str | None:

@@ -36,7 +36,7 @@ async def _work(core: Core, record: Record, target: str, parameters: Mapping[str
         core.children[record.key] = child
     if not child.ended:
         core.open_children.add(child.id)
-        if call.told or call.future is None or call.future.done():  # it was cancelled while it started
+        if call.future is None or call.future.done():  # it was cancelled while it started
             core.deliveries.cancel_started(call, child.id)
             return
         call.child = child.id
@@ -60,10 +60,9 @@ async def _refused(core: Core, record: Record, error: PenstockError, call: Call)
 
 
 async def _settle(core: Core, record: Record, child: Child, call: Call) -> None:
-    instant = child.at or core.clock()
     if child.status == "completed":
         value = await _resolved(core, orjson.loads(child.result or "null"))
-        core.deliveries.settle(call, _giver(value), instant)
+        core.deliveries.settle(call, _giver(value), child.at or core.clock())
         return
     if record.told is None:
         record.told = core.deliveries.reserve(call)
@@ -71,10 +70,10 @@ async def _settle(core: Core, record: Record, child: Child, call: Call) -> None:
     if record.final:  # a person has given its result, and ended the child
         call.record = record
         value = await _resolved(core, value_of(record))
-        core.deliveries.settle(call, _giver(value), instant)
+        core.deliveries.settle(call, _giver(value))
     else:
         late = child.status == "timeout" and record.kind in SLOW
-        core.deliveries.settle(call, _raiser(record, child, late=late), instant)
+        core.deliveries.settle(call, _raiser(record, child, late=late))
 
 
 async def _resolved(core: Core, value: Any) -> Any:

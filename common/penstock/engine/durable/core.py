@@ -183,7 +183,8 @@ def until_json(instant: datetime) -> str:
 
 
 def instant_of(record: Record) -> datetime:
-    return datetime.fromisoformat(orjson.loads(record.result or "null")["until"])
+    assert record.result is not None, "a sleep that has begun"
+    return datetime.fromisoformat(orjson.loads(record.result)["until"])
 
 
 def value_of(record: Record) -> Any:

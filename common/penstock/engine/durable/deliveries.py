@@ -83,8 +83,6 @@ class Deliveries(OpenCalls):
             self.wake()
         except Exception as error:
             self._core.waiting.end(Stopped(error))
-            if not finished.done():
-                finished.set_result(None)
 
     def end_tasks(self) -> None:
         """The attempt is over: the tasks of the function end where they wait, and what works for them ends as well."""

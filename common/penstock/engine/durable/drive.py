@@ -114,7 +114,6 @@ class Attempt:
         await deliveries.run(root, root.done)
         outcome: Outcome = root.result()
         if outcome.error is not None and self._retried(outcome):
-            core.waiting.staying = True
             core.journal.forget_unasked()
             await deliveries.finish_running()
             await core.write_values()

@@ -214,7 +214,7 @@ class OpenCalls(ABC):
     def _give_up(self, call: Call) -> None:
         assert call.record is not None, "a step"
         call.record.status = CANCELLED
-        self.settle(call, _nothing, self._core.clock())
+        self.settle(call, _nothing)
 
     def _note_failure(self, record: Record, number: int, *, dropped: bool) -> None:
         if record.status == FAILED:

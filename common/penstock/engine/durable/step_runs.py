@@ -33,7 +33,7 @@ async def _work(
         if core.deliveries.closing:
             return
     call.record = record
-    core.deliveries.settle(call, core.answer_of(record), core.clock())
+    core.deliveries.settle(call, core.answer_of(record))
 
 
 async def _try(

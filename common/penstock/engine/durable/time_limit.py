@@ -31,7 +31,7 @@ class TimeLimit:
             raise DefinitionError(
                 "a time limit is entered twice", hint="Make another: async with ctx.timeout(...)."
             )
-        self._task = asyncio.current_task()
+        self._task, self._passed = asyncio.current_task(), False
         self._record = record = self._core.ask(SLEEP, "timeout")
         assert self._task is not None, "a task of the function"
         self._cancelling = self._task.cancelling()
@@ -39,7 +39,7 @@ class TimeLimit:
         if record.told is not None:
             call.answer = _nothing
         call.on_told = self._pass
-        if not record.final:  # else a person has done away with it
+        if record.told is not None or not record.final:  # a person may have taken it away before it passed
             self._core.deliveries.add(call)
         return self
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -173,7 +174,6 @@ class Waiting:
         """The attempt is over, and nothing is watched any more."""
         if self._watcher is not None:
             self._watcher.cancel()
-            self._watcher = None
         for wait in self._waits:
             wait.future.cancel()
         self._core = None
@@ -195,10 +195,7 @@ class Waiting:
         assert core is not None, "an attempt that is not over"
         while self._waits and self.verdict is None:
             self._changed.clear()
-            if self._resolve_due(core):
-                idle_since = None
-                await asyncio.sleep(0)
-                continue
+            self._resolve_due(core)
             if not self._is_idle(core):
                 idle_since = None
             elif idle_since is None:
@@ -257,26 +254,22 @@ class Waiting:
         instants = [(wait.until - now).total_seconds() for wait in self._waits if wait.until is not None]
         seconds = max(0.0, min([seconds, *instants]))
         children = [wait.child for wait in self._waits if wait.child is not None]
-        if not children:
-            if not self._is_idle(core):
-                try:
-                    await asyncio.wait_for(self._changed.wait(), seconds)
-                except TimeoutError:
-                    return False
-            else:
-                await asyncio.sleep(seconds)
-            return False
-        ends = await core.backend.ended(children, seconds)
-        self.resolve_children(dict(ends))
-        return bool(ends)
+        if children:
+            ends = await core.backend.ended(children, seconds)
+            self.resolve_children(dict(ends))
+            return bool(ends)
+        if self._is_idle(core):
+            await asyncio.sleep(seconds)
+        else:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), seconds)
+        return False
 
-    def _resolve_due(self, core: Attempted) -> bool:
-        now, due = core.clock(), False
+    def _resolve_due(self, core: Attempted) -> None:
+        now = core.clock()
         for wait in list(self._waits):
             if wait.until is not None and wait.until <= now:
                 self._resolve(wait, None)
-                due = True
-        return due
 
     def _awaited(self, core: Attempted) -> Awaited:
         return Awaited(

@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.engine.durable.calls import Answer, Call
 from penstock.engine.durable.core import Core, failure
-from penstock.engine.durable.records import COMPLETED, FAILED, SLEEP, STARTED, Record
+from penstock.engine.durable.records import COMPLETED, FAILED, SLEEP, Record
 
 NOT_SENT = '{"message": "nothing was told in time"}'
 
@@ -29,16 +29,13 @@ async def sleep(core: Core, record: Record, span: timedelta, call: Call) -> None
 async def await_signal(core: Core, name: str, order: int, deadline: Record | None, span: timedelta) -> Any:
     """Return the payload of a signal. Raises StepTimedOut once the deadline has passed without one; the record of that
     stays. A deadline that an operator has removed never passes."""
-    work = (
-        partial(_signal, core)
-        if deadline is None or deadline.status == COMPLETED
-        else partial(_until_deadline, core, deadline, name, span)
-    )
-    call = Call(
-        None if deadline is None or deadline.status == COMPLETED else deadline, work, signal=name, order=order
-    )
-    if deadline is not None and deadline.status == FAILED:
-        call.answer = _late(deadline)
+    if deadline is None or deadline.status == COMPLETED:
+        call = Call(None, partial(_signal, core), signal=name, order=order)
+    else:
+        work = partial(_until_deadline, core, deadline, name, span)
+        call = Call(deadline, work, signal=name, order=order)
+        if deadline.status == FAILED:
+            call.answer = _late(deadline)
     return await core.deliveries.result_of(call)
 
 
@@ -49,8 +46,7 @@ async def _signal(core: Core, call: Call) -> None:
 
 async def _until_deadline(core: Core, deadline: Record, name: str, span: timedelta, call: Call) -> None:
     """Wait for the deadline, and record that it has passed, in a transaction that finds no signal."""
-    if deadline.status == STARTED:
-        await core.waiting.for_signal(await core.until_recorded(deadline, span))
+    await core.waiting.for_signal(await core.until_recorded(deadline, span))
     signals = core.deliveries.signals
     # A call before this one may be recording that its own deadline has passed.
     async with signals.decided(name):
@@ -61,15 +57,21 @@ async def _until_deadline(core: Core, deadline: Record, name: str, span: timedel
             told=number, unless=key
         )  # fmt: skip
         written = await core.written(passed)
-        if written.key == passed.key:
-            call.record = written
-            core.deliveries.settle(call, _late(written), core.clock())
+        if written.key != passed.key:
+            signals.arrive([written])
+            if signals.next(name) is None:  # the signals before it, which other calls get, are not known yet
+                sent, _ = await core.ours(core.backend.look(signals.awaited(), []))
+                signals.arrive(sent)
+            core.deliveries.serve(call)
             return
-        signals.arrive([written])
-        if signals.next(name) is None:  # the signals before it, which other calls get, are not known yet
-            sent, _ = await core.ours(core.backend.look(signals.awaited(), []))
-            signals.arrive(sent)
-        core.deliveries.serve(call)
+    if written.status == FAILED:
+        call.record = written
+        core.deliveries.settle(call, _late(written))
+        return
+    # An operator has removed the deadline meanwhile: the call gives its number back, and waits on.
+    call.record = call.number = None
+    core.deliveries.wake()
+    await _signal(core, call)
 
 
 def _late(deadline: Record) -> Answer:

@@ -42,13 +42,18 @@ class Rate(Options):
     seconds: Annotated[float, Field(gt=0, le=86_400)]
 
 
-def _rate(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    match = _RATE.fullmatch(value)
+def parse_rate(text: str) -> Rate:
+    """Return the rate that a text such as `100/min` writes. Raises Wrong, and ValidationError for a rate out of range."""
+    match = _RATE.fullmatch(text)
     if match is None or int(match[1]) < 1 or (match[2] and int(match[2]) < 1):
-        raise Wrong(f"is not a rate: {value!r}", "Write '100/min', '5/s', '1000/hour', '3/10s'.")
-    return {"count": int(match[1]), "seconds": int(match[2] or 1) * _PERIODS[match[3][0]]}
+        raise Wrong(f"is not a rate: {text!r}", "Write '100/min', '5/s', '1000/hour', '3/10s'.")
+    return Rate.model_validate(
+        {"count": int(match[1]), "seconds": int(match[2] or 1) * _PERIODS[match[3][0]]}
+    )
+
+
+def _rate(value: object) -> object:
+    return parse_rate(value).model_dump() if isinstance(value, str) else value
 
 
 def _scope(value: object) -> object:

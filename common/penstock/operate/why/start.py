@@ -11,8 +11,8 @@ from penstock.operate.why import presence
 from penstock.operate.why.answer import Why, count, span, why_of
 from penstock.operate.why.given_up import given_up
 from penstock.settings import Settings
-from penstock.store.admission import waiting_for
-from penstock.store.admission.waiting_for import Parked, ReadyTimer, WaitingMessage
+from penstock.store.admission import holds, waiting_for
+from penstock.store.admission.waiting_for import AheadOnRoute, Parked, ReadyTimer, WaitingMessage
 from penstock.store.executions import past_attempts
 from penstock.store.executions.executions import Execution
 from penstock.store.outbox.queues import EXECUTION_REQUESTED
@@ -27,6 +27,8 @@ async def requested(session: Session, row: Execution, settings: Settings) -> Why
     if row.parent is not None and await waiting_for.is_paused(session, row.parent):
         says = f"Its workflow is paused. Resume it with: penstock resume {row.parent}"
         return why_of(row, "paused", says, workflow=row.parent)
+    if await holds.is_held(session, row.id):
+        return await _held(session, row)
     timer = await waiting_for.timer(session, row.id)
     if timer is not None and timer.seconds > 0:
         return await _timed(session, row, timer)
@@ -51,6 +53,20 @@ async def requested(session: Session, row: Execution, settings: Settings) -> Why
     return why_of(
         row, "message", f"Ready for {span(age)}: an executor is about to schedule it.", **facts, seconds=age
     )
+
+
+async def _held(session: Session, row: Execution) -> Why:
+    hold = await holds.hold_of(session, row.id)
+    if hold is None:
+        return why_of(row, "held", "It was held, and is about to be released.")
+    reason = f" ({hold.reason})" if hold.reason else ""
+    facts = {"kind": hold.kind, "name": hold.name, "by": hold.by, "reason": hold.reason, "until": hold.until}
+    says = f"The {hold.kind} {hold.name} is held by {hold.by}{reason}. "
+    if hold.releasing_since is not None:
+        says += f"It is being released: {hold.rate_count} start in {hold.rate_seconds:g} s."
+    else:
+        says += f"It keeps its place. Release it with: penstock release {hold.kind} {hold.name}"
+    return why_of(row, "held", says, **facts)
 
 
 async def _timed(session: Session, row: Execution, timer: ReadyTimer) -> Why:
@@ -90,28 +106,37 @@ async def scheduled(session: Session, row: Execution, settings: Settings) -> Why
         return why_of(row, "worker", presence.missing(row, workers), **facts)
     if message is not None and settings.broker_url is not None and (trouble := _trouble(message, settings)):
         return why_of(row, "outage", trouble, **facts)
-    ahead_count = await waiting_for.ahead_on_route(session, row.open_queue, row.ready_at, row.id)
-    facts["before"] = ahead_count
+    ahead = await waiting_for.ahead_on_route(session, row.open_queue, row.id)
+    facts |= {"before": ahead.count, "of_higher_priority": ahead.higher, "of_other_tenants": ahead.turns}
+    place_text = _place_text(row, ahead)
     able = f"{count(workers.able, 'worker')} that could run it"
     if workers.on_route > workers.able + workers.leaving:
         able += f" (of {workers.on_route} on its route)"
     if parked is not None:
-        says = f"{_refused(row, parked)} It waits for room on {able}; {ahead_count} stand before it on {row.queue}."
+        says = f"{_refused(row, parked)} It waits for room on {able}; {place_text}"
         return why_of(row, "route", says, **facts)
     if workers.busy >= workers.slots:
-        says = (
-            f"The {able} had all {count(workers.slots, 'slot')} taken at the last heartbeat; {ahead_count} stand before it on "
-            f"{row.queue}."
-        )
+        says = f"The {able} had all {count(workers.slots, 'slot')} taken at the last heartbeat; {place_text}"
         return why_of(row, "route", says, **facts)
-    if message is None and age > settings.restage_age and not ahead_count:
+    if message is None and age > settings.restage_age and not ahead.count:
         says = (
             f"On its route for {span(age)} with {able}, and not taken. If the broker lost its message, an executor stages it "
             f"again after {span(settings.restage_age)}."
         )
         return why_of(row, "route", says, **facts)
-    says = f"On its way to {able}, for {span(age)}; {ahead_count} stand before it on {row.queue}."
+    says = f"On its way to {able}, for {span(age)}; {place_text}"
     return why_of(row, "route", says, **facts)
+
+
+def _place_text(row: Execution, ahead: AheadOnRoute) -> str:
+    """Return how many executions come before it on its route, and why these do."""
+    text = f"{ahead.count} stand before it on {row.queue}"
+    reasons = [f"{ahead.higher} of higher priority"] if ahead.higher else []
+    if ahead.turns:
+        reasons.append(f"{ahead.turns} whose turn it is")
+    if reasons and ahead.older:
+        reasons.append(f"{ahead.older} older")
+    return f"{text}: {', '.join(reasons)}." if reasons else f"{text}."
 
 
 def _refused(row: Execution, parked: Parked) -> str:

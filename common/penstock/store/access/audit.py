@@ -31,7 +31,8 @@ class AuditedChange:
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """A filter of audit rows; None matches all. `operation` and `target` match values that begin with them."""
+    """A filter of audit rows; None matches all. `operation` and `target` match values that begin with them. `tenant`
+    matches rows that have it in their details, as `tenant` or among `tenants`."""
 
     by: str | None = None
     operation: str | None = None
@@ -40,6 +41,7 @@ class AuditFilter:
     role: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    tenant: str | None = None
 
 
 COLUMNS = "id, at, by, role, operation, target, outcome, reason, details, position, previous, seal"
@@ -47,12 +49,13 @@ MATCHING = """
 ($1::text is null or by = $1) and ($2::text is null or starts_with(operation, $2))
 and ($3::text is null or starts_with(target, $3)) and ($4::text is null or outcome = $4)
 and ($5::text is null or role = $5) and ($6::timestamptz is null or at >= $6) and ($7::timestamptz is null or at < $7)
+and ($8::text is null or details::jsonb -> 'tenant' = to_jsonb($8) or details::jsonb -> 'tenants' ? $8)
 """
 NEWEST = f"""
-select {COLUMNS} from audit where {MATCHING} and ($8::bigint is null or id < $8) order by id desc limit $9
+select {COLUMNS} from audit where {MATCHING} and ($9::bigint is null or id < $9) order by id desc limit $10
 """
 SEALED = f"""
-select {COLUMNS} from audit where {MATCHING} and position > $8 order by position limit $9
+select {COLUMNS} from audit where {MATCHING} and position > $9 order by position limit $10
 """
 
 
@@ -93,6 +96,7 @@ def _matching(matching: AuditFilter) -> tuple[Any, ...]:
         matching.role,
         matching.since,
         matching.until,
+        matching.tenant,
     )
 
 

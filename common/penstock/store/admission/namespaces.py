@@ -39,6 +39,7 @@ where c.enabled and (c.kind in ('route', 'limit_by_hand')
     or c.kind = 'limit' and not exists (select from catalog h where h.kind = 'limit_by_hand' and h.ref = c.ref))
 order by d.kind, coalesce((d.body ->> 'position')::integer, 0), c.ref
 """
+HAS_HOLDS = "select from hold limit 1"
 TARGETS = """
 select c.ref, c.kind, d.body ->> 'route' as route
 from catalog c join definition d on d.id = c.definition_id where c.kind in ('action', 'workflow')
@@ -48,6 +49,10 @@ MOVE = """
 update namespace n set kind = x.k, queue = x.q, limits = x.l::integer[]
 from unnest($1::integer[], $2::text[], $3::text[], $4::text[]) as x (id, k, q, l) where n.id = x.id
 """
+
+
+NOTE_TENANTS = "select note_tenants($1, $2)"
+MARK_HOLDS = "select mark_holds($1::integer[])"
 
 
 class Namespace(NamedTuple):
@@ -152,7 +157,13 @@ async def _place(tx: Transaction, new: Sequence[Namespace]) -> dict[Namespace, i
         [rules.queue(n.name, n.action) for n in new],
         [_array(rules.limits(n.name, n.action)) for n in new],
     )
-    return await _find(tx, new)
+    routed = [(rules.queue(n.name, n.action), n.name) for n in new if rules.kind(n.action) == ACTION]
+    if routed:
+        await tx.fetch(NOTE_TENANTS, *(list(column) for column in zip(*routed, strict=True)))
+    ids = await _find(tx, new)
+    if rules.has_holds:
+        await tx.fetch(MARK_HOLDS, list(ids.values()))
+    return ids
 
 
 async def replace_all(tx: Transaction) -> list[int]:
@@ -161,15 +172,22 @@ async def replace_all(tx: Transaction) -> list[int]:
     rules = await _Rules.load(tx)
     changed: list[tuple[int, str, str | None, str]] = []
     regrouped: list[int] = []
+    routed: list[tuple[str | None, str]] = []
     for row in await tx.fetch(ALL):
         kind, queue = rules.kind(row["action"]), rules.queue(row["name"], row["action"])
         limits = rules.limits(row["name"], row["action"])
         if (kind, queue, limits) != (row["kind"], row["queue"], list(row["limits"])):
             changed.append((row["id"], kind, queue, _array(limits)))
+            if kind == ACTION:
+                routed.append((queue, row["name"]))
         if limits != list(row["limits"]):
             regrouped.append(row["id"])
     if changed:
         await tx.fetch(MOVE, *(list(column) for column in zip(*changed, strict=True)))
+    if routed:
+        await tx.fetch(NOTE_TENANTS, *(list(column) for column in zip(*routed, strict=True)))
+    if changed and rules.has_holds:
+        await tx.fetch(MARK_HOLDS, [id for id, *_ in changed])
     return regrouped
 
 
@@ -189,11 +207,14 @@ class _Rules:
             else:
                 routes.append(RoutingRule(body["pattern"], body["route"]))
         self.router = Router(routes, DEFAULT_ROUTE)
+        self.has_holds = False
 
     @classmethod
     async def load(cls, tx: Session | Transaction) -> _Rules:
         targets = {row["ref"]: row for row in await tx.fetch(TARGETS)}
-        return cls(await tx.fetch(RULES), targets)
+        rules = cls(await tx.fetch(RULES), targets)
+        rules.has_holds = bool(await tx.fetch(HAS_HOLDS))
+        return rules
 
     def kind(self, action: str) -> str:
         """Return the kind of an action's executions: `action`, `workflow` or `wait`."""

@@ -76,15 +76,50 @@ async def parked(session: Session, queue: str, execution: UUID) -> Parked | None
     return first_as(Parked, await session.fetch(PARKED, execution, queue))
 
 
+@dataclass(frozen=True, slots=True)
+class AheadOnRoute:
+    """The scheduled executions of a queue that come before an execution: those of `higher` priority, the `older` ones of its
+    priority and its tenant, and those of its priority and other tenants that have earlier `turns`."""
+
+    higher: int
+    older: int
+    turns: int
+
+    @property
+    def count(self) -> int:
+        return self.higher + self.older + self.turns
+
+
+# A tenant has a turn in each round. An execution waits for as many rounds as its tenant has older executions, and in its own
+# round for the tenants that have their turn earlier.
 AHEAD_ON_ROUTE = """
-select count(*) as count from live l join execution e on e.id = l.execution_id join namespace n on n.id = e.namespace_id
-where e.status = 'scheduled' and n.queue = $1 and (e.ready_at, e.id) < ($2, $3)
+with waiting as materialized (
+    select e.id, e.priority, split_part(n.name, '::', 1) as tenant, coalesce(b.root_at, e.ready_at) as root_at, e.ready_at
+    from live l join execution e on e.id = l.execution_id join namespace n on n.id = e.namespace_id
+    left join backlog b on b.execution_id = e.id
+    where e.status = 'scheduled' and n.queue = $1
+), mine as (
+    select w.*, coalesce(t.tenant, '') as last from waiting w
+    left join tenant_turn t on t.queue = $1 and t.rank = -w.priority
+    where w.id = $2
+), level as (
+    select w.tenant, count(*) as waits, w.tenant = m.tenant as own,
+        count(*) filter (where (w.root_at, w.ready_at, w.id) < (m.root_at, m.ready_at, m.id)) as before,
+        (w.tenant <= m.last, w.tenant) < (m.tenant <= m.last, m.tenant) as comes_first
+    from waiting w join mine m on m.priority = w.priority group by w.tenant, m.tenant, m.last
+), older as (
+    select coalesce(sum(before) filter (where own), 0) as count from level
+)
+select (select count(*) from waiting w join mine m on w.priority > m.priority)::integer as higher, o.count::integer as older,
+    (select coalesce(sum(least(waits, o.count + comes_first::integer)), 0) from level where not own)::integer as turns
+from older o
 """
 
 
-async def ahead_on_route(session: Session, queue: str, ready_at: datetime | None, execution: UUID) -> int:
-    """Return the number of scheduled executions on the queue that became ready before this one."""
-    return int((await session.fetch(AHEAD_ON_ROUTE, queue, ready_at, execution))[0]["count"])
+async def ahead_on_route(session: Session, queue: str, execution: UUID) -> AheadOnRoute:
+    """Return the scheduled executions on the queue that come before this one."""
+    [row] = await session.fetch(AHEAD_ON_ROUTE, queue, execution)
+    return AheadOnRoute(row["higher"], row["older"], row["turns"])
 
 
 PAUSED = "select from paused_workflow where execution_id = $1"

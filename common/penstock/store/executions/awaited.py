@@ -36,7 +36,7 @@ async def look(
     )
 
 
-FORGET = "delete from awaited where watcher = $1"
+FORGET = "select forget_awaited($1)"
 
 
 async def forget(session: Session, watcher: UUID) -> None:

@@ -126,6 +126,17 @@ async def cancel(tx: Transaction, ids: Sequence[UUID], reason: str) -> int:
     return told
 
 
+SET_PRIORITY = "select messages, changed from set_priority($1, $2)"
+
+
+async def set_priority(tx: Transaction, id: UUID, priority: int) -> int:
+    """Set the priority of an unfinished execution and of its unfinished tasks. Return the number of executions that had
+    another priority."""
+    [row] = await tx.stage(SET_PRIORITY, id, priority)
+    tx.tell(priority=priority, changed=len(row["changed"]))
+    return len(row["changed"])
+
+
 END = "select messages, moved from end_executions($1::uuid[], $2::text[], $3, $4, $5)"
 
 
@@ -196,27 +207,12 @@ class Execution:
         return trace_of(origin.get("trace")) if origin else None
 
 
-FIND = """
-select e.id, e.status, n.name as namespace, n.action, n.kind, n.queue, e.attempt, e.failures, e.recoveries, e.priority,
-    e.parent, e.task, e.item, e.created_at, e.ready_at, coalesce(e.since, e.ready_at) as since,
-    e.not_before, e.finished_at, e.reason, e.definition_id,
-    p.params::text as params, p.options::text as options, p.origin::text as origin,
-    r.result::text as result, r.error::text as error, e.claim
-from execution e
-join namespace n on n.id = e.namespace_id
-left join payload p on p.execution_id = e.id
-left join result r on r.execution_id = e.id
-where e.id = any($1::uuid[])
-union all
-select a.id, a.status, a.namespace, a.action, null, null, a.attempt, a.failures, a.recoveries, a.priority,
-    a.parent, a.task, a.item, a.created_at, null, null, null, a.finished_at, a.reason, a.definition_id,
-    a.params::text, a.options::text, a.origin::text, a.result::text, a.error::text, null
-from archive a where a.id = any($1::uuid[])
-"""
+FIND = "select * from find_executions($1::uuid[])"
 
 
 async def find(session: Session | Transaction, ids: Sequence[UUID]) -> list[Execution]:
-    """Return executions by id, open or archived, with their parameters and results."""
+    """Return executions by id, open or archived, with their parameters and results. A client's role gets those that it
+    started, and their tasks."""
     return rows_as(Execution, await session.fetch(FIND, list(ids)))
 
 
@@ -250,18 +246,6 @@ class ExecutionEnd:
     error: str | None
 
 
-FINISHED = """
-select e.id, e.status, r.result::text as result, r.error::text as error
-from execution e left join result r on r.execution_id = e.id
-where e.id = any($1::uuid[]) and e.finished_at is not null
-"""
-
-
-async def finished(session: Session, ids: Sequence[UUID]) -> list[ExecutionEnd]:
-    """Return the finished, unarchived executions among `ids`."""
-    return rows_as(ExecutionEnd, await session.fetch(FINISHED, list(ids)))
-
-
 @dataclass(slots=True)
 class Move:
     """A change of an execution's status: its instant, the old and the new status, the attempt, the actor, and the
@@ -275,12 +259,7 @@ class Move:
     reason: str | None
 
 
-HISTORY = """
-select at, old, new, attempt, actor, reason from history
-where execution_id = $1 and at >= $2::timestamptz - interval '1 minute'
-    and ($3::timestamptz is null or at <= $3 + interval '1 minute')
-order by at
-"""
+HISTORY = "select at, old, new, attempt, actor, reason from moves_of_execution($1, $2, $3)"
 
 
 async def history(session: Session, execution: Execution) -> list[Move]:

@@ -33,20 +33,13 @@ class PastAttempt:
 
 ATTEMPTS = """
 with moved as (
-    select at, old, new, attempt, actor from history
-    where execution_id = $1 and at >= $2::timestamptz - interval '1 minute'
-        and ($3::timestamptz is null or at <= $3 + interval '1 minute')
+    select at, old, new, attempt, actor from moves_of_execution($1, $2, $3)
 ), begun as (
     select attempt, at, actor from moved where new = 'running'
 ), ended as (
     select attempt, at, new from moved where old in ('running', 'canceling') and new <> 'canceling'
 ), kept as (
-    select attempt, outcome, worker, at, error::text as error from attempt where execution_id = $1
-    union all
-    select t.attempt, t.outcome, t.worker, t.at, t.error::text
-    from archive a cross join jsonb_to_recordset(a.attempts)
-        as t (attempt integer, outcome text, worker text, at timestamptz, error jsonb)
-    where a.id = $1
+    select attempt, outcome, worker, at, error from failed_attempts($1)
 )
 select n as attempt,
     coalesce(k.outcome, e.new, case $5 when 'canceling' then 'running' else $5 end) as outcome,

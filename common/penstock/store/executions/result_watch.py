@@ -197,7 +197,9 @@ class ResultWatch:
         self._new, self._heard, self._done = set(), set(), set()
         ids = list(self._waiting) if all_of_them else [id for id in new | heard if id in self._waiting]
         if not self._told.listens:
-            return await retried(lambda: executions.finished(self._session, ids), deadline=OUTAGE)
+            return await retried(
+                lambda: awaited.look(self._session, self._told.watcher, ids, (), ()), deadline=OUTAGE
+            )
         if time.monotonic() > self._said_at + SAID_AGAIN:
             self._said_at, new = time.monotonic(), set(self._waiting)
         if not (ids or new or len(done) > DONE_AT_ONCE):

@@ -52,8 +52,10 @@ class ToDo:
 
 
 LOOK = """
-select extract(epoch from (select min(next_due) from schedule where next_due is not null) - statement_timestamp())::float8
-        as seconds,
+select extract(epoch from (
+        select min(next_due) from schedule s
+        where next_due is not null and not exists (select from namespace n where n.id = s.namespace_id and n.hold is not null)
+    ) - statement_timestamp())::float8 as seconds,
     exists (select from waiting_fire) as waiting, exists (select from open_fire) as open
 """
 
@@ -80,8 +82,9 @@ class DueSchedule:
 LOCK_DUE = """
 select ref, definition_id, namespace_id, since, next_due, statement_timestamp() as now,
     set_config('idle_in_transaction_session_timeout', '10000', true)
-from schedule
+from schedule s
 where next_due <= statement_timestamp() and ($2::text is null or ref = $2)
+    and not exists (select from namespace n where n.id = s.namespace_id and n.hold is not null)
 order by next_due limit $1 for update skip locked
 """
 

@@ -9,39 +9,46 @@ from dataclasses import dataclass
 
 SERVICES = ("executor", "worker", "api", "client", "look")
 """The kinds of processes that have a role of their own. `penstock migrate` runs as the owner of the schema. `client`
-starts executions, publishes events and reads results. `look` reads everything that is not secret: neither payloads
+starts executions, publishes events, and reads what it started. `look` reads everything that is not secret: neither payloads
 nor results, definitions or output."""
 
 _TABLES = """
 table               executor  worker  api   client  look
 
 admission           rawd      ra      ra    -       r
-archive             rawd      r       r     r       r*
-attempt             rawd      raw     raw   r       r*
-awaited             rad       rad     rad   rad     r
+archive             rawd      r       r     -       r*
+attempt             rawd      raw     raw   -       r*
+awaited             rad       rad     rad   a       r
+backlog             rawd      rawd    rawd  -       r
 claim               rawd      rawd    rd    -       r
 cluster             rw        rw      rw    -       r
 figures             rw        -       r     -       r
 finished            rawd      a       a     -       r
-history             rawd      ra      ra    r       r
+held_execution      rawd      rad     rawd  -       r
+history             r         r       r     -       r
+hold                rwd       r       rawd  -       r
 idempotency         rad       ra      ra    -       -
 inquiry             rawd      rawd    rawd  -       r*
 lane                rawd      rawd    rawd  -       r
 live                rawd      rawd    rawd  -       r
-log_line            rawd      ra      r     r       -
+log_line            rawd      ra      r     -       -
 namespace           raw       raw     raw   ra      r
-execution           rawd      raw     raw   r       r
-outbox              rawd      rawd    rawd  rwd     r*
+execution           rawd      raw     raw   -       r
+ordered_route       rad       ra      ra    -       r
+outbox              rawd      rawd    rawd  r*wd    r*
 parked              rawd      rawd    rawd  -       r
 permit              rd        rawd    -     -       -
 paused_workflow     rad       rad     rad   -       r
-payload             rad       ra      ra    r       -
+payload             rad       ra      ra    -       -
 process             rawd      rawd    rawd  r       r
-result              rad       ra      ra    r       -
+result              rad       ra      ra    -       -
+route_tenant        ra        ra      ra    -       r
+route_turn          raw       -       -     -       r
 slot                rad       rad     rad   -       r
 step                rawd      rawd    rawd  -       -
-subscribed_move     rawd      a       a     -       r
+subscribed_move     rwd       -       -     -       r
 suspended           rad       rad     rad   -       r
+tenant_turn         -         -       r     -       r
 timer               rawd      rawd    rawd  -       r
 untold              rawd      rad     rawd  -       r
 untraced            rawd      rawd    rawd  -       r
@@ -106,6 +113,7 @@ _COLUMNS: Mapping[tuple[str, str], str] = {
     ),
     ("event", "look"): "id trigger tenant source created_at",
     ("inquiry", "look"): "execution_id status prompt assignee due_at created_at answered_at responder",
+    ("outbox", "client"): "id tries",
     ("outbox", "look"): "id queue ids message_id type tries due_at created_at error holder",
     (
         "poll",
@@ -124,14 +132,26 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "secrets_of_attempt": ("worker",),
     "secrets_of_subscriptions": ("executor",),
     "claim_executions": ("worker",),
+    "claim_named": ("worker",),
     "finish_completed": ("worker",),
+    "mark_holds": ("executor", "worker", "api", "client"),
     "store_item_workflow": ("worker",),
     "submit_executions": ("executor", "api", "client"),
     "place_alike": ("executor", "api", "client"),
     "store_events": ("executor", "api", "client"),
+    "find_executions": ("executor", "worker", "api", "client"),
+    "moves_of_execution": ("executor", "worker", "api", "client"),
+    "failed_attempts": ("executor", "worker", "api", "client"),
+    "look_for_awaited": ("executor", "worker", "api", "client"),
+    "forget_awaited": ("executor", "worker", "api", "client"),
+    "old_history": ("executor",),
+    "delete_old_history": ("executor",),
+    "execution_inserted": (),
+    "execution_moved": (),
+    "awaited_inserted": (),
 }
-"""The functions with the owner's rights, and the services that may call each. All other functions have the rights of
-their caller, and allow nothing that the tables do not."""
+"""The functions with the owner's rights, and the services that may call each. Triggers call those of no service.
+All other functions have the rights of their caller, and allow nothing that the tables do not."""
 
 SEQUENCES: Mapping[str, tuple[str, ...]] = {"admission_seq": ("executor", "worker", "api")}
 """Sequences that no table owns, and the services that may draw numbers from them."""

@@ -100,6 +100,7 @@ class Figures:
     outbox_oldest: float = 0.0
     unmatched_events: int = 0
     untold_ends: int = 0
+    held: int = 0
     ended: Sequence[Ended] = ()
     took: dict[str, Took] = field(default_factory=dict)
 
@@ -138,7 +139,8 @@ group by 1 order by 1
 STAGED = """
 select (select count(*) from outbox) as outbox_messages,
     coalesce(extract(epoch from clock_timestamp() - (select min(created_at) from outbox)), 0)::float8 as outbox_oldest,
-    (select count(*) from unmatched) as unmatched_events, (select count(*) from untold) as untold_ends
+    (select count(*) from unmatched) as unmatched_events, (select count(*) from untold) as untold_ends,
+    (select count(*) from held_execution) as held
 """
 ENDS = """
 select n.action, h.new as status, e.parent is null as first, count(*) as count,

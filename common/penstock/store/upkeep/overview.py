@@ -49,9 +49,9 @@ async def slices(session: Session, first: int, last: int, seconds: int) -> list[
 @dataclass(frozen=True, slots=True)
 class Standing:
     """The number of open executions with the same `cause` of their wait. Causes are running, stopping, worker (ready on a
-    route) and route (no live worker can run them). Further causes are timer (a retry, a delay), executor (to be scheduled),
-    limit, human (open inquiries) and event. The last are asleep (durable functions that wait) and workflow (runs of
-    workflows; their tasks are counted elsewhere)."""
+    route) and route (no live worker can run them). Further causes are timer (a retry, a delay), held (by a hold), executor
+    (to be scheduled), limit, human (open inquiries) and event. The last are asleep (durable functions that wait) and workflow
+    (runs of workflows; their tasks are counted elsewhere)."""
 
     cause: str
     count: int
@@ -67,6 +67,7 @@ select case
         when e.status = 'waiting' and n.kind = 'wait' and i.execution_id is null then 'event'
         when e.status = 'waiting' and i.execution_id is null then 'asleep'
         when e.status = 'waiting' then 'human'
+        when exists (select from held_execution h where h.execution_id = e.id) then 'held'
         when e.not_before > clock_timestamp() then 'timer'
         else 'executor' end as cause,
     count(*) as count, min(coalesce(e.since, e.ready_at)) as oldest

@@ -56,17 +56,22 @@ class OldRows:
 OLD_ROWS = """
 select *, ctid::text from {table} where {at} < now() - make_interval(days => $1) limit $2 for update skip locked
 """
+HISTORY = "history_default"
+OLD_HISTORY = "select * from old_history($1, $2)"
+"""No service may change the history, and so functions of the owner lock and delete its old rows."""
 
 
 async def hold_old_rows(tx: Transaction, table: str, days: int, limit: int) -> OldRows:
     """Lock at most `limit` rows of a table in `INSTANTS` that are older than `days`. Locked rows are skipped."""
-    rows = await tx.fetch(OLD_ROWS.format(table=table, at=INSTANTS[table]), days, limit)
+    sql = OLD_HISTORY if table == HISTORY else OLD_ROWS.format(table=table, at=INSTANTS[table])
+    rows = await tx.fetch(sql, days, limit)
     return OldRows([tuple(row)[:-1] for row in rows], [row[-1] for row in rows])
 
 
 DELETE_ROWS = "delete from {table} where ctid = any($1::text[]::tid[])"
+DELETE_HISTORY = "select delete_old_history($1)"
 
 
 async def delete_rows(tx: Transaction, table: str, places: Sequence[str]) -> None:
     """Delete rows that this transaction has locked, by their places."""
-    await tx.fetch(DELETE_ROWS.format(table=table), places)
+    await tx.fetch(DELETE_HISTORY if table == HISTORY else DELETE_ROWS.format(table=table), list(places))

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import yaml
 from typer.testing import CliRunner
 
 from penstock.cli import build
+from penstock.cli.imports.applied import keep_applicable
+from penstock.cli.imports.celery import CeleryProject
+from penstock.cli.imports.report import Report
 
 APP = """
 raise SystemExit("nothing of this is run")
@@ -106,3 +110,39 @@ CELERY_BEAT_SCHEDULE["often"] = {"task": "depot.weigh", "schedule": 5}
     page = (into / "IMPORT.md").read_text()
     assert "depot.py:6 | CELERY_BEAT_SCHEDULE is computed: {'task': 'depot.weigh', 'schedule': 5}" in page
     assert "the schedule task" not in page
+
+
+def imported(folder: Path, **files: str) -> tuple[dict[str, Any], dict[str, Any], Report]:
+    """Return the actions and schedules of an application, and the report of its import."""
+    (folder / "depot").mkdir()
+    for name, text in files.items():
+        (folder / "depot" / f"{name}.py").write_text(text)
+    source = CeleryProject(folder / "depot")
+    project = source.mapped()
+    keep_applicable(project, source.report)
+    return project.actions, project.schedules, source.report
+
+
+def test_schedule_of_task_in_other_file_starts_stub(tmp_path: Path) -> None:
+    text = 'from celery import Celery\napp = Celery("depot")\nYEAR = 365\n' + (
+        'app.conf.beat_schedule = {"x": {"task": "other.tasks.clean", "schedule": 60.0, "kwargs": {"days": YEAR * 3}}}\n'
+    )
+    actions, schedules, report = imported(tmp_path, app=text)
+    assert schedules["x"] == {"action": "depot.other_tasks_clean", "every": 60.0, "params": {"days": 1095}}
+    assert "other_tasks_clean" in actions
+    assert (report.mapped["schedules"], report.applied["schedules"]) == (1, 1)
+    assert any("other.tasks.clean is in no file" in gap.what for gap in report.gaps)
+
+
+def test_constant_of_two_files_is_that_of_neither(tmp_path: Path) -> None:
+    """A name that another file gives another value would change a limit without a word."""
+    use = "from celery import shared_task\nLIMIT = {0}\n@shared_task(time_limit=LIMIT)\ndef {1}(): ...\n"
+    actions, _, report = imported(tmp_path, one=use.format(5, "first"), two=use.format(60, "second"))
+    assert (actions["first"]["timeout"], actions["second"]["timeout"]) == (None, None)
+    assert sum("LIMIT" in gap.what for gap in report.gaps) == 2
+
+
+def test_task_with_long_name_has_shorter_one(tmp_path: Path) -> None:
+    text = f"from celery import shared_task\n@shared_task\ndef {'long_' * 16}(): ...\n"
+    actions, _, report = imported(tmp_path, tasks=text)
+    assert (len(next(iter(actions))), report.applied["tasks"]) == (64, 1)

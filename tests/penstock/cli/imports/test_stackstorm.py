@@ -11,8 +11,10 @@ from typer.testing import CliRunner
 from penstock.cli import build
 from penstock.cli.imports.consumed import read_tree
 from penstock.cli.imports.orquesta import KnownAction, Orquesta
-from penstock.cli.imports.orquesta_expressions import NotMapped, OrquestaNames, condition, template
+from penstock.cli.imports.orquesta_expressions import condition, template
+from penstock.cli.imports.orquesta_names import OrquestaNames
 from penstock.cli.imports.stackstorm_rules import criterion
+from penstock.cli.imports.wanted_text import NotMapped
 from penstock.testing import Simulation
 
 NAMES = OrquestaNames("task", {"a", "b", "name", "a" * 200}, shapes={"build": "plain"})
@@ -154,7 +156,7 @@ def test_a_feature_with_an_equal_is_mapped(project_folder: Path) -> None:
         "publish": {"heavy": "{{ result | length }}"},
         "do": ["tell"],
     }
-    assert weigh["next"][1] == {"when": 'status == "failed"', "do": ["fail"]}
+    assert weigh["next"][1] == {"when": "failed() and not cancelled()", "do": ["fail"]}
     night = yaml.safe_load((project_folder / "workflows.yaml").read_text())["night"]
     assert night["tasks"]["all"] == {"workflow": "depot.unload", "input": {"crates": "{{ [] }}"}}
     rules = yaml.safe_load((project_folder / "rules.yaml").read_text())

@@ -11,7 +11,9 @@ import pytest
 import yaql
 from yaql.language import utils
 
-from penstock.cli.imports.orquesta_expressions import NotMapped, OrquestaNames, template
+from penstock.cli.imports.orquesta_expressions import template
+from penstock.cli.imports.orquesta_names import OrquestaNames
+from penstock.cli.imports.wanted_text import NotMapped
 from penstock.language.expressions import compile_template
 
 ENGINE = yaql.factory.YaqlFactory().create()
@@ -86,7 +88,7 @@ def written(rng: random.Random, depth: int) -> str:
         ["select($.k)", "where($.k = 1)", "where($.v != p)", "where(not $.k)", "where($.k in [0, 2])"]
     )
     bare = rng.choice(
-        ["len", "keys", "values", "first", "last", "toLower", "toUpper", "trim", "any", "count"]
+        ["len", "keys", "values", "first", "last", "toLower", "toUpper", "trim", "any", "count", "flatten"]
     )
     taking = rng.choice(
         ["get(k)", "get(zz, 4)", "containsKey(k)", "append(3)", "startsWith(a)", "split(b)", "replace(a, z)"]
@@ -143,6 +145,10 @@ def test_random_expressions_have_their_value_in_yaql(seed: int) -> None:
         ("ctx().s = 'null pointer'", {"s": "null pointer"}, True),
         ("ctx().s = 'ctx().n = 1'", {"s": "ctx().n = 1"}, True),
         ("str(ctx().b)", {"b": True}, "true"),
+        ("ctx().l.flatten()", {"l": [[1, [2]], [[3]], 4]}, [1, 2, 3, 4]),
+        ("ctx().s.isEmpty()", {"s": ""}, True),
+        ("isEmpty(ctx().z)", {"z": None}, True),
+        ("isEmpty(ctx().s)", {"s": "a"}, False),
         ("ctx().a + ctx().c", {"a": {"x": 1}, "c": {"y": 2}}, {"x": 1, "y": 2}),
     ],
 )

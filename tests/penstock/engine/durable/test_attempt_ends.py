@@ -3,61 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from penstock import DurableContext
+from penstock import Defer, DurableContext
 from penstock.engine.durable import run_loop
-from penstock.engine.durable.drive import Attempt
 from penstock.engine.durable.records import (
     ASK,
     CANCELLED,
     COMPLETED,
     END,
+    FAILED,
     MAP,
     RUN,
     WAIT_FOR,
-    Child,
-    ChildStart,
+    History,
     Key,
+    Record,
 )
-from penstock.errors import NotFound
+from penstock.errors import NotFound, ResultNotStorable
 from penstock.run.deadlines import TIME_IS_UP
 from penstock.run.outcomes import Outcome
-from penstock.testing.durable_memory import AttemptMemory, Memory
-from penstock.testing.durable_run import BEGIN
+from penstock.testing.durable_memory import Memory
+from tests.penstock.engine.durable.attempts import LIMIT, Outside, attempt_of, memory_of_run, outcome_of
 
 CLEAN = Key("clean", 1)
-
-
-class Outside(AttemptMemory):
-    """An attempt that may be asked to end, or refused its children."""
-
-    def __init__(self, memory: Memory, *, asked: bool = False, refused: bool = False) -> None:
-        memory._attempt += 1
-        super().__init__(memory, memory._attempt)
-        self.asked = asked
-        self.refused = refused
-        self.starts: list[ChildStart] = []
-
-    def asked_to_end(self) -> bool:
-        return self.asked
-
-    async def start(self, children: Sequence[ChildStart]) -> Mapping[Key, Child]:
-        self.starts += children
-        if self.refused:
-            raise NotFound("there is no t.child", hint="Apply it.")
-        return await super().start(children)
-
-
-def _memory() -> Memory:
-    return Memory(BEGIN, lambda records, write: write())
-
-
-def _attempt(backend: Outside, function: Callable[..., Any], grace: float = 10.0) -> Attempt:
-    return Attempt(backend, function, limit=1000, warm=5.0, grace=grace, retried=lambda outcome: False)
 
 
 async def _hang() -> None:
@@ -75,6 +47,14 @@ async def _cleans_up(ctx: DurableContext) -> None:
         await ctx.step("clean", _note)
 
 
+async def _cleans_up_later(ctx: DurableContext) -> None:
+    try:
+        await ctx.step("long", _hang)
+    finally:
+        await ctx.sleep(0.1)
+        await ctx.step("clean", _note)
+
+
 async def _never_cleans_up(ctx: DurableContext) -> None:
     try:
         await ctx.step("long", _hang)
@@ -84,13 +64,12 @@ async def _never_cleans_up(ctx: DurableContext) -> None:
 
 async def _end(function: Any, *, asked: bool, message: str = "", grace: float = 10.0) -> Memory:
     """Cancel an attempt of this function while its step runs, and return what is recorded."""
-    memory = _memory()
-    task = asyncio.create_task(_attempt(Outside(memory, asked=asked), function, grace).run({}))
+    memory = memory_of_run()
+    task = asyncio.create_task(attempt_of(Outside(memory, asked=asked), function, grace=grace).run({}))
     await asyncio.sleep(0.1)
     task.cancel(message)
-    async with asyncio.timeout(60):
-        with pytest.raises(asyncio.CancelledError):
-            await task
+    await asyncio.wait({task}, timeout=60)
+    assert task.cancelled()
     return memory
 
 
@@ -101,9 +80,65 @@ async def test_run_that_is_asked_to_end_cleans_up() -> None:
     assert [key.name for key, record in memory.records.items() if record.kind == END] == [END]
 
 
+async def test_run_that_is_asked_to_end_waits_while_it_cleans_up() -> None:
+    """A suspended run would give its slot back, and its worker stops."""
+    memory = await _end(_cleans_up_later, asked=True)
+    assert memory.records[CLEAN].status == COMPLETED
+
+
+async def _speaks(ctx: DurableContext) -> None:
+    try:
+        await ctx.sleep("9d")
+    except asyncio.CancelledError:
+        raise asyncio.CancelledError("in its own words") from None
+
+
+async def _is_silent(ctx: DurableContext) -> None:
+    await asyncio.gather(ctx.sleep("9d"), ctx.sleep("9d"))
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [(_speaks, "in its own words"), (_is_silent, "the run was asked to end as timeout")],
+)
+async def test_error_of_ended_run_says_why(function: Any, message: str) -> None:
+    memory = memory_of_run()
+    memory._ends_as = "timeout"
+    outcome = await outcome_of(Outside(memory), function)
+    assert outcome.error is not None
+    assert (outcome.error.message, outcome.error.retryable) == (message, False)
+
+
+async def test_replayed_end_of_run_says_why() -> None:
+    memory = memory_of_run()
+    memory.records[Key(END, 1)] = Record(Key(END, 1), 0, END, COMPLETED, told=1)
+    outcome = await outcome_of(Outside(memory), _is_silent)
+    assert outcome.error is not None
+    assert outcome.error.message == "the run was asked to end as cancelled"
+
+
 async def test_attempt_whose_time_is_up_cleans_up() -> None:
     memory = await _end(_cleans_up, asked=False, message=TIME_IS_UP)
     assert memory.records[CLEAN].status == COMPLETED
+
+
+class Loading(Outside):
+    """An attempt that is asked for its end while it loads its records."""
+
+    async def load(self) -> History:
+        await asyncio.sleep(0.2)
+        return await super().load()
+
+
+@pytest.mark.parametrize(("asked", "recorded"), [(True, ["end", "clean"]), (False, [])])
+async def test_attempt_that_ends_while_it_loads(asked: bool, recorded: list[str]) -> None:
+    memory = memory_of_run()
+    task = asyncio.create_task(attempt_of(Loading(memory, asked=asked), _cleans_up).run({}))
+    await asyncio.sleep(0.1)
+    task.cancel()
+    await asyncio.wait({task}, timeout=60)
+    assert task.cancelled()
+    assert [key.name for key in memory.records] == recorded
 
 
 async def test_attempt_of_a_stopping_worker_records_nothing() -> None:
@@ -125,11 +160,13 @@ async def test_refused_child_is_refused_in_each_attempt() -> None:
         seen.append((refused.value.message, refused.value.hint))
         return "refused"
 
-    memory = _memory()
+    memory = memory_of_run()
     for refuses in (True, False):
-        outcome = await _attempt(Outside(memory, refused=refuses), function).run({})
+        outcome = await attempt_of(Outside(memory, refused=refuses), function).run({})
         assert (outcome.kind, outcome.result) == ("completed", "refused")
     assert seen == [("there is no t.child", "Apply it.")] * 2
+    [record] = memory.records.values()
+    assert (record.kind, record.status, record.told) == (RUN, FAILED, 1)
 
 
 async def test_attempt_that_cannot_go_on_has_failed_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +176,7 @@ async def test_attempt_that_cannot_go_on_has_failed_for_good(monkeypatch: pytest
         while True:
             await asyncio.sleep(0)
 
-    outcome: Outcome = await _attempt(Outside(_memory()), spins).run({})
+    outcome: Outcome = await attempt_of(Outside(memory_of_run()), spins).run({})
     assert outcome.kind == "failed"
     assert outcome.error is not None
     assert (outcome.error.type, outcome.error.retryable) == ("DefinitionError", False)
@@ -154,6 +191,9 @@ STARTS: dict[str, tuple[Call, str, str, str, dict[str, Any]]] = {
     "run by name": (lambda ctx: ctx.run("t.child", name="other"), RUN, "other", "t.child", {}),
     "map": (
         lambda ctx: ctx.map("t.child", ITEMS, concurrency=2), MAP, "child", "t.child", {"items": ITEMS, "concurrency": 2},
+    ),
+    "map one at a time": (
+        lambda ctx: ctx.map("t.child", ITEMS, concurrency=1), MAP, "child", "t.child", {"items": ITEMS, "concurrency": 1},
     ),
     "map of all at once": (
         lambda ctx: ctx.map("t.child", ITEMS), MAP, "child", "t.child", {"items": ITEMS, "concurrency": 3},
@@ -179,12 +219,35 @@ STARTS: dict[str, tuple[Call, str, str, str, dict[str, Any]]] = {
 @pytest.mark.parametrize("name", STARTS)
 async def test_call_starts_child_with_its_parameters(name: str) -> None:
     call, kind, child, target, parameters = STARTS[name]
-    backend = Outside(_memory(), refused=True)
+    backend = Outside(memory_of_run(), refused=True)
 
     async def function(ctx: DurableContext) -> None:
         await call(ctx)
 
-    assert (await _attempt(backend, function).run({})).kind == "failed"
+    assert (await attempt_of(backend, function).run({})).kind == "failed"
     [start] = backend.starts
     assert (start.record.kind, start.record.key, start.target) == (kind, Key(child, 1), target)
     assert start.parameters == parameters
+
+
+async def _returns(ctx: DurableContext) -> str:
+    return "x" * LIMIT
+
+
+async def _defers(ctx: DurableContext) -> None:
+    raise Defer(delay=1, state="x" * LIMIT)
+
+
+@pytest.mark.parametrize("function", [_returns, _defers])
+async def test_large_result_of_function_is_refused(function: Any) -> None:
+    outcome = await outcome_of(Outside(memory_of_run()), function)
+    assert outcome.error is not None
+    assert outcome.error.type.endswith("ResultNotStorable")
+
+
+async def test_large_state_is_refused_where_the_call_stands() -> None:
+    async def function(ctx: DurableContext) -> None:
+        with pytest.raises(ResultNotStorable):
+            ctx.set("stage", "x" * LIMIT)
+
+    assert (await outcome_of(Outside(memory_of_run()), function)).kind == "completed"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -183,16 +184,91 @@ async def test_a_cancelled_run_cleans_up(run: DurableRun) -> None:
     assert [one for n, one in enumerate(done) if one not in done[:n]] == ["clean", "undone"]
 
 
-async def test_steps_do_not_hold_steps() -> None:
+INSIDE_OF_A_STEP: dict[str, Callable[[DurableContext], Any]] = {
+    "step inner": lambda ctx: ctx.step("inner", note, "a"),
+    "value now": lambda ctx: ctx.now(),
+    "value random": lambda ctx: ctx.random(),
+    "value uuid": lambda ctx: ctx.uuid(),
+    "sleep sleep": lambda ctx: ctx.sleep(1),
+    "run other": lambda ctx: ctx.run("t.other"),
+    "signal go": lambda ctx: ctx.signal("go"),
+    "first": lambda ctx: ctx.first(),
+    "on_failure": lambda ctx: ctx.on_failure(note, "a"),
+}
+
+
+@pytest.mark.parametrize("operation", INSIDE_OF_A_STEP)
+async def test_steps_do_not_hold_steps(operation: str) -> None:
     @action(pack="t")
     async def nested(ctx: DurableContext) -> None:
         async def inner() -> None:
-            await ctx.step("inner", note, "a")
+            INSIDE_OF_A_STEP[operation](ctx)
 
         await ctx.step("outer", inner)
 
-    with pytest.raises(ExecutionFailed, match="step inner is asked for inside of the step outer"):
+    with pytest.raises(
+        ExecutionFailed, match=f"DefinitionError: {operation} is asked for inside of the step outer"
+    ):
         await DurableRun()(nested)
+
+
+class Refund:
+    """An object that can be called and has a name of its own."""
+
+    name = "refund"
+
+    async def __call__(self, item: str) -> str:
+        return item
+
+
+@action(pack="t")
+async def release(item: str) -> str:
+    return item
+
+
+UNDONE: dict[str, tuple[Callable[..., Any], str]] = {
+    "a function": (note, "on failure note"),
+    "an action": (release, "on failure release"),
+    "an object with a name": (Refund(), "on failure refund"),
+    "an object without a name": (partial(note), "on failure undo"),
+}
+
+
+@pytest.mark.parametrize("name", UNDONE)
+async def test_undo_is_recorded_under_its_function(name: str) -> None:
+    function, recorded = UNDONE[name]
+
+    @action(pack="t")
+    async def fails(ctx: DurableContext) -> None:
+        ctx.on_failure(function, "first")
+        ctx.on_failure(function, "last")
+        await ctx.step("fail", fail)
+
+    run = DurableRun()
+    with pytest.raises(ExecutionFailed, match=r"OSError: away$"):
+        await run(fails)
+    results = [(str(record.key), record.result) for record in run._memory.records.values()]
+    assert results[1:] == [(f"{recorded} (2)", '"last"'), (recorded, '"first"')]
+
+
+async def test_error_names_everything_that_was_not_undone() -> None:
+    async def stays(item: str) -> None:
+        raise LookupError(f"no {item}")
+
+    @action(pack="t")
+    async def fails(ctx: DurableContext) -> None:
+        ctx.on_failure(stays, "a")
+        ctx.on_failure(note, "b")
+        ctx.on_failure(stays, item="c")
+        await ctx.step("fail", fail)
+
+    not_undone = "; ".join(
+        f"step on failure stays{nth} failed: LookupError: no {item}"
+        for nth, item in ((r" \(2\)", "c"), ("", "a"))
+    )
+    with pytest.raises(ExecutionFailed, match=rf"OSError: away \(and not undone: {not_undone}\)$"):
+        await DurableRun()(fails)
+    assert CALLS["b"] == 1
 
 
 @pytest.mark.parametrize("name", ["", "a/b", 3, "x" * 201])

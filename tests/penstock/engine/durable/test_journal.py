@@ -20,6 +20,7 @@ from penstock.engine.durable.records import (
     Key,
     Record,
 )
+from penstock.errors import ReplayMismatch
 from penstock.testing.durable_run import BEGIN
 
 
@@ -68,6 +69,16 @@ def test_call_without_a_record_hides_no_later_one() -> None:
     assert replayed.ask(STEP, "other").result is None
     assert replayed.ask(STEP, "unbegun").result is None
     assert replayed.ask(STEP, "b").key == Key("b", 2)
+
+
+def test_call_at_an_earlier_place_is_refused() -> None:
+    """A step that was cancelled before it began left no record at place 2."""
+    places = {"a": 1, "b": 3}
+    records = [Record(Key(name, 1), place, STEP, COMPLETED, '"x"') for name, place in places.items()]
+    replayed = Journal(History(BEGIN, {record.key: record for record in records}))
+    replayed.ask(STEP, "a")
+    with pytest.raises(ReplayMismatch, match=r"at position 2 .* step b, .* recorded step b at position 3"):
+        replayed.ask(STEP, "b")
 
 
 def test_calls_that_are_not_made_again_are_set_aside() -> None:

@@ -23,6 +23,13 @@ async def bad(ctx: DurableContext) -> None:
     await asyncio.sleep(1)
 
 
+async def bad_inside(ctx: DurableContext) -> None:
+    async def branch() -> None:
+        await ctx.sleep(time.time())
+
+    await asyncio.gather(branch())
+
+
 async def good(ctx: DurableContext) -> None:
     await ctx.step("now", time.time)
     await ctx.step("later", lambda: time.time() + random.random())
@@ -44,6 +51,10 @@ def test_a_call_that_may_differ_in_the_next_attempt_is_named() -> None:
     ]  # fmt: skip
     assert found[0].line == bad.__code__.co_firstlineno + 1
     assert "ctx.now()" in str(found[0])
+
+
+def test_function_inside_that_uses_the_context_is_examined() -> None:
+    assert [call.call for call in nondeterminism(bad_inside)] == ["time.time()"]
 
 
 def test_steps_may_do_anything() -> None:

@@ -171,6 +171,19 @@ async def test_suspended_run_names_awaited_things(name: str) -> None:
     assert "wake" in outside.happened
 
 
+UNHURRIED: dict[str, Callable[[Waiting], Coroutine[Any, Any, Any]]] = {
+    "signal": lambda waits: waits.for_signal(),
+    "signal with a short deadline": lambda waits: waits.for_signal(SOON),
+    "question to a human": lambda waits: waits.for_child(CHILD, slow=True),
+}
+
+
+@pytest.mark.parametrize("name", UNHURRIED)
+async def test_wait_for_others_is_no_reason_to_stay(name: str) -> None:
+    waits = _waiting(Outside(awaited_signals=SIGNALS), warm=1_000_000.0)
+    assert isinstance(await _verdict(waits, UNHURRIED[name](waits)), Suspended)
+
+
 async def test_cancels_and_values_are_written_before_suspension() -> None:
     outside = Outside(has_cancels=True, has_values=True)
     waits = _waiting(outside, warm=0.0)

@@ -66,6 +66,20 @@ async def test_deadlines_at_once_leave_signal_for_patient_call(run: DurableRun) 
     assert await run(listens) == ["late", "heard", "late"]
 
 
+@crash_everywhere
+async def test_signals_go_to_calls_in_order_of_making(run: DurableRun) -> None:
+    """The order in which calls are awaited decides nothing."""
+
+    @action(pack="t")
+    async def listens(ctx: DurableContext) -> list[Any]:
+        first, second, third = (ctx.signal("go") for _ in range(3))
+        return list(await asyncio.gather(third, first, second))
+
+    for number in (1, 2, 3):
+        run.signal("go", number, after=f"{number}d")
+    assert await run(listens) == [3, 1, 2]
+
+
 def test_late_call_takes_no_key() -> None:
     lines = SignalLines({})
     first, second, third = (_waiting(lines) for _ in range(3))

@@ -69,6 +69,13 @@ async def test_result_of_try_is_recorded(name: str) -> None:
     assert IN_STEP.get() is None
 
 
+@pytest.mark.parametrize("name", ["coroutine function", "coroutine action"])
+async def test_coroutine_needs_no_thread(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The threads of a worker may all be taken by plain functions."""
+    monkeypatch.setattr("asyncio.to_thread", None)
+    assert await try_once(_record(), partial(FUNCTIONS[name][0], 7), LIMIT) is None
+
+
 @pytest.mark.parametrize(("function", "kind"), [(_raises, "LookupError"), (_exits, "SystemExit")])
 async def test_error_of_try_is_recorded(function: Any, kind: str) -> None:
     record = _record()

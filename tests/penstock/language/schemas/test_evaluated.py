@@ -115,3 +115,9 @@ def test_looking_costs_steps(part: Any, value: Any, steps: int) -> None:
     assert budget.left == 1_000 - steps
     with pytest.raises(CheckTooCostly):
         look(validator, schema, value, Budget(steps - 1))
+
+
+def test_lists_among_unevaluated_items_are_checked() -> None:
+    validator = Validator({"unevaluatedItems": {"items": TEXT}})
+    assert validator.fits([["a"], []], Budget(1000))
+    assert not validator.fits([["a"], [1]], Budget(1000))

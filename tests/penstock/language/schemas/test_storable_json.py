@@ -132,3 +132,8 @@ def test_a_value_comes_back_as_it_was_or_is_refused(value: Any) -> None:
         return
     assert orjson.loads(encoded) == value
     assert b"\0" not in encoded
+
+
+def test_value_that_is_itself_no_number_has_no_place() -> None:
+    with pytest.raises(InvalidInput, match=r"^the answer is NaN or Infinity"):
+        check_value(math.nan, what="the answer")

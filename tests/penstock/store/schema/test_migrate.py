@@ -181,8 +181,8 @@ async def test_a_schema_from_before_the_first_release_is_refused_with_a_hint(
     database: str, session: Session
 ) -> None:
     await session.fetch("drop table penstock_function")
-    await session.fetch("update penstock_migration set version_num = '0004'")
-    with pytest.raises(ConfigurationError, match="0004"):
+    await session.fetch("update penstock_migration set version_num = '9004'")
+    with pytest.raises(ConfigurationError, match="9004"):
         await migrate.upgrade(settings(database))
 
 

@@ -8,6 +8,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     Computed,
+    Double,
     Index,
     Integer,
     SmallInteger,
@@ -18,6 +19,22 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, UUID
 
 from tests.penstock.store.tables.metadata import INSTANT, METADATA, LimitKey
+
+hold = Table(
+    "hold",
+    METADATA,
+    Column("kind", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("reason", Text),
+    Column("by", Text, nullable=False),
+    Column("since", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Column("until", INSTANT),
+    Column("rate_count", Integer),
+    Column("rate_seconds", Double),
+    Column("releasing_since", INSTANT),
+    Column("released", BigInteger, nullable=False, server_default=text("0")),
+)
+
 
 slot = Table(
     "slot",

@@ -71,6 +71,7 @@ namespace = Table(
     Column("limits", ARRAY(Integer), nullable=False, server_default=text("'{}'::integer[]")),
     Column("away_since", INSTANT),
     Column("lacked", Boolean, nullable=False, server_default=text("false")),
+    Column("hold", Text),
     UniqueConstraint("name", "action"),
     Index("namespace_lacked", "id", postgresql_where=text("lacked")),
 )

@@ -112,6 +112,58 @@ parked = Table(
 )
 
 
+backlog = Table(
+    "backlog",
+    METADATA,
+    Column("execution_id", UUID, primary_key=True),
+    Column("queue", Text, nullable=False),
+    Column("rank", SmallInteger, nullable=False),
+    Column("tenant", Text, nullable=False),
+    Column("root_at", INSTANT, nullable=False),
+    Column("ready_at", INSTANT, nullable=False),
+    Index("backlog_turn", "queue", "rank", "tenant", "root_at", "ready_at", "execution_id"),
+)
+ordered_route = Table(
+    "ordered_route",
+    METADATA,
+    Column("queue", Text, nullable=False),
+    Column("since", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Index("ordered_route_queue", "queue"),
+)
+route_turn = Table(
+    "route_turn",
+    METADATA,
+    Column("queue", Text, primary_key=True),
+    Column("turns", BigInteger, nullable=False, server_default=text("0")),
+    Column("rank", SmallInteger, nullable=False, server_default=text("32767")),
+)
+tenant_turn = Table(
+    "tenant_turn",
+    METADATA,
+    Column("queue", Text, primary_key=True),
+    Column("rank", SmallInteger, primary_key=True),
+    Column("tenant", Text, nullable=False),
+)
+route_tenant = Table(
+    "route_tenant",
+    METADATA,
+    Column("queue", Text, nullable=False),
+    Column("tenant", Text, nullable=False),
+    Index("route_tenant_queue", "queue", "tenant"),
+)
+
+
+held_execution = Table(
+    "held_execution",
+    METADATA,
+    Column("execution_id", UUID, primary_key=True),
+    Column("namespace_id", Integer, nullable=False),
+    Column("rank", SmallInteger, nullable=False),
+    Column("ready_at", INSTANT, nullable=False),
+    Index("held_execution_next", "namespace_id", "rank", "ready_at", "execution_id"),
+)
+
+
 history = Table(
     "history",
     METADATA,

@@ -1,0 +1,87 @@
+"""The commands `penstock hold`, `release` and `holds`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+import typer
+
+from penstock.cli.command_runner import ME
+from penstock.cli.output import Json, json_line, out, table
+from penstock.cli.server import by_either, read
+from penstock.client.holds import all_holds
+from penstock.language.terms.durations import seconds as duration
+
+Kind = Annotated[str, typer.Argument(help="action, pack, route or tenant.")]
+Name = Annotated[str, typer.Argument(help="Its name, such as shop.charge or shop.")]
+
+
+def hold(
+    kind: Kind,
+    name: Name,
+    reason: Annotated[str | None, typer.Option("--reason", help="Shown wherever something is held.")] = None,
+    for_: Annotated[
+        str | None, typer.Option("--for", help="How long: 30m, 2h, 1d. By default until it is released.")
+    ] = None,
+    by: Annotated[str, typer.Option(help="Who says so; kept with the hold.")] = ME,
+    json: Json = False,
+) -> None:
+    """Hold an action or workflow, a pack, a route or a tenant: what it covers is stored and takes no worker. What runs goes
+    on."""
+    until = None if for_ is None else datetime.now(UTC) + timedelta(seconds=duration(for_))
+    by_either(lambda client: client.holds.hold(kind, name, by=by, reason=reason, until=until))
+    if json:
+        json_line({"kind": kind, "name": name, "until": until})
+    else:
+        out.print(
+            f"The {kind} {name} is held. Release it with: penstock release {kind} {name}", highlight=False
+        )
+
+
+def release(
+    kind: Kind,
+    name: Name,
+    rate: Annotated[
+        str | None, typer.Option(help="How many start within a time: 10/min. By default all at once.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Release what is held: at once, or at a rate."""
+    by_either(lambda client: client.holds.release(kind, name, rate))
+    if json:
+        json_line({"kind": kind, "name": name, "rate": rate})
+    else:
+        out.print(f"The {kind} {name} is released{f' at {rate}' if rate else ''}.", highlight=False)
+
+
+def holds(json: Json = False) -> None:
+    """List what is held, with the number of executions that wait."""
+    rows = read(all_holds, lambda client: client.holds.all())
+    if json:
+        for row in rows:
+            json_line(asdict(row))
+        return
+    table(
+        ["held", "name", "since", "until", "by", "reason", "released at", "waiting"],
+        [
+            (
+                row.kind,
+                row.name,
+                row.since,
+                row.until,
+                row.by,
+                row.reason,
+                f"{row.rate_count} in {row.rate_seconds:g} s" if row.rate_count else None,
+                row.held,
+            )
+            for row in rows
+        ],
+        empty="Nothing is held. To hold something: penstock hold pack shop",
+    )
+
+
+def add_to(app: typer.Typer) -> None:
+    for command in (hold, release, holds):
+        app.command()(command)

@@ -1,0 +1,90 @@
+"""The operations on holds, for the client and the command line."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import ValidationError
+
+from penstock.client.checked_arguments import checks_arguments
+from penstock.errors import InvalidInput, NotFound
+from penstock.language.definitions.limit import parse_rate
+from penstock.language.definitions.qualified_name import is_name, is_ref
+from penstock.language.terms.options import Wrong
+from penstock.language.terms.outside_names import check_tenant
+from penstock.store.admission import holds, namespaces
+from penstock.store.admission.holds import KINDS, Hold
+from penstock.store.session.database import Session, backoff, retried
+
+LONGEST_NAME = 300
+
+
+async def all_holds(session: Session) -> list[Hold]:
+    """Return the holds, by kind and name."""
+    return await retried(lambda: holds.all_holds(session), deadline=30)
+
+
+@checks_arguments
+class Holds:
+    """The holds of an installation, each as a `penstock.store.admission.holds.Hold`."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def all(self) -> list[Hold]:
+        """Return the holds, by kind and name."""
+        return await all_holds(self._session)
+
+    async def hold(
+        self, kind: str, name: str, *, by: str, reason: str | None = None, until: datetime | None = None
+    ) -> None:
+        """Hold an action or workflow, a pack, a route or a tenant (`kind`), until it is released or `until` has come. What it
+        covers is stored, and takes no worker. What runs goes on. A hold that exists is replaced. Raises InvalidInput."""
+        _check(kind, name)
+        if until is not None and until.tzinfo is None:
+            raise InvalidInput(
+                "until is not an instant with an offset", hint="Give datetime(2030, 1, 31, 9, tzinfo=UTC)."
+            )
+        async for attempt in backoff(deadline=30):
+            with attempt:
+                async with self._session.transaction() as tx:
+                    await namespaces.lock_rules(tx)
+                    await holds.put(tx, kind, name, reason, by, until)
+                    tx.tell(kind=kind, name=name, until=until)
+
+    async def release(self, kind: str, name: str, rate: str | None = None) -> None:
+        """Release what is held: at once, or at a `rate` such as `10/min`. Raises NotFound and InvalidInput."""
+        _check(kind, name)
+        pace = None if rate is None else _pace(rate)
+        async for attempt in backoff(deadline=30):
+            with attempt:
+                async with self._session.transaction() as tx:
+                    await namespaces.lock_rules(tx)
+                    if not await holds.release(tx, kind, name, pace):
+                        raise NotFound(
+                            f"the {kind} {name} is not held", hint="`penstock holds` lists what is."
+                        )
+                    tx.tell(kind=kind, name=name, rate=rate)
+
+
+def _pace(rate: str) -> tuple[int, float]:
+    try:
+        parsed = parse_rate(rate)
+    except Wrong as wrong:
+        raise InvalidInput(f"the rate {wrong}", hint=wrong.hint) from None
+    except ValidationError:
+        raise InvalidInput(f"the rate {rate!r} is out of range", hint="Write '100/min'.") from None
+    return parsed.count, parsed.seconds
+
+
+def _check(kind: str, name: str) -> None:
+    """Raise InvalidInput for what no hold can cover."""
+    if kind not in KINDS:
+        raise InvalidInput(f"{kind[:60]!r} cannot be held", hint=f"There is: {', '.join(KINDS)}.")
+    if kind == "tenant":
+        check_tenant(name)
+    elif len(name) > LONGEST_NAME or not (
+        is_ref(name) if kind == "action" else is_name(name.replace("-", "_"))
+    ):
+        hint = "Write pack.name: shop.charge." if kind == "action" else "Write its name: shop."
+        raise InvalidInput(f"{name[:60]!r} is no {kind}", hint=hint)

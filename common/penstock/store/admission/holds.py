@@ -1,0 +1,142 @@
+"""Holds: what they cover takes no worker until they are released."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from penstock.store.session.database import Session, Transaction
+from penstock.store.session.rows import first_as, rows_as
+
+KINDS = ("action", "pack", "route", "tenant")
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A hold. `by` made it at `since`, and it ends at `until` (None: when it is released). With `releasing_since`, it is being
+    released at `rate_count` executions in `rate_seconds`. `held`: the number of executions that it holds now."""
+
+    kind: str
+    name: str
+    reason: str | None
+    by: str
+    since: datetime
+    until: datetime | None
+    rate_count: int | None
+    rate_seconds: float | None
+    releasing_since: datetime | None
+    held: int
+
+
+COLUMNS = "h.kind, h.name, h.reason, h.by, h.since, h.until, h.rate_count, h.rate_seconds, h.releasing_since"
+ALL = f"""
+select {COLUMNS}, (
+    select count(*) from held_execution x join namespace n on n.id = x.namespace_id
+    where is_covered(h.kind, h.name, n))::integer as held
+from hold h order by h.kind, h.name
+"""
+
+
+async def all_holds(session: Session) -> list[Hold]:
+    """Return the holds, by kind and name."""
+    return rows_as(Hold, await session.fetch(ALL))
+
+
+OF = f"""
+select {COLUMNS}, 0 as held from execution e join namespace n on n.id = e.namespace_id
+join hold h on is_covered(h.kind, h.name, n)
+where e.id = $1 order by h.releasing_since nulls first, h.since limit 1
+"""
+
+
+async def hold_of(session: Session, execution: UUID) -> Hold | None:
+    """Return the hold that covers an execution, without a count; None if none does."""
+    return first_as(Hold, await session.fetch(OF, execution))
+
+
+IS_HELD = "select from held_execution where execution_id = $1"
+
+
+async def is_held(session: Session, execution: UUID) -> bool:
+    return bool(await session.fetch(IS_HELD, execution))
+
+
+PUT = """
+insert into hold (kind, name, reason, by, until) values ($1, $2, $3, $4, $5)
+on conflict (kind, name) do update set reason = excluded.reason, by = excluded.by, since = excluded.since, until = excluded.until,
+    rate_count = null, rate_seconds = null, releasing_since = null, released = 0
+"""
+MARK = "select mark_holds(null)"
+
+
+async def put(
+    tx: Transaction, kind: str, name: str, reason: str | None, by: str, until: datetime | None
+) -> None:
+    """Insert a hold, or replace it, and mark the namespaces that it covers. The caller has locked the rules."""
+    await tx.fetch(PUT, kind, name, reason, by, until)
+    await tx.fetch(MARK)
+
+
+REMOVE = "delete from hold where kind = $1 and name = $2 returning kind"
+SLOW = """
+update hold set rate_count = $3, rate_seconds = $4, releasing_since = clock_timestamp(), released = 0
+where kind = $1 and name = $2 returning kind
+"""
+
+
+async def release(tx: Transaction, kind: str, name: str, rate: tuple[int, float] | None) -> bool:
+    """Delete a hold, or begin to release what it holds at a rate (executions, seconds). Return False if it does not exist. The
+    caller has locked the rules."""
+    rows = await (tx.fetch(REMOVE, kind, name) if rate is None else tx.fetch(SLOW, kind, name, *rate))
+    await tx.fetch(MARK)
+    return bool(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class HoldState:
+    """The presence of `holds`, of `new` ones (younger than some seconds), and of `held` executions."""
+
+    holds: bool
+    new: bool
+    held: bool
+
+
+STATE = """
+select exists (select from hold) as holds,
+    exists (select from hold where since > clock_timestamp() - make_interval(secs => $1)) as new,
+    exists (select from held_execution) as held
+"""
+
+
+async def state(session: Session, new_seconds: float) -> HoldState:
+    return rows_as(HoldState, await session.fetch(STATE, new_seconds))[0]
+
+
+WAITING = "select messages, next from hold_waiting($1, $2)"
+
+
+async def hold_waiting(tx: Transaction, cursor: UUID, limit: int) -> UUID | None:
+    """Hold covered executions that wait for a worker or a limit, among the next `limit` open executions after `cursor`. Return
+    the id to continue after; None at the end. The call is the whole transaction, in one round trip."""
+    [row] = await tx.stage_alone(WAITING, cursor, limit)
+    onward: UUID | None = row["next"]
+    return onward
+
+
+RELEASE = "select messages, released, over from release_held($1)"
+
+
+async def release_held(tx: Transaction, limit: int) -> tuple[int, bool]:
+    """Release at most `limit` executions that no hold covers any more, and of each hold with a rate as many. Return their number,
+    and whether a hold is over. The call is the whole transaction, in one round trip."""
+    [row] = await tx.stage_alone(RELEASE, limit)
+    return row["released"], row["over"]
+
+
+END = "select end_holds()"
+
+
+async def end_holds(tx: Transaction) -> None:
+    """Delete the holds that are over. The caller has locked the rules."""
+    await tx.fetch(END)

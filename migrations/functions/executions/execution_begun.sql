@@ -1,0 +1,17 @@
+-- Raise PN001 if a service's role inserts an execution that has ended, or in a status in which none begins: its history would
+-- tell of moves that were never made. Only the owner may insert such an execution. The trigger has the rights of the role that
+-- inserts, and no role of a service may truncate the table.
+create or replace function execution_begun() returns trigger
+language plpgsql
+as $$
+begin
+    if exists (select from new_rows where finished_at is not null or status not in ('requested', 'scheduled', 'waiting', 'running'))
+    then
+        raise exception 'an execution begins as requested, scheduled, waiting or running, and not ended' using errcode = 'PN001';
+    end if;
+    return null;
+end $$;
+
+create or replace trigger execution_begun after insert on execution
+referencing new table as new_rows
+for each statement when (not has_table_privilege('execution'::regclass, 'truncate')) execute function execution_begun();

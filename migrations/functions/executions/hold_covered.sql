@@ -1,0 +1,28 @@
+-- Hold the requested executions among `p_ids` that a hold covers. They keep the instant at which they became ready. Return the other
+-- executions, which may be scheduled.
+-- planner: lookups
+create or replace function hold_covered(p_ids uuid[]) returns uuid[]
+language plpgsql
+as $$
+declare
+    v_covered uuid[];
+begin
+    v_covered := array(
+        select e.id from execution e join namespace n on n.id = e.namespace_id
+        where e.id = any (p_ids) and n.hold is not null);
+    if v_covered = '{}' then
+        return p_ids;
+    end if;
+    perform from execution where id = any (v_covered) order by id for no key update;
+    with moved as (
+        update execution set not_before = held_until(), reason = 'it is held'
+        where id = any (v_covered) and status = 'requested' and (not_before is null or not_before <= clock_timestamp())
+        returning id, namespace_id, priority, ready_at, timed
+    ), unset as (
+        delete from timer where execution_id in (select id from moved where timed) and kind = 'start'
+    )
+    insert into held_execution (execution_id, namespace_id, rank, ready_at)
+    select id, namespace_id, -priority, ready_at from moved order by id
+    on conflict do nothing;
+    return array(select x from unnest(p_ids) x where x <> all (v_covered));
+end $$;

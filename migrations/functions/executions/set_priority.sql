@@ -1,0 +1,46 @@
+-- Set the priority of an execution and of its tasks, at any depth, that have not ended. `changed` are the executions that had another
+-- priority. An execution that waits keeps the instant at which it became ready. Within a limit it leaves its lane and joins it again
+-- at its new place. On a route it has its new place in the backlog, and a message is staged: claims pass over rows that this
+-- transaction holds, and may use up a turn meanwhile.
+-- planner: lookups
+create or replace function set_priority(p_id uuid, p_priority smallint, out messages message[], out changed uuid[])
+language plpgsql
+as $$
+declare
+    v_tree uuid[];
+    v_queued uuid[];
+    r record;
+begin
+    v_tree := array(
+        with recursive tree (id) as (
+            select p_id
+            union all
+            select e.id from tree t join execution e on e.parent = t.id where e.finished_at is null
+        )
+        select id from tree);
+    perform from execution where id = any (v_tree) and finished_at is null order by id for no key update;
+    v_queued := array(select id from execution where id = any (v_tree) and status = 'queued' and priority <> p_priority);
+    with moved as (
+        update execution
+        set priority = p_priority, status = case status when 'queued' then 'requested' else status end,
+            reason = case status when 'queued' then 'its priority was changed' else reason end
+        where id = any (v_tree) and finished_at is null and priority <> p_priority
+        returning id
+    )
+    select coalesce(array_agg(id), '{}') into changed from moved;
+    update held_execution set rank = -p_priority where execution_id = any (changed);
+    messages := '{}';
+    for r in
+        select n.queue, n.envelope, array_agg(e.id order by e.ready_at, e.id) as ids
+        from execution e join namespace n on n.id = e.namespace_id
+        where e.id = any (changed) and e.status = 'scheduled'
+            and (p_priority <> 0 or exists (select from ordered_route o where o.queue = n.queue))
+        group by n.queue, n.envelope
+    loop
+        perform join_backlog(r.queue, r.ids);
+        messages := messages || stage(r.queue, r.ids, r.envelope);
+    end loop;
+    if v_queued <> '{}' then
+        messages := messages || settle_moves(null, v_queued, held_by(v_queued));
+    end if;
+end $$;

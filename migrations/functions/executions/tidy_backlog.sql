@@ -1,0 +1,37 @@
+-- Delete at most `p_limit` rows of the backlog of executions that are not scheduled on that queue any more. End the order of queues that
+-- have had it for `p_age`, have no backlog, and have no second tenant: nothing that waits there needs turns. `gone` rows were deleted,
+-- and `ended` queues are not ordered any more.
+-- planner: indexes
+create or replace function tidy_backlog(p_age interval, p_limit integer, out gone integer, out ended integer)
+language plpgsql
+as $$
+declare
+    v_queues text[];
+begin
+    with stale as (
+        delete from backlog where ctid = any (array(
+            select b.ctid from backlog b
+            where not exists (
+                select from execution e join namespace n on n.id = e.namespace_id
+                where e.id = b.execution_id and e.status = 'scheduled' and n.queue = b.queue)
+            limit p_limit for update of b skip locked))
+        returning 1
+    )
+    select count(*) into gone from stale;
+    -- A claim that has locked the turns may be about to list executions. This transaction sees them in the next statement, or
+    -- leaves the queue to the next turn.
+    insert into route_turn (queue) select distinct queue from ordered_route where since < clock_timestamp() - p_age order by queue
+    on conflict do nothing;
+    v_queues := array(
+        select queue from route_turn
+        where queue in (select queue from ordered_route where since < clock_timestamp() - p_age)
+        order by queue for no key update skip locked);
+    with over as (
+        delete from ordered_route o
+        where o.queue = any (v_queues)
+            and (select min(tenant) is not distinct from max(tenant) from route_tenant t where t.queue = o.queue)
+            and not exists (select from backlog b where b.queue = o.queue)
+        returning o.queue
+    )
+    select count(distinct queue) into ended from over;
+end $$;
