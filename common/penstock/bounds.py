@@ -70,8 +70,8 @@ class Door:
 
     name: str
     bytes: int
-    """Bytes of JSON without spaces. Where `over` is "cut", they are characters of a text."""
-    over: Over
+    """Bytes of JSON without spaces. Where `consequence` is "cut", they are characters of a text."""
+    consequence: Over
     items: int | None = None
     """Items of a fan-out, or schemas inside a schema."""
     depth: int | None = DEPTH_CAP

@@ -51,4 +51,4 @@ def _row(door: Door) -> str:
     times = "" if door.bytes == PAYLOAD_CAP else f"{door.bytes // PAYLOAD_CAP} "
     size = f"{times}*cap*" if door.is_setting else f"{door.bytes:,}"
     bounds = [f"{bound:,}" if bound is not None else "" for bound in (door.items, door.depth, door.steps)]
-    return f"| {' | '.join(map(cell, (door.name, size, *bounds, door.over)))} |\n"
+    return f"| {' | '.join(map(cell, (door.name, size, *bounds, door.consequence)))} |\n"

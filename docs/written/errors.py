@@ -67,7 +67,7 @@ def page_of(one: type[errors.PenstockError]) -> str:
 
 def _example(text: Text) -> str:
     shown = f"```python\n{text.code}\n```\n\n" if text.code else ""
-    said = text.said or said_by(raised_by(text.code))
+    said = text.message or said_by(raised_by(text.code))
     return f"{shown}It says:\n\n```text\n{said}\n```\n"
 
 

@@ -86,7 +86,7 @@ def page() -> str:
 
 
 def _table(fields: Mapping[str, Field]) -> str:
-    rows = (f"| `{name}` | {TYPES[one.type]} | {one.said} |\n" for name, one in fields.items())
+    rows = (f"| `{name}` | {TYPES[one.type]} | {one.description} |\n" for name, one in fields.items())
     return "| field | type | |\n|---|---|---|\n" + "".join(rows)
 
 

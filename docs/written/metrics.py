@@ -46,4 +46,4 @@ def _section(heading: str, said: str, metrics: Mapping[str, Described]) -> str:
 def _row(name: str, one: Described) -> str:
     ending = "_total" if one.kind == "counter" else ""
     labels = ", ".join(f"`{label}`" for label in one.labels)
-    return f"| {' | '.join(map(cell, (f'`{name}{ending}`', one.kind, labels, one.said)))} |\n"
+    return f"| {' | '.join(map(cell, (f'`{name}{ending}`', one.kind, labels, one.description)))} |\n"

@@ -53,7 +53,7 @@ class Backend:
     log_ins: LogInLine = field(default_factory=LogInLine)
     refused_log_ins: RefusedLogIns = field(default_factory=RefusedLogIns)
     _activity: ActivityWatch = field(default_factory=ActivityWatch)
-    _known: dict[str, tuple[Caller, float]] = field(default_factory=dict)
+    _callers: dict[str, tuple[Caller, float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, client: Client) -> Backend:
@@ -90,18 +90,18 @@ class Backend:
     async def caller(self, secret: str) -> Caller | None:
         """Return the caller with this secret of a token or a session, or None if it is unknown."""
         now = asyncio.get_running_loop().time()
-        cached = self._known.get(secret)
+        cached = self._callers.get(secret)
         if cached is not None and now - cached[1] < KNOWN_FOR:
             return cached[0]
         find = find_caller if secret.startswith(PREFIX) else find_session_caller
         async with self.pool.session() as session:
             caller = await find(session, secret)
         if caller is None:
-            self._known.pop(secret, None)
+            self._callers.pop(secret, None)
         else:
-            if len(self._known) >= MOST_KNOWN:
+            if len(self._callers) >= MOST_KNOWN:
                 self.forget_callers()
-            self._known[secret] = (caller, now)
+            self._callers[secret] = (caller, now)
         return caller
 
     async def until_ended(self, id: UUID, seconds: float) -> None:
@@ -124,7 +124,7 @@ class Backend:
 
     def forget_callers(self) -> None:
         """Clear the cache of tokens and sessions."""
-        self._known.clear()
+        self._callers.clear()
 
 
 def backend_of(request: Request) -> Backend:

@@ -51,7 +51,7 @@ async def work(parts: Parts, listener: socket.socket, stop: Stop) -> None:
     log.info("api.started", host=host, port=port, health=health.port, access=parts.settings.api_access)
     stop.began.set()
     try:
-        await parts.supervisor.until(stop.asked)
+        await parts.supervisor.until(stop.requested)
         parts.supervisor.release(serving)
         await backend.end_streams()
         server.should_exit = True

@@ -47,7 +47,7 @@ class Submit:
     """A route with the fast path. `largest` is the maximum size in bytes of a body that it reads."""
 
     endpoint: Callable[..., Awaitable[BaseModel]]
-    given: type[BaseModel]
+    model: type[BaseModel]
     status: int
     guard: Guard
     scope: str
@@ -101,7 +101,7 @@ async def answer(
     if len(body) != int(length):  # the client has disconnected
         return again
     try:
-        document = submit.given.model_validate_json(body)
+        document = submit.model.model_validate_json(body)
     except ValidationError:
         return again
     response = Response(media_type=JSON)

@@ -20,7 +20,7 @@ class SessionPool:
     def __init__(self, database: Database, standby: Standby | None = None) -> None:
         self._free: asyncio.LifoQueue[Session] = asyncio.LifoQueue()
         for _ in range(SESSIONS):
-            session = database.session(most=MOST)
+            session = database.session(timeout=MOST)
             self._free.put_nowait(StandbySession(standby, session) if standby else session)
 
     @asynccontextmanager

@@ -13,7 +13,7 @@ from penstock_executor.rule_failures import Cached
 class Tally:
     """Counts by trigger since the replica started. Events of a retried batch count again."""
 
-    seen: Counter[str] = field(default_factory=Counter)
+    evaluated: Counter[str] = field(default_factory=Counter)
     matched: Counter[str] = field(default_factory=Counter)
 
 

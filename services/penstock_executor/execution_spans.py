@@ -113,4 +113,6 @@ def _lost(attempt: LostAttempt, row: TracedExecution, trace: Trace) -> Span:
     }
     own, parent = attempt_span(row.id, attempt.attempt), execution_span(row.id)
     name, error = f"{ATTEMPT} {row.action}", "its worker was lost"
-    return Span(name, "consumer", trace, own, parent, attempt.began, attempt.ended, attributes, error=error)
+    return Span(
+        name, "consumer", trace, own, parent, attempt.began_at, attempt.ended_at, attributes, error=error
+    )

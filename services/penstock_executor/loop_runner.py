@@ -34,7 +34,7 @@ class Loop:
 async def run_loop(loop: Loop, parts: Parts, stop: asyncio.Event, woken: asyncio.Event | None = None) -> None:
     """Take turns until stopped. When `woken` is set, the next turn is at once. A turn that fails is logged and
     retried, with a backoff of up to a minute."""
-    session = parts.database.session(most=LONGEST, opens=loop.opens)
+    session = parts.database.session(timeout=LONGEST, opens=loop.opens)
     seconds = parts.metrics.loop_seconds.labels(loop.name)
     failed = parts.metrics.loop_failures.labels(loop.name)
     failures = 0

@@ -65,8 +65,8 @@ async def work(parts: Parts, stop: Stop) -> None:
     running += [
         start(
             f"loop {loop.name}",
-            partial(run_loop, loop, parts, stop.asked, wakes.get(loop.name)),
-            until=stop.asked,
+            partial(run_loop, loop, parts, stop.requested, wakes.get(loop.name)),
+            until=stop.requested,
         )
         for loop in LOOPS
     ]
@@ -74,7 +74,7 @@ async def work(parts: Parts, stop: Stop) -> None:
     events = event_counts.tally(parts.database)
     by_label = {
         "rule_errors": rule_failures.tally(parts.database).total,
-        "events": events.seen,
+        "events": events.evaluated,
         "events_matched": events.matched,
     }
     parts.metrics.show(gauges=gauges(parts), counters=counters(parts), by_label=by_label)
@@ -83,7 +83,7 @@ async def work(parts: Parts, stop: Stop) -> None:
     log.info("executor.started", transport=parts.transport.name, port=health.port)
     stop.began.set()
     try:
-        await parts.supervisor.until(stop.asked)
+        await parts.supervisor.until(stop.requested)
         parts.supervisor.release(*running)
         for consumer in consumers:
             consumer.stop()

@@ -20,7 +20,7 @@ async def match(tx: Transaction, batch: Sequence[Event]) -> None:
     handles the same event at once. Also end the waits of tasks for these events."""
     await event_waits.complete_waits(tx, [event for event in batch if event.awaited])
     counts = event_counts.tally(tx)
-    counts.seen.update(event.trigger for event in batch)
+    counts.evaluated.update(event.trigger for event in batch)
     current = await events.rules(tx, sorted({event.trigger for event in batch}))
     if not current:
         event_spans.send(batch, (), datetime.now(UTC))

@@ -26,7 +26,7 @@ from penstock_worker.attempts.runner import Runner
 from penstock_worker.control import heartbeat_answer
 from penstock_worker.control.broadcasts import obey_broadcasts
 from penstock_worker.control.executor_metrics import ExecutorCollector, measured
-from penstock_worker.ending.action_durations import ActionDurations
+from penstock_worker.ending.slow_actions import ActionDurations
 from penstock_worker.executors import executors
 
 log = structlog.get_logger()
@@ -120,7 +120,7 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
         )
         stop.began.set()
         try:
-            await parts.supervisor.until(stop.asked)
+            await parts.supervisor.until(stop.requested)
             parts.supervisor.release(*consuming)
             heartbeat.say(DRAINING)
             runner.stop()

@@ -12,7 +12,7 @@ from penstock import action
 from penstock.language.terms.ids import new_id
 from penstock.service.heartbeat import Identity
 from penstock_worker.attempts.runner import Runner
-from penstock_worker.ending.action_durations import ActionDurations
+from penstock_worker.ending.slow_actions import ActionDurations
 from penstock_worker.executors import executors
 from tests.flows.installation import Installation
 
@@ -166,7 +166,7 @@ async def test_the_row_of_a_claim_stays_where_an_attempt_was_only_feared_lost(
         runner = Runner(parts, worker, refs.get, task_executors, durations=durations, sink=lambda *_: None)
         reporting = asyncio.create_task(runner.reports.run())
         await runner.claiming.claim("work.default", ids)
-        runner.lose(ids[:1], known=known)
+        runner.lose(ids[:1], confirmed=known)
         async with asyncio.timeout(20):
             await runner.slots.all_free()
             await runner.reports.drained()

@@ -54,7 +54,7 @@ ROUNDS = 60
 
 def soon() -> tenacity.AsyncRetrying:
     """Return a short backoff, for a hurry."""
-    return backoff(first=0.002, most=0.02)
+    return backoff(first=0.002, max_wait=0.02)
 
 
 class Scene(Desk):

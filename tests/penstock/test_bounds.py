@@ -92,7 +92,7 @@ _AROUND = {"vars of a workflow", "publish of a task", "publish of a transition"}
 
 def _value_of(door: Door, size: int) -> Any:
     """A value of this size as the door counts it."""
-    if door.over == "cut":
+    if door.consequence == "cut":
         return "x" * size
     if "schema" in door.name:
         return {"title": "x" * (size - len('{"title":""}'))}

@@ -83,7 +83,7 @@ async def test_transaction_sees_no_default_of_its_database(hostile: tuple[Databa
 
 async def test_statement_alone_sees_no_default_of_its_database(hostile: tuple[Database, bool]) -> None:
     home, _ = hostile
-    for session in (home.session(), home.session(relaxed=True, most=30), home.session()):
+    for session in (home.session(), home.session(relaxed=True, timeout=30), home.session()):
         rows = await session.fetch(SEEN, list(RELIED_UPON))
         seen = {row["name"]: row["setting"].replace('"', "") for row in rows}
         seen["statement_timeout"] = "0" if seen["statement_timeout"] == "30000" else seen["statement_timeout"]

@@ -51,9 +51,9 @@ async def follow_ends_at_once(tx: Transaction, opened: OpenedParents) -> Committ
     followers. The transaction holds locks on their rows, and the holder of another lock may wait for those, so it
     waits for no further lock. If a lock is taken, do nothing and return None: the message that announces the ends
     stays staged. Raises NotAtOnce if more follows than a few starts."""
-    if not opened.ended:
+    if not opened.ended_executions:
         return None
-    workflows = await with_ends(tx, opened.ended, opened.workflows)
+    workflows = await with_ends(tx, opened.ended_executions, opened.workflows)
     for workflow in workflows:
         if workflow.id in opened.tasks and is_small(workflow):
             all_tasks(workflow, opened.tasks[workflow.id][1])

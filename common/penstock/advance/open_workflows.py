@@ -21,15 +21,15 @@ from penstock.tracing import Trace
 
 @dataclass(slots=True)
 class OpenWorkflow:
-    """A locked workflow, with its new input: executions that `ended`, and `commands`. `kept` are the results that a
+    """A locked workflow, with its new input: `ends` of executions, and `commands`. `kept_tasks` are the results that a
     beginning re-run keeps from the run before. `trace` is the workflow's trace, if it is traced."""
 
     stored: StoredWorkflow
     plan: Plan
     facts: Facts
-    ended: list[ChildEnded] = field(default_factory=list)
+    ends: list[ChildEnded] = field(default_factory=list)
     commands: Sequence[Command] = ()
-    kept: Mapping[int, KeptTask] = field(default_factory=dict)
+    kept_tasks: Mapping[int, KeptTask] = field(default_factory=dict)
     trace: Trace | None = None
     turn_began: datetime | None = None
     """The instant at which its turn began; None if it is not traced."""
@@ -70,7 +70,7 @@ async def with_ends(
             assert execution.task is not None
             workflow = workflows[execution.parent]
             task = workflow.plan.index(execution.task)
-            workflow.ended.append(ChildEnded(task, execution.status, execution.item))
+            workflow.ends.append(ChildEnded(task, execution.status, execution.item))
     return list(workflows.values())
 
 
@@ -81,7 +81,7 @@ async def open_workflows(tx: Transaction, ids: Sequence[UUID]) -> list[OpenWorkf
     for workflow in workflows:
         workflow.commands = pending.get(workflow.id, ())
         if workflow.stored.rerun is not None and workflow.stored.state is None:
-            workflow.kept = await keep_results(tx, workflow.id, workflow.plan, workflow.stored.rerun)
+            workflow.kept_tasks = await keep_results(tx, workflow.id, workflow.plan, workflow.stored.rerun)
     return workflows
 
 

@@ -114,7 +114,7 @@ def _takes(workflow: OpenWorkflow, end: AttemptEnd) -> bool:
     state = workflow.facts.tasks.get(task)
     if end.status != COMPLETED or state is None or state.fan is not None:
         return False
-    workflow.ended.append(ChildEnded(task, end.status))
+    workflow.ends.append(ChildEnded(task, end.status))
     result = None if end.result is None else orjson.loads(end.result)
     workflow.facts.results[task] = TaskResult(result)
     return True

@@ -28,7 +28,7 @@ def send(turns: Turns) -> None:
     for workflow, turn in turns:
         if workflow.trace is None or workflow.turn_began is None:
             continue
-        ref, ends = workflow.plan.workflow.ref, [(end.task, end.item) for end in workflow.ended]
+        ref, ends = workflow.plan.workflow.ref, [(end.task, end.item) for end in workflow.ends]
         attributes = {
             "penstock.workflow.id": str(workflow.id),
             "penstock.action": ref,

@@ -44,5 +44,7 @@ async def take_turns(tx: Transaction, workflows: Sequence[OpenWorkflow]) -> Turn
 
 def _turn_of(workflow: OpenWorkflow) -> Asking[Turn]:
     stored = workflow.stored
-    inbox = Inbox(workflow.ended, workflow.commands, stored.stops, stored.stop_status, stored.stop_reason)
-    return take_turn(workflow.plan, stored.state, workflow.facts, workflow.system, inbox, kept=workflow.kept)
+    inbox = Inbox(workflow.ends, workflow.commands, stored.stops, stored.stop_status, stored.stop_reason)
+    return take_turn(
+        workflow.plan, stored.state, workflow.facts, workflow.system, inbox, kept_tasks=workflow.kept_tasks
+    )

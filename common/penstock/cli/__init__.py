@@ -64,7 +64,7 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "doctor": ("doctor",),
         "explain": ("explain",),
         "dead_letters": ("dead-letters",),
-        "roles": ("roles",),
+        "service_accounts": ("roles",),
         "tokens": ("tokens",),
         "users": ("users",),
         "audit": ("audit",),

@@ -126,7 +126,7 @@ async def _show(
             say.print(
                 f"\n[bold]Look at it:[/bold] {local.address}/executions/{figures.largest or ''}  (Ctrl-C ends it)"
             )
-            await local.until(stop_on_signals().asked)
+            await local.until(stop_on_signals().requested)
     _print_next(figures)
     return failed
 
@@ -177,7 +177,7 @@ def _print_figures(figures: Figures, events: int, *, broken: list[str], failed: 
     )
     say.print(
         f"\n{events} events, {figures.matches} matches of rules, [bold]{figures.executions} executions in "
-        f"{span(figures.took)}[/bold]: {figures.executions / max(0.001, figures.took.total_seconds()):.0f} a second"
+        f"{span(figures.duration)}[/bold]: {figures.executions / max(0.001, figures.duration.total_seconds()):.0f} a second"
     )
     for row in failed:
         say.print(f"[red]{row.status}[/red] {row.action} {row.id}: {escape(str(row.reason))}")

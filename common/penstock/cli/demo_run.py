@@ -37,7 +37,7 @@ class Figures:
     actions: Sequence[ActionFigures]
     matches: int
     executions: int
-    took: timedelta
+    duration: timedelta
     largest: UUID | None
     event: UUID
 
@@ -128,7 +128,7 @@ class DemoRun:
             actions=actions,
             matches=await demo.matches(session, self._events),
             executions=sum(action.ran for action in actions),
-            took=max(action.ended for action in actions) - min(action.begun for action in actions),
+            duration=max(action.ended_at for action in actions) - min(action.began_at for action in actions),
             largest=largest.execution_id if largest else None,
             event=largest.event_id if largest else self._events[0],
         )

@@ -39,7 +39,7 @@ def explain(
         return
     _print(f"{error}: {meaning}", "", f"Why: {why}", "", f"What to do: {do}")
     heading = "An example, which raises it:" if text.code else "It may say:"
-    _print("", heading, "", *(f"    {line}".rstrip() for line in (text.code or text.said).splitlines()))
+    _print("", heading, "", *(f"    {line}".rstrip() for line in (text.code or text.message).splitlines()))
 
 
 def _print(*lines: str) -> None:

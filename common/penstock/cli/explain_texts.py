@@ -13,7 +13,7 @@ class Text:
     do: str
     code: str = ""
     """Python code that raises the error without a server. The page shows its message, and a test checks the message."""
-    said: str = ""
+    message: str = ""
     """The message, for an error that only an installation can raise."""
 
 
@@ -35,31 +35,31 @@ TEXTS: Mapping[str, Text] = {
         why="The server is not running, its address is wrong, or something between refuses the connection.",
         do="See that `PENSTOCK_DATABASE_URL` and `PENSTOCK_BROKER_URL` name servers that answer; `penstock doctor` tries both. Services that "
         "may start before their servers take `--wait SECONDS`.",
-        said="PostgreSQL at db.example.org:5432/penstock does not answer: ConnectionRefusedError: [Errno 111] Connect call failed",
+        message="PostgreSQL at db.example.org:5432/penstock does not answer: ConnectionRefusedError: [Errno 111] Connect call failed",
     ),
     "ServerFull": Text(
         why="Every process keeps a few connections; together they are more than the server, the database or the role allows. Executors and "
         "workers bound theirs to what there is, and make room within ten seconds for those that have come.",
         do="Raise the limit, run fewer processes, or let each have fewer (`PENSTOCK_DATABASE_CONNECTIONS`). `penstock doctor` says how many "
         "there are, and whether one executor or worker more would fit.",
-        said="PostgreSQL at db.example.org:5432/penstock does not answer: TooManyConnectionsError: sorry, too many clients already",
+        message="PostgreSQL at db.example.org:5432/penstock does not answer: TooManyConnectionsError: sorry, too many clients already",
     ),
     "NotMigrated": Text(
         why="The database is new, or this release calls functions that it does not have yet: the upgrade began with the services.",
         do="Run `penstock migrate`. It may be run any time, by several at once; [upgrading](../../how-to/upgrade.md) begins with it.",
-        said="the database has no schema yet\nhint:  Run `penstock migrate`.",
+        message="the database has no schema yet\nhint:  Run `penstock migrate`.",
     ),
     "ServersNotReady": Text(
         why="PostgreSQL or RabbitMQ did not answer within the time that `--wait` gave, or the schema was not there.",
         do="Look at what the message says of the server that was not ready; give more time where it is only slow. The exit code is 3, so that "
         "whatever starts services can tell it from other errors.",
-        said="not ready after 30 s: the database has no schema yet\nhint:  Run `penstock migrate`.",
+        message="not ready after 30 s: the database has no schema yet\nhint:  Run `penstock migrate`.",
     ),
     "PartEnded": Text(
         why="A loop, a consumer or a listener of the process ended although nobody asked it to.",
         do="Nothing is lost: others take over what the process held. Have it started again (systemd and Kubernetes do), read its log, and "
         "report what it says.",
-        said="relay_outbox has ended: OSError: ...\n"
+        message="relay_outbox has ended: OSError: ...\n"
         "hint:  This process ends with it, and can be started again. The log tells more; please report it.",
     ),
     "DefinitionError": Text(
@@ -101,25 +101,25 @@ TEXTS: Mapping[str, Text] = {
     "Conflict": Text(
         why="The same key came with other parameters; or what was asked needs another status, as `rerun` needs an execution that has ended.",
         do="Look at what is there (`penstock show ID`) and decide which of the two is right. Trying again as it is never helps.",
-        said="ID has not ended: it is running\n"
+        message="ID has not ended: it is running\n"
         "hint:  End it first (`penstock cancel ID`), or correct it while it runs (`penstock skip`, `set-result`).",
     ),
     "KeysChanged": Text(
         why="`penstock encryption` was used while this process worked. The database refused a value in clear.",
         do="Nothing: the process reads the keys and tries again. Where it goes on for a minute, the process has another master key than "
         "the tenant's: `penstock encryption list` names it.",
-        said="the values of tenant acme are encrypted: params of payload would be in clear",
+        message="the values of tenant acme are encrypted: params of payload would be in clear",
     ),
     "WrongClock": Text(
         why="The machine's clock is wrong. Ids begin with the time, and those of this machine would stand among those of another hour.",
         do="Set the clock right (NTP). Clients try again with ids by the database's clock, so nothing is lost meanwhile.",
-        said="this machine's clock is more than an hour off the database's\nhint:  Set it right (NTP), and try again.",
+        message="this machine's clock is more than an hour off the database's\nhint:  Set it right (NTP), and try again.",
     ),
     "IllegalMove": Text(
         why="Somebody changed a status by hand, or code asks for a move that there is not. The database itself refuses it.",
         do="Change statuses with commands (`cancel`, `rerun`, `skip`), never with SQL. [The life of an execution](../../lifecycle.md) has "
         "every move. Where no hand was in it, please report it.",
-        said="illegal move ID: completed -> running",
+        message="illegal move ID: completed -> running",
     ),
     "ResultNotStorable": Text(
         why="An action returned an object that JSON cannot hold, NaN, a NUL character, or more bytes than are allowed.",
@@ -131,7 +131,7 @@ TEXTS: Mapping[str, Text] = {
         why="Something else publishes to a queue of Penstock's, or in a format that this release does not know.",
         do="Publish events to the events exchange, as [the wire format](../../wire-format.md) says. The message is kept: "
         "`penstock dead-letters list` shows it with its sender.",
-        said="the body is not JSON: unexpected character: line 1 column 1 (char 0)",
+        message="the body is not JSON: unexpected character: line 1 column 1 (char 0)",
     ),
     "ExecutionFailed": Text(
         why="You waited for a result, and the execution ended as `failed`, `timeout`, `cancelled` or `abandoned`.",
@@ -145,13 +145,13 @@ TEXTS: Mapping[str, Text] = {
         why="The action names a task executor that this worker was not given, such as `kubernetes`.",
         do="Start a worker that has it, and route the action there: [task executors](../../task-executors.md). Until then the work waits; "
         "`penstock why ID` names it.",
-        said="ml.train asks for the task executor 'kubernetes', which this worker does not have\n"
+        message="ml.train asks for the task executor 'kubernetes', which this worker does not have\n"
         "hint:  Configure it on this worker, or route the action to a worker that has it.",
     ),
     "NoCapacity": Text(
         why="Code that starts attempts on a task executor did not ask whether it has room.",
         do="Call `has_capacity()` first. Workers do; nobody but the author of a worker sees this.",
-        said="the thread executor already runs 10 attempts\n"
+        message="the thread executor already runs 10 attempts\n"
         "hint:  Ask has_capacity() first, or raise the capacity of this executor.",
     ),
     "OutsideRun": Text(
@@ -164,65 +164,65 @@ TEXTS: Mapping[str, Text] = {
         why="An address that people gave leads into the network that the workers or executors stand in, or a redirect leads to something "
         "less safe.",
         do="Where it is meant, put the address or its network on the list that the hint names: [configuration](../../configuration.md).",
-        said="hooks.internal is 10.1.2.3, which is not a public address\n"
+        message="hooks.internal is 10.1.2.3, which is not a public address\n"
         "hint:  If it is to be reached, put it or its network on PENSTOCK_PRIVATE_SUBSCRIBERS.",
     ),
     "PartitionDropped": Text(
         why="Retention dropped a day while another replica looked at it.",
         do="Nothing: the replica goes on with the next one.",
-        said="history_20260101 is not there any more",
+        message="history_20260101 is not there any more",
     ),
     "NotAuthenticated": Text(
         why="The request has no token and no session, or one that is unknown, revoked or over.",
         do="Make a token with `penstock tokens create`, and send it as `Authorization: Bearer pst_...`; or log in.",
-        said="no token came with this request\n"
+        message="no token came with this request\n"
         "hint:  Make one with `penstock tokens create`, and send it: `Authorization: Bearer pst_...`. Or log in.",
     ),
     "TooManyAttempts": Text(
         why="Too many log-ins failed in a quarter of an hour, of one user or from one address.",
         do="Wait as long as the hint says. `penstock users password NAME` sets another password.",
-        said="too many log-ins have failed of late\nhint:  Try again in 15 minutes.",
+        message="too many log-ins have failed of late\nhint:  Try again in 15 minutes.",
     ),
     "NotAllowed": Text(
         why="The token or the user has other scopes, or belongs to another tenant.",
         do="Have somebody with the scope `admin` make a token that may: `penstock tokens create`. [The API](../../api.md) says which scope "
         "each route needs.",
-        said="ci may not do this: it lacks the scope 'define'\n"
+        message="ci may not do this: it lacks the scope 'define'\n"
         "hint:  Make a token with it (penstock tokens create NAME --scope define), or give the user a role that has it.",
     ),
     "ClaimLost": Text(
         why="The worker was taken for dead, or the execution was cancelled or timed out, while its code still ran.",
         do="Nothing, but make sure that actions may run twice: [guarantees](../../guarantees.md). Where it comes often, workers stand still "
         "for too long: look at what blocks their event loop.",
-        said="attempt 1 of ID is not this worker's any more",
+        message="attempt 1 of ID is not this worker's any more",
     ),
     "StepFailed": Text(
         why="What a durable function asked for failed as often as it may be tried, or ended without a result.",
         do="Catch it inside the function where it can go on without; `error.status` and `error.type` tell what happened. "
         "[Durable functions](../../durable.md) has the rest.",
-        said="step charge failed: ConnectionError: the bank is down",
+        message="step charge failed: ConnectionError: the bank is down",
     ),
     "StepTimedOut": Text(
         why="A signal, an event or an answer did not come before the time was over that the function gave it.",
         do="Catch it and decide what follows, or give more time.",
-        said="sleep timeout of paid ended as timeout",
+        message="sleep timeout of paid ended as timeout",
     ),
     "ReplayMismatch": Text(
         why="The code of a durable function was changed while a run of it was open; or it asks the clock, chance or the network outside of a "
         "step.",
         do="Bring the code back, or let the change apply to new runs only (`ctx.version`). `penstock lint` finds what is not "
         "deterministic, `penstock replay ID --against FILE.py` tries the new code on the old run.",
-        said="two branches wait for the signal 'paid', and which of them it is for would be left to chance\n"
+        message="two branches wait for the signal 'paid', and which of them it is for would be left to chance\n"
         "hint:  Give each branch a signal of its own name.",
     ),
     "NothingAwaited": Text(
         why="An attempt of a durable function was to be suspended, and it awaited no child, no instant and no signal.",
         do="Report it with the code of the function. Cancel the tasks that the function leaves, as a way around it.",
-        said="an attempt is to be suspended, and nothing would end its wait",
+        message="an attempt is to be suspended, and nothing would end its wait",
     ),
     "MissingExtra": Text(
         why="Penstock was installed lean, as servers want it, and this part needs libraries that are not there.",
         do="Type the line that the message has; `pip install 'penstock[all]'` installs everything.",
-        said="this needs what is not installed: pip install 'penstock[embedded]'",
+        message="this needs what is not installed: pip install 'penstock[embedded]'",
     ),
 }

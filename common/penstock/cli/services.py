@@ -206,7 +206,7 @@ def dev(
             if browse and not local.show():
                 err.print("[dim]there is no browser here: open the address in one[/dim]")
             err.print("[dim]stop with Ctrl-C; in another terminal: penstock executions[/dim]")
-            stop_event = stop_on_signals().asked
+            stop_event = stop_on_signals().requested
             beside = [asyncio.create_task(print_executions(local))]
             if modules and reload:
                 beside.append(asyncio.create_task(reload_changes(local, modules, stop_event)))

@@ -22,14 +22,14 @@ class Outcome:
 
 @dataclass(slots=True)
 class Part:
-    """The range of items for one call: those after the item `before` in the list, at least `most` of them, up to a
+    """The range of items for one call: those after the item `before` in the list, at least `limit` of them, up to a
     whole batch.
 
     After the call `next` is the `before` of the following call, or None if no items are left.
     """
 
     before: UUID | None = None
-    most: int | None = None
+    limit: int | None = None
     next: UUID | None = None
 
 

@@ -115,7 +115,9 @@ async def replay(client: Client, filters: LetterFilter, *, dry_run: bool = False
     A letter that cannot be replayed stays, and its outcome has the reason. With `dry_run` nothing changes.
     """
     cursor: UUID | None = None
-    while letters := await dead_letters.batch(client.session, filters, cursor, limit=BATCH, most=BATCH_BYTES):
+    while letters := await dead_letters.batch(
+        client.session, filters, cursor, limit=BATCH, max_bytes=BATCH_BYTES
+    ):
         tries = 0
 
         async def step(letters: Sequence[DeadLetter] = letters) -> tuple[Transaction | None, list[Outcome]]:

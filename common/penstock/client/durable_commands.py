@@ -42,14 +42,14 @@ async def give(
     """
     name, ordinal = step_key(step)
     outcome = await steps.give(tx, id, name, ordinal, result, kind=kind, by=by, reason=reason)
-    if outcome.known and not outcome.given:
+    if outcome.is_running and not outcome.is_set:
         raise Conflict(
             f"the step {step} is over, and its result is final",
             hint=f"Run it again from there: penstock rerun {id} --from {step}",
         )
     if outcome.open_child is not None:
         await executions.cancel(tx, [outcome.open_child], "its step was given a result")
-    return outcome.known
+    return outcome.is_running
 
 
 async def check_kept(tx: Transaction, id: UUID, step: str) -> None:

@@ -118,7 +118,7 @@ async def _batches(
     """Yield batches, newest first. So executions that are created meanwhile, such as re-runs, are not among them."""
     part = part or Part()
     part.next, read_count = part.before, 0
-    while part.most is None or read_count < part.most:
+    while part.limit is None or read_count < part.limit:
         rows = await page(session, filters, before=part.next, limit=size)
         if not rows:
             part.next = None

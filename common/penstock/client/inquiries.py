@@ -44,9 +44,9 @@ def _masked(row: Inquiry) -> str | None:
 
 
 async def answer(
-    session: Session, execution: UUID, response: object, by: str, asked: datetime | None = None
+    session: Session, execution: UUID, response: object, by: str, asked_at: datetime | None = None
 ) -> list[StagedMessage]:
-    """Answer the inquiry that was created at `asked`, by default the open one. Return the staged messages.
+    """Answer the inquiry that was created at `asked_at`, by default the open one. Return the staged messages.
 
     Raises NotFound, InvalidInput for a response that its schema refuses, and NotAllowed for a person that is not its
     assignee. Raises Conflict if it was answered, timed out or was cancelled before, or if another one is open by now.
@@ -58,12 +58,16 @@ async def answer(
             try:
                 async with session.transaction() as tx:
                     inquiry = await _asking(tx, execution)
-                    asked = asked or inquiry.created_at  # another try must answer the same inquiry
-                    await _answer(tx, inquiry, asked, response, by)
+                    asked_at = asked_at or inquiry.created_at  # another try must answer the same inquiry
+                    await _answer(tx, inquiry, asked_at, response, by)
                 staged = tx.staged
             except Conflict:
                 # An earlier try of this call may have committed, although its confirmation was lost.
-                if not tried or asked is None or not await _is_ours(session, execution, asked, response, by):
+                if (
+                    not tried
+                    or asked_at is None
+                    or not await _is_ours(session, execution, asked_at, response, by)
+                ):
                     raise
             finally:
                 tried = True

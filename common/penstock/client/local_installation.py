@@ -86,9 +86,9 @@ class LocalInstallation:
     async def stop(self) -> None:
         """Stop all services. Running work may end within its grace period."""
         for stop in self._stops:
-            if stop.asked.is_set():  # a replaced worker, which would wait without a bound
+            if stop.requested.is_set():  # a replaced worker, which would wait without a bound
                 asyncio.get_running_loop().call_later(self.settings.grace, stop.at_once.set)
-            stop.asked.set()
+            stop.requested.set()
         await asyncio.gather(*self.services)
 
     def describe(self) -> str:

@@ -28,14 +28,14 @@ def begin(
     facts: Facts,
     system: Mapping[str, Any],
     *,
-    kept: Mapping[int, KeptTask] | None = None,
+    kept_tasks: Mapping[int, KeptTask] | None = None,
     budget: int = BUDGET,
 ) -> Asking[Decision]:
-    """Return the first decision of a run, after requests for facts. In a re-run, `kept` are the tasks of the run
+    """Return the first decision of a run, after requests for facts. In a re-run, `kept_tasks` are the tasks of the run
     before that keep their end."""
     draft = Draft(plan, WorkflowState(len(plan.graph)), facts, system, budget)
     facts.tasks = dict.fromkeys(range(len(plan.graph) + 1))
-    for task, kept_task in (kept or {}).items():
+    for task, kept_task in (kept_tasks or {}).items():
         task_state = yield from draft.to_change(task)
         task_state.kept = kept_task
     try:
@@ -48,7 +48,7 @@ def begin(
     except RENDER_ERRORS as error:
         yield from run_exit_task_or_end(draft, FAILED, describe_error(error))
     else:
-        for task, kept_task in (kept or {}).items():
+        for task, kept_task in (kept_tasks or {}).items():
             if kept_task.by_hand:
                 yield from end_as_before(draft, task, kept_task)
         for node in plan.graph.entries:

@@ -20,7 +20,7 @@ class Inbox:
     """The commands and ends that arrived for a workflow. `stops` is the number of requests to stop it since it began,
     each with the final status `stop_status`."""
 
-    ended: Sequence[ChildEnded] = ()
+    ends: Sequence[ChildEnded] = ()
     commands: Sequence[Command] = ()
     stops: int = 0
     stop_status: str | None = None
@@ -103,16 +103,16 @@ def take_turn(
     system: Mapping[str, Any],
     inbox: Inbox,
     *,
-    kept: Mapping[int, KeptTask] | None = None,
+    kept_tasks: Mapping[int, KeptTask] | None = None,
 ) -> Asking[Turn]:
     """Take the arrived ends, then the commands, then the requests to stop. A workflow without a state begins. In a
-    re-run, `kept` are the tasks of the run before that keep their end."""
+    re-run, `kept_tasks` are the tasks of the run before that keep their end."""
     turn = Turn(inbox.commands)
     if state is None:
-        decision = yield from begin(plan, facts, system, kept=kept)
+        decision = yield from begin(plan, facts, system, kept_tasks=kept_tasks)
         state = decision.state
     else:
-        decision = yield from advance(plan, state, inbox.ended, facts, system)
+        decision = yield from advance(plan, state, inbox.ends, facts, system)
     turn.decisions.append(decision)
     for command in inbox.commands:
         try:

@@ -11,7 +11,7 @@ from typing import Literal
 @dataclass(frozen=True, slots=True)
 class Described:
     kind: Literal["counter", "gauge", "histogram"]
-    said: str
+    description: str
     labels: tuple[str, ...] = ()
 
 

@@ -40,11 +40,13 @@ class Metrics:
         self.attempts = self._counter("attempts")
 
     def _histogram(self, name: str, buckets: Iterable[float] = SECONDS) -> Histogram:
-        text, labels = METRICS[name].said, METRICS[name].labels
+        text, labels = METRICS[name].description, METRICS[name].labels
         return Histogram(f"penstock_{name}", text, labels, buckets=tuple(buckets), registry=self.registry)
 
     def _counter(self, name: str) -> Counter:
-        return Counter(f"penstock_{name}", METRICS[name].said, METRICS[name].labels, registry=self.registry)
+        return Counter(
+            f"penstock_{name}", METRICS[name].description, METRICS[name].labels, registry=self.registry
+        )
 
     def show(
         self,
@@ -88,7 +90,7 @@ def counter(name: str, values: Mapping[Labels, float]) -> Metric:
 def _filled(
     kind: type[GaugeMetricFamily] | type[CounterMetricFamily], name: str, values: Mapping[Labels, float]
 ) -> Metric:
-    family = kind(f"penstock_{name}", METRICS[name].said, labels=METRICS[name].labels)
+    family = kind(f"penstock_{name}", METRICS[name].description, labels=METRICS[name].labels)
     for labels, value in values.items():
         family.add_metric(labels, value)
     return family
@@ -96,4 +98,4 @@ def _filled(
 
 def histogram(name: str) -> HistogramMetricFamily:
     """Return a histogram without numbers."""
-    return HistogramMetricFamily(f"penstock_{name}", METRICS[name].said, labels=METRICS[name].labels)
+    return HistogramMetricFamily(f"penstock_{name}", METRICS[name].description, labels=METRICS[name].labels)

@@ -115,10 +115,10 @@ async def create_token(
     for tenant in tenants:
         check_tenant(tenant)
     secret = PREFIX + secrets.token_urlsafe(32)
-    chosen, owners = _scopes(scopes), sorted(set(tenants))
+    granted, owners = _scopes(scopes), sorted(set(tenants))
     async with session.transaction() as tx:
-        token = await tokens.create(tx, new_id(), name, _digest(secret), chosen, owners, by, seconds)
-        tx.tell(scopes=chosen, tenants=owners)
+        token = await tokens.create(tx, new_id(), name, _digest(secret), granted, owners, by, seconds)
+        tx.tell(scopes=granted, tenants=owners)
     if token is None:
         raise Conflict(f"there is a token {name!r}", hint="Choose another name, or revoke that one first.")
     return token, secret

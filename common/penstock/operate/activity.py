@@ -58,7 +58,7 @@ class ActivityWatch:
 
     _counted: dict[int, Slice] = field(default_factory=dict)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _seen: Activity | None = None
+    _cached: Activity | None = None
     _until: float = 0.0
 
     async def look(self, sessions: Sessions, stale: float) -> Activity:
@@ -66,10 +66,10 @@ class ActivityWatch:
         loop = asyncio.get_running_loop()
         async with self._lock:
             began = loop.time()
-            if self._seen is None or began >= self._until:
-                self._seen = await self._look(sessions, stale)
+            if self._cached is None or began >= self._until:
+                self._cached = await self._look(sessions, stale)
                 self._until = loop.time() + max(FRESH, TIMES * (loop.time() - began))
-            return self._seen
+            return self._cached
 
     async def _look(self, sessions: Sessions, stale: float) -> Activity:
         async with sessions() as session:

@@ -57,7 +57,7 @@ class Overview:
 def lately(activity: Activity) -> Lately:
     """Return the figures of the last minute."""
     slices = activity.slices[-LATELY:]
-    count = sum(entry.ended for entry in slices)
+    count = sum(entry.ends for entry in slices)
     seconds = SECONDS * (LATELY - 1) + max(1.0, activity.seconds)
     return Lately(
         count / seconds,

@@ -128,11 +128,11 @@ async def set_password(session: Session, name: str, password: str) -> None:
 async def delete(session: Session, name: str) -> None:
     """Delete a person, and end all its sessions. Raises NotFound."""
     async with session.transaction() as tx:
-        found = await people.named(tx, name)
+        person = await people.named(tx, name)
         await people.delete(tx, name)
-        if found is not None:
-            tx.tell(before=_roles_of(found), sessions=found.sessions)
-    if found is None:
+        if person is not None:
+            tx.tell(before=_roles_of(person), sessions=person.sessions)
+    if person is None:
         raise await _nobody(session, name)
 
 
@@ -282,7 +282,7 @@ async def count_as_failed(session: Session, attempt: UUID, name: str, address: s
     """
     with audited_change.apart():
         failed = await people.note_failure(session, attempt, name, address, WINDOW)
-        is_locked = failed.name > MOST_OF_NAME and not failed.known
+        is_locked = failed.name > MOST_OF_NAME and not failed.is_known_address
         if failed.both > MOST_OF_BOTH or is_locked or failed.address > MOST_OF_ADDRESS:
             await people.forget_failure(session, attempt)
             raise TooManyAttempts(

@@ -99,8 +99,10 @@ async def confirm(session: Session, name: str, code: str, *, caller: LogInCaller
         if not await store.hold_without(tx, name) or await _sealed(tx, name) != sealed:
             raise _nothing_pending()
         await store.confirm(tx, name, step, [_digest(_plain(text)) for text in codes])
-        ended = await people_store.end_other_sessions(tx, name, people.digest_of(caller.session_before))
-        tx.tell(ended=ended)
+        ended_sessions = await people_store.end_other_sessions(
+            tx, name, people.digest_of(caller.session_before)
+        )
+        tx.tell(ended=ended_sessions)
     return codes
 
 

@@ -96,7 +96,7 @@ class Run:
     traced."""
     slept: int = 0
     """The number of durable sleeps that this attempt has passed (`penstock.run.steering.sleep`)."""
-    asked: int = 0
+    inquiries: int = 0
     """The number of inquiries that this attempt has reached (`penstock.run.steering.ask`)."""
     task: asyncio.Task[Any] | None = None
     """The task in which a coroutine function runs, while it runs."""

@@ -112,10 +112,10 @@ async def ask(
     run = CURRENT.get()
     if run is None:
         raise OutsideRun("a question needs a run", hint="Call penstock.run.steering.ask inside an action.")
-    run.asked += 1
+    run.inquiries += 1
     answers = run.carry.get("answers", ())
-    if run.asked <= len(answers):
-        return answers[run.asked - 1]
+    if run.inquiries <= len(answers):
+        return answers[run.inquiries - 1]
     raise AskInquiry(prompt, schema=schema, assignee=assignee, timeout=timeout, default=default, resume=True)
 
 

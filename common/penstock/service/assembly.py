@@ -35,19 +35,19 @@ fewest."""
 
 @dataclass(slots=True)
 class Stop:
-    """The request to stop. `asked` is set when the process was asked to end, and `at_once` when it was asked again,
+    """The request to stop. `requested` is set when the process was asked to end, and `at_once` when it was asked again,
     to end now. The service sets `began` once it works and has something to finish."""
 
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    requested: asyncio.Event = field(default_factory=asyncio.Event)
     at_once: asyncio.Event = field(default_factory=asyncio.Event)
     began: asyncio.Event = field(default_factory=asyncio.Event)
     patience: float | None = None
     """Seconds that running work has to end after the request; None: as the settings say (`grace`)."""
 
     def ask(self) -> None:
-        if self.asked.is_set():
+        if self.requested.is_set():
             self.at_once.set()
-        self.asked.set()
+        self.requested.set()
 
 
 def stop_on_signals() -> Stop:
@@ -67,7 +67,7 @@ objects in use runs it again and again, although the objects of a claim or an en
 async def until_stopped(service: Coroutine[Any, Any, None], stop: Stop) -> None:
     """Run a service. If the stop is requested while the service still waits for its servers, it ends at once."""
     serving = asyncio.create_task(service)
-    stopping = asyncio.create_task(stop.asked.wait())
+    stopping = asyncio.create_task(stop.requested.wait())
     leaving_alone = asyncio.create_task(_leave_code_alone(stop.began))
     await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()

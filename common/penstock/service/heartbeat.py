@@ -155,7 +155,7 @@ class Heartbeat:
                         state = self._state
                         await heartbeats.set_state(session, me.id, state)
                 through, failing, reported, logged = began, None, False, False
-                registered = registered and pulse.known
+                registered = registered and pulse.is_registered
                 self._call(self._share, pulse.share)
                 self._call(self._set_ready)
                 self._call(self._answer, pulse)

@@ -28,8 +28,8 @@ Network = IPv4Network | IPv6Network
 
 # IANA's special-purpose registries (RFC 6890 and later). Not `is_global`: versions of Python differ.
 REFUSED: tuple[Network, ...] = tuple(
-    ip_network(each)
-    for each in (
+    ip_network(network)
+    for network in (
         "0.0.0.0/8",
         "10.0.0.0/8",
         "100.64.0.0/10",
@@ -51,7 +51,7 @@ REFUSED: tuple[Network, ...] = tuple(
 REACHABLE_V6 = ip_network("2000::/3")
 """The range that is assigned as global unicast. All other IPv6 addresses are local, reserved or multicast."""
 REFUSED_V6: tuple[Network, ...] = tuple(
-    ip_network(each) for each in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
+    ip_network(network) for network in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
 )
 NAT64 = ip_network("64:ff9b::/96")
 

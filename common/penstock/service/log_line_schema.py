@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 class Field(NamedTuple):
     type: type
-    said: str
+    description: str
 
 
 ALWAYS: Mapping[str, Field] = {

@@ -18,8 +18,8 @@ Loss = Literal["before", "after"]
 
 @dataclass(slots=True)
 class Fake:
-    """A replacement for attempts of an action (`target` is its ref) or of a task (its name), `left` times (None:
-    always)."""
+    """A replacement for attempts of an action (`target` is its ref) or of a task (its name), `remaining` times
+    (None: always)."""
 
     target: str
     function: Callable[..., Any] | None = None
@@ -27,7 +27,7 @@ class Fake:
     takes: float = 0.0
     """The duration of the attempt in seconds, on the simulation's clock."""
     loss: Loss | None = None
-    left: int | None = None
+    remaining: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,9 @@ class Fakes:
     def take(self, ref: str, path: str) -> Fake | None:
         """Return the fake for the next attempt of an action or task, and use it up by one. None without a fake."""
         for fake in self._fakes:
-            if fake.target in (ref, path) and fake.left != 0:
-                if fake.left is not None:
-                    fake.left -= 1
+            if fake.target in (ref, path) and fake.remaining != 0:
+                if fake.remaining is not None:
+                    fake.remaining -= 1
                 return fake
         return None
 

@@ -62,15 +62,15 @@ class MemoryWorkflow:
         parameters: Mapping[str, Any] | None = None,
         *,
         budget: int = 1_000,
-        kept: Mapping[int, KeptTask] | None = None,
-        before: MemoryWorkflow | None = None,
+        kept_tasks: Mapping[int, KeptTask] | None = None,
+        previous_run: MemoryWorkflow | None = None,
         plan: Plan | None = None,
     ) -> None:
         self.plan = plan or Plan(workflow)
         self.parameters = dict(parameters or {})
         self.budget = budget
-        self.kept = kept
-        self.before = before
+        self.kept_tasks = kept_tasks
+        self.previous_run = previous_run
         self.state: WorkflowState
         self.tasks: dict[int, TaskState] = {}
         self.started: dict[Key, Start] = {}
@@ -86,7 +86,9 @@ class MemoryWorkflow:
 
     def begin(self) -> MemoryWorkflow:
         facts = Facts()
-        self._decide(begin(self.plan, facts, self.system, kept=self.kept, budget=self.budget), facts)
+        self._decide(
+            begin(self.plan, facts, self.system, kept_tasks=self.kept_tasks, budget=self.budget), facts
+        )
         return self._go_on()
 
     def finish(self, *ends: tuple[Any, ...]) -> MemoryWorkflow:
@@ -134,7 +136,9 @@ class MemoryWorkflow:
 
     def take_turn(self, inbox: Inbox) -> Turn:
         facts, state = Facts(), getattr(self, "state", None)
-        turn = self._run(take_turn(self.plan, state, facts, self.system, inbox, kept=self.kept), facts)
+        turn = self._run(
+            take_turn(self.plan, state, facts, self.system, inbox, kept_tasks=self.kept_tasks), facts
+        )
         for decision in turn.decisions:
             self._write(decision)
         return turn
@@ -257,6 +261,6 @@ class MemoryWorkflow:
         return self._one(name, None)
 
     def _one(self, name: str, item: int | None) -> TaskResult:
-        if (name, item) not in self.ended and self.before is not None:
-            return self.before._one(name, item)
+        if (name, item) not in self.ended and self.previous_run is not None:
+            return self.previous_run._one(name, item)
         return TaskResult(*copy.deepcopy(self.ended.get((name, item), ("", None, None))[1:]))

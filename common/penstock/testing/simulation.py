@@ -73,14 +73,14 @@ class Simulation:
         """
         real = takes and returns is None and raises is None and does is None
         function = None if real else does or (raising(raises) if raises is not None else returning(returns))
-        self._world.fakes.add(Fake(_name(target), function, float(seconds(takes)), left=times))
+        self._world.fakes.add(Fake(_name(target), function, float(seconds(takes)), remaining=times))
         self._know(target)
         return self
 
     def lose_worker(self, target: Any, *, when: Loss = "after", times: int = 1) -> Simulation:
         """Lose the worker of the next attempt of an action or task. It is lost after running the action, so that there
         are effects but no result, or before."""
-        self._world.fakes.add(Fake(_name(target), loss=when, left=times))
+        self._world.fakes.add(Fake(_name(target), loss=when, remaining=times))
         self._know(target)
         return self
 

@@ -124,16 +124,16 @@ class Question:
     """The inquiry of an execution (`prompt`, `schema`, `assignee`, `default`), and the receiver of the answer."""
 
     execution: Execution
-    asked: Mapping[str, Any]
+    options: Mapping[str, Any]
     answered: Callable[[Any], None]
 
     def answer(self, value: Any, by: str | None = None) -> None:
         """Deliver the answer. Raises InvalidInput for an answer that the schema refuses, and NotAllowed for a person
         that is not the assignee."""
-        assignee = self.asked.get("assignee")
+        assignee = self.options.get("assignee")
         if by is not None and not may_answer(assignee, by):
             raise NotAllowed(f"only {assignee} may answer this", hint=f"Answer as {assignee}.")
-        Schema(self.asked.get("schema")).check(value, what="response", cap=PAYLOAD_CAP)
+        Schema(self.options.get("schema")).check(value, what="response", cap=PAYLOAD_CAP)
         self.answered(value)
 
 
@@ -224,7 +224,7 @@ class World:
     def _expire(self, question: Question) -> None:
         if question not in self.questions:
             return
-        if question.asked.get("default") is not None:
-            self.answer(question, question.asked["default"])
+        if question.options.get("default") is not None:
+            self.answer(question, question.options["default"])
         else:
             question.execution.stop(TIMEOUT, "nobody answered its inquiry in time")

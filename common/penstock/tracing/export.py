@@ -147,8 +147,8 @@ class Exporting:
                 links=[Link(_context(link, link.span_id)) for link in span.links],
                 kind=KINDS[span.kind],
                 status=Status(StatusCode.UNSET if span.error is None else StatusCode.ERROR, span.error),
-                start_time=_nanoseconds(span.began),
-                end_time=max(_nanoseconds(span.ended), _nanoseconds(span.began)),
+                start_time=_nanoseconds(span.began_at),
+                end_time=max(_nanoseconds(span.ended_at), _nanoseconds(span.began_at)),
                 instrumentation_scope=InstrumentationScope(SCOPE),
             )
         )

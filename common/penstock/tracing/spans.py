@@ -25,8 +25,8 @@ class Span:
     trace: Trace
     id: int
     parent: int | None
-    began: datetime
-    ended: datetime
+    began_at: datetime
+    ended_at: datetime
     attributes: Mapping[str, Any]
     links: Sequence[Trace] = field(default=())
     error: str | None = None

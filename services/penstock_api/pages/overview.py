@@ -39,12 +39,12 @@ def _drawn(activity: Activity | None) -> dict[str, Any]:
     if activity is None:
         return {"seen": None}
     slices = activity.slices
-    per_second = [entry.ended / SECONDS for entry in slices[:-1]]
-    per_second.append(slices[-1].ended / max(1.0, activity.seconds))
+    per_second = [entry.ends / SECONDS for entry in slices[:-1]]
+    per_second.append(slices[-1].ends / max(1.0, activity.seconds))
     good = plot.bars(per_second, [f"{number(rate)}/s" for rate in per_second])
     bad = plot.bars(
         [entry.failed for entry in slices],
-        [f"{entry.failed} of {entry.ended} ended badly" for entry in slices],
+        [f"{entry.failed} of {entry.ends} ended badly" for entry in slices],
     )
     last_minute = lately(activity)
     standing = {entry.cause: entry for entry in activity.standing}

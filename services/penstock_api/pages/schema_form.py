@@ -27,8 +27,8 @@ class Field:
     choices: Sequence[tuple[str, str]] = ()
     """The choices: the value to send (JSON), and the text to show."""
     value: str = ""
-    least: float | None = None
-    most: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
 
 
 def fields(schema: Any, *place: str, value: Any = None) -> list[Field]:
@@ -62,8 +62,8 @@ def _field(name: str, schema: Any, place: Sequence[str], required: bool, value: 
         says=str(plain.get("description") or plain.get("title") or ""),
         choices=choices,
         value="" if kind == "secret" else _text(begin, kind),
-        least=_limit(plain, "minimum"),
-        most=_limit(plain, "maximum"),
+        minimum=_limit(plain, "minimum"),
+        maximum=_limit(plain, "maximum"),
     )
 
 

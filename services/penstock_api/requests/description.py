@@ -130,8 +130,14 @@ def _operations(document: Document) -> Iterator[tuple[tuple[str, str], Document]
 
 def _operation(path: str, method: str, operation: Document) -> Operation:
     parameters = [
-        Field(one["name"], _type(one["schema"]), one.get("description", ""), one["required"], one["in"])
-        for one in operation.get("parameters", ())
+        Field(
+            parameter["name"],
+            _type(parameter["schema"]),
+            parameter.get("description", ""),
+            parameter["required"],
+            parameter["in"],
+        )
+        for parameter in operation.get("parameters", ())
     ]
     body = operation.get("requestBody")
     answers = [

@@ -28,12 +28,12 @@ async def create(body: models.NewToken, session: Db, caller: Asked) -> models.Se
 
 
 @router.post("/tokens/{name}/rotate", dependencies=[ADMIN_ALL])
-async def rotate(name: str, rotation: models.Rotation, session: Db, here: Here) -> models.Secret:
+async def rotate(name: str, rotation: models.Rotation, session: Db, backend: Here) -> models.Secret:
     """Replace the secret of a token. Only this answer contains the new one. The old secret stays valid for a while."""
     token, secret = await access.rotate_token(
         session, name, overlap=rotation.overlap, seconds=rotation.seconds
     )
-    here.forget_callers()
+    backend.forget_callers()
     return models.Secret(token=models.Token.model_validate(token), secret=secret)
 
 

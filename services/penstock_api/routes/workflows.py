@@ -61,14 +61,14 @@ async def diff(ref: str, session: Db, old: Digest = None, new: Digest = None) ->
     """Return the changes from version `old` to version `new`."""
     differences = await workflows.differences(
         session,
-        await _version(session, ref, old, shown=False),
-        await _version(session, ref, new, shown=False),
+        await _version(session, ref, old, masked=False),
+        await _version(session, ref, new, masked=False),
     )
     return [models.Difference.model_validate(difference) for difference in differences]
 
 
-async def _version(session: Db, ref: str, digest: str | None, *, shown: bool = True) -> Workflow:
-    masking = await Masking.load(session) if shown else None
+async def _version(session: Db, ref: str, digest: str | None, *, masked: bool = True) -> Workflow:
+    masking = await Masking.load(session) if masked else None
     if digest is None:
         return await workflows.current(session, ref, masking)
     return await workflows.version(session, ref, digest, masking)

@@ -15,7 +15,7 @@ import structlog
 
 from penstock.messaging import broadcast
 from penstock.service.assembly import Parts
-from penstock.store.schedules import firing, lost_fires, statements
+from penstock.store.schedules import fire_ends, firing, statements
 from penstock.store.session.database import Session, is_transient
 from penstock_executor.loop_runner import Loop
 from penstock_executor.schedule_metrics import tally
@@ -91,7 +91,7 @@ async def settle(parts: Parts, session: Session) -> bool:
     if time.monotonic() < session.cache.get("schedules.settle", 0.0):
         return False
     async with session.transaction() as tx:
-        settled, recovered = await lost_fires.settle(tx, 2 * BATCH)
+        settled, recovered = await fire_ends.settle(tx, 2 * BATCH)
     parts.publisher.publish(tx.staged)
     if recovered:
         tally(parts).recoveries += recovered

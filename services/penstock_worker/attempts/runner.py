@@ -34,9 +34,9 @@ from penstock_worker.claiming.parked_work import ParkedWork
 from penstock_worker.claiming.permits import RENEWAL_S, Permits
 from penstock_worker.claiming.route_consumer import RouteConsumer
 from penstock_worker.durable.runs import DurableRuns
-from penstock_worker.ending.action_durations import ActionDurations
 from penstock_worker.ending.next_work import NextWork
 from penstock_worker.ending.reports import Reports
+from penstock_worker.ending.slow_actions import ActionDurations
 from penstock_worker.executors import chosen
 from penstock_worker.records.executor_room import ExecutorRoom
 from penstock_worker.records.owned_attempt import OwnedAttempt
@@ -187,7 +187,7 @@ class Runner:
         event, version = owned.event, owned.version
         if owned.refers and not await self._complete(owned):
             return
-        self.running[event.execution_id].begun = True
+        self.running[event.execution_id].is_executing = True
         run = Run(
             event=event,
             params=owned.params,
@@ -227,7 +227,7 @@ class Runner:
     def _finished(self, owned: OwnedAttempt, outcome: Outcome) -> None:
         """Report the outcome of an attempt that ended by itself."""
         running = self.running.pop(owned.event.execution_id, None)
-        if running is not None and running.lost:
+        if running is not None and running.claim_lost:
             self.reports.discard(owned, known_to_be_lost=running.known_to_be_lost)
         else:
             version = owned.version
@@ -247,11 +247,11 @@ class Runner:
     def _stopped(self, owned: OwnedAttempt) -> None:
         """Report an attempt that this worker stopped."""
         running = self.running.pop(owned.event.execution_id)
-        if running.lost:
+        if running.claim_lost:
             self.reports.discard(owned, known_to_be_lost=running.known_to_be_lost)
         elif running.cancelled:
             self._report(owned, Ending(CANCELLED))
-        elif running.begun:  # the worker drains, or gives the attempt up
+        elif running.is_executing:  # the worker drains, or gives the attempt up
             self._report(owned, ending_of_unfinished(owned.version.recovery, running.given_up))
         else:
             self._report(owned, NOT_BEGUN)
@@ -271,14 +271,14 @@ class Runner:
                 running.cancelled = True
                 running.task.cancel()
 
-    def lose(self, ids: Sequence[UUID], *, known: bool) -> None:
-        """End attempts with claims that are lost, or may be, without a report. `known`: the database confirmed the
-        loss."""
+    def lose(self, ids: Sequence[UUID], *, confirmed: bool) -> None:
+        """End attempts with claims that are lost, or may be, without a report. `confirmed`: the database confirmed
+        the loss."""
         self._begin_arrived()
         for id in ids:
             running = self.running.get(id)
-            if running is not None and not running.lost:
-                running.lost, running.known_to_be_lost = True, known
+            if running is not None and not running.claim_lost:
+                running.claim_lost, running.known_to_be_lost = True, confirmed
                 running.task.cancel()
                 log.warning("worker.claim_lost", execution_id=str(id), attempt=running.attempt.event.attempt)
 

@@ -9,11 +9,11 @@ from penstock_worker.attempts.runner import Runner
 def answered(runner: Runner, pulse: Pulse) -> None:
     """End the attempts that the worker no longer owns, and those that are to be cancelled. Cordon or uncordon the
     worker as the answer says."""
-    if not pulse.known:
+    if not pulse.is_registered:
         # The database had declared this worker dead. Claims made since then still belong to it there.
-        runner.lose(list(runner.slots.held()), known=False)
+        runner.lose(list(runner.slots.held()), confirmed=False)
         return
-    runner.lose(pulse.lost, known=True)
+    runner.lose(pulse.lost_attempts, confirmed=True)
     runner.cancel(pulse.canceling)
     if pulse.cordoned != runner.slots.cordoned:
         runner.slots.cordon(pulse.cordoned)

@@ -76,7 +76,7 @@ class AttemptAccess:
         unwritten = await self._recorder.record(writes)
         stored: dict[Key, Record] = {}
         for earlier in unwritten:
-            if earlier.lost:
+            if earlier.is_lost:
                 raise self._lost()
             stored[records[earlier.nth - 1].key] = _kept(earlier)
         if self._traced is not None:

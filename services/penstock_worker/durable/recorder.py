@@ -52,10 +52,10 @@ class Recorder:
         self._tell = tell
         self._worker = worker
         self._writes: GroupCommit[Sequence[StepWrite], Sequence[Unwritten]] = GroupCommit(
-            self._write, most=200
+            self._write, max_items=200
         )
-        self._reads: GroupCommit[UUID | _LookOrder, History | Looked] = GroupCommit(self._read, most=100)
-        self._starts: GroupCommit[ChildOrder, Child | None] = GroupCommit(self._start, most=100)
+        self._reads: GroupCommit[UUID | _LookOrder, History | Looked] = GroupCommit(self._read, max_items=100)
+        self._starts: GroupCommit[ChildOrder, Child | None] = GroupCommit(self._start, max_items=100)
 
     async def load(self, execution: UUID) -> History:
         """Return all records of a run."""

@@ -125,7 +125,7 @@ async def _from_memory(
     step, turns = decided
     claimant, queues = go_on.asked(len(ends))
     answer = await steps.take_steps(session, step, ends, claims, claimant, queues)
-    if not answer.taken:
+    if not answer.is_committed:
         return None
     for workflow in (workflow for workflow, turn in turns if turn.final is None):
         go_on.remembered.keep(workflow, step.versions[workflow.id][0] + 1)

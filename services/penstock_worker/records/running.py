@@ -10,14 +10,14 @@ from penstock_worker.records.owned_attempt import OwnedAttempt
 
 @dataclass(slots=True)
 class Running:
-    """A running attempt. `begun`: its task executor has it, so that it may have had effects. `cancelled`: its end was
-    requested. `lost`: its claim is lost, or may be. `known_to_be_lost`: the database confirmed that. `given_up`: the
+    """A running attempt. `is_executing`: its task executor has it, so that it may have had effects. `cancelled`: its end was
+    requested. `claim_lost`: its claim is lost, or may be. `known_to_be_lost`: the database confirmed that. `given_up`: the
     reason why this worker ends it, if not because it stops."""
 
     attempt: OwnedAttempt
     task: asyncio.Task[None]
-    begun: bool = False
+    is_executing: bool = False
     cancelled: bool = False
-    lost: bool = False
+    claim_lost: bool = False
     known_to_be_lost: bool = False
     given_up: str | None = None

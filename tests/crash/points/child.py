@@ -116,11 +116,11 @@ def _shared(make: Callable[..., Session]) -> Callable[..., Session]:
     sessions: dict[tuple[Database, bool, bool], Session] = {}
 
     def session(
-        database: Database, *, relaxed: bool = False, most: float | None = None, opens: bool = True
+        database: Database, *, relaxed: bool = False, timeout: float | None = None, opens: bool = True
     ) -> Session:
         key = (database, relaxed, opens)
         if key not in sessions:
-            sessions[key] = make(database, relaxed=relaxed, most=most, opens=opens)
+            sessions[key] = make(database, relaxed=relaxed, timeout=timeout, opens=opens)
         return sessions[key]
 
     return session
@@ -186,7 +186,7 @@ async def _run(job: Job) -> bool:
             asyncio.create_task(worker.work(hands, definitions, world.stop), name="worker"),
         ]
         await scenario.drive(world)
-        handed_over = world.stop.asked.is_set()
+        handed_over = world.stop.requested.is_set()
         if not handed_over:
             await world.until(SETTLED)
         if not job.first or (job.how == "cut" and not handed_over):

@@ -145,7 +145,7 @@ def test_an_ended_task_cannot_be_decided_by_hand() -> None:
 
 
 def again(world: World, kept: dict[int, object]) -> World:
-    return World(world.plan.workflow, world.parameters, kept=kept, before=world).begin()  # type: ignore[arg-type]
+    return World(world.plan.workflow, world.parameters, kept_tasks=kept, previous_run=world).begin()  # type: ignore[arg-type]
 
 
 def test_a_rerun_from_failed_keeps_succeeded_tasks_and_variables() -> None:
@@ -286,7 +286,7 @@ def test_a_rerun_has_the_values_of_the_kept_tasks() -> None:
         "a": ("completed", 2),
         "b": ("failed", None),
     }
-    again = World(world.plan.workflow, kept=kept, before=world).begin()
+    again = World(world.plan.workflow, kept_tasks=kept, previous_run=world).begin()
     assert names(again) == ["c"]
     assert again.input("c") == world.input("c")
     fan = again.tasks[world.plan.index("a")].fan

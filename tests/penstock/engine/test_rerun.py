@@ -16,7 +16,7 @@ FAN = """
 
 
 def again(world: World, kept: Mapping[int, KeptTask]) -> World:
-    return World(world.plan.workflow, world.parameters, kept=kept, before=world).begin()
+    return World(world.plan.workflow, world.parameters, kept_tasks=kept, previous_run=world).begin()
 
 
 def by_name(world: World, kept: Mapping[int, KeptTask]) -> dict[str, KeptTask]:

@@ -73,7 +73,7 @@ def test_an_ordinary_turn_only_starts() -> None:
 
 def test_a_rerun_begins_with_kept_tasks_and_tasks_see_the_run() -> None:
     text = "workflow: t.w\ntasks:\n  a: {action: t.a}\n  b: {action: t.b, needs: a, input: {run: '{{ system.id }}'}}"
-    world = World(from_yaml(text), kept={0: KeptTask("completed")})
+    world = World(from_yaml(text), kept_tasks={0: KeptTask("completed")})
     world.take_turn(Inbox())
     assert names(world) == ["b"]
     assert world.input("b") == {"run": "run-1"}

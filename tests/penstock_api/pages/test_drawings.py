@@ -137,7 +137,7 @@ def test_a_form_asks_for_each_property_by_its_type() -> None:
         "tags": "json",
     }
     assert next(iter(found)) == "must"
-    assert found["n"].least == 1
+    assert found["n"].minimum == 1
     assert found["how"].choices == [('"a"', "a"), ("2", "2")]
     assert found["pin"].value == ""
     assert found["tags"].at == '["parameters","tags"]'

@@ -13,7 +13,7 @@ from penstock import action
 from penstock.language.terms.ids import new_id
 from penstock.service.heartbeat import Identity
 from penstock_worker.attempts.runner import Runner
-from penstock_worker.ending.action_durations import ActionDurations
+from penstock_worker.ending.slow_actions import ActionDurations
 from penstock_worker.executors import executors
 from tests.flows.installation import Installation
 from tests.penstock_worker.claiming.test_claims import QUEUE, scheduled

@@ -39,9 +39,9 @@ class Record:
     """A row. `position`: the how-manyth call of its branch this is (1 for the first; 0: a call without a place).
     `result` and `error` are JSON; of a sleep that has begun `result` is `{"until": instant}`. `took` is in seconds.
 
-    `told` is the number of the result among all that the run was told, `asked_after` the number of what it was told right before
-    the call. `at`: when the row was written last; `attempt`: by which attempt. `unless`: the row is written only if there is no
-    row with this key, which is returned otherwise."""
+    The results that the run was told are numbered. `told` is the number of this row's result. `asked_after` is the number
+    of the last result that was told before the call. `at`: when the row was written last; `attempt`: by which attempt.
+    `unless`: the row is written only if there is no row with this key, which is returned otherwise."""
 
     key: Key
     position: int

@@ -1,6 +1,6 @@
 """The event loop of a durable function: it runs the function's tasks until all of them wait, and has no clock and no outside.
 
-The tasks of a function are apart from all else that its worker does. So it is known when all of them wait, and the order in which
+The tasks of a function are apart from all else that its worker does. So it is known when all of them wait. The order in which
 they run depends on nothing but the order in which results are told to them."""
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from penstock.errors import InvalidInput
-from penstock.language.schemas.value_checks import check_value
+from penstock.language.schemas.storable_json import check_value
 from penstock.language.terms.sources import Source
 
 DOCUMENT_CAP = 1024 * 1024

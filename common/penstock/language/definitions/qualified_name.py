@@ -76,7 +76,7 @@ def ref_of(thing: object) -> object:
     return getattr(thing, "ref", thing)
 
 
-Ref = Annotated[str, BeforeValidator(lambda given: checked_ref(ref_of(given)))]
+Ref = Annotated[str, BeforeValidator(lambda value: checked_ref(ref_of(value)))]
 """A pydantic type: a ref, or an object that has one."""
 
 

@@ -41,7 +41,7 @@ class Refused(Exception):
 
 
 class _Meter(threading.local):
-    left = MAX_STEPS
+    remaining_steps = MAX_STEPS
 
 
 _meter = _Meter()
@@ -53,23 +53,23 @@ class budget:
     __slots__ = ("_before",)
 
     def __enter__(self) -> None:
-        self._before = _meter.left
-        _meter.left = MAX_STEPS
+        self._before = _meter.remaining_steps
+        _meter.remaining_steps = MAX_STEPS
 
     def __exit__(self, *error: object) -> None:
-        _meter.left = self._before
+        _meter.remaining_steps = self._before
 
 
 def spend(steps: int) -> None:
     """Charge `steps` to the open budget. Raises Refused if it is used up."""
-    _meter.left -= steps
-    if _meter.left < 0:
+    _meter.remaining_steps -= steps
+    if _meter.remaining_steps < 0:
         raise _too_many_steps()
 
 
 def spend_on(*values: Any) -> None:
     """Charge the full size of each value to the budget. Raises Refused, and MissingName for an undefined part."""
-    budget = _meter.left - len(values)
+    budget = _meter.remaining_steps - len(values)
     stack = list(values)
     while stack and budget >= 0:
         value = stack.pop()
@@ -89,7 +89,7 @@ def spend_on(*values: Any) -> None:
             budget -= len(value) >> 6
         elif isinstance(value, Undefined):
             bool(value)  # raises, with an explanation
-    _meter.left = budget
+    _meter.remaining_steps = budget
     if budget < 0:
         raise _too_many_steps()
 

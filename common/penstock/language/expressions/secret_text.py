@@ -68,11 +68,11 @@ SECRETS = SecretNames()
 def check_secrets(tree: nodes.Template) -> None:
     """Raise TemplateSyntaxError for any use of `secrets` other than `{{ secrets.name }}`."""
     alone = {
-        id(shown.node)
+        id(part.node)
         for output in tree.body
         if isinstance(output, nodes.Output)
-        for shown in output.nodes
-        if isinstance(shown, nodes.Getattr)
+        for part in output.nodes
+        if isinstance(part, nodes.Getattr)
     }
     for name in tree.find_all(nodes.Name):
         if name.name == ROOT and id(name) not in alone:

@@ -1,8 +1,8 @@
 """YAML packs: definitions without Python. A pack is a folder with a `pack.yaml`, or one file with several sections.
 
-shop/pack.yaml              name, version, description, and optionally sections
-shop/actions/charge.yaml    one definition a file, named after it
-shop/rules.yaml             or all definitions of a kind in one file, by name
+shop/pack.yaml              Name, version, description, and optionally sections.
+shop/actions/charge.yaml    One definition a file, named after it.
+shop/rules.yaml             All definitions of a kind in one file, by name.
 """
 
 from __future__ import annotations

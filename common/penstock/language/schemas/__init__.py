@@ -8,8 +8,8 @@ from penstock.language.schemas.declared_schema import parameters_schema, payload
 from penstock.language.schemas.schema import Schema
 from penstock.language.schemas.schema_checks import check_schema
 from penstock.language.schemas.schema_tree import normalise
+from penstock.language.schemas.storable_json import check_value
 from penstock.language.schemas.type_schema import Secret, schema_of_type
-from penstock.language.schemas.value_checks import check_value
 
 __all__ = [
     "DEPTH_CAP",

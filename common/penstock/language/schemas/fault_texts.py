@@ -28,7 +28,7 @@ def fault_text(fault: Fault, label: str) -> tuple[str, str | None]:
             return f"{at}: {_listed(sorted(fault.names))} {verb} missing", None
         case "additionalProperties" | "unevaluatedProperties":
             names = sorted(fault.names)
-            return f"{at}: unknown {_listed(names, repr)}", did_you_mean(_cut(names[0]), fault.known)
+            return f"{at}: unknown {_listed(names, repr)}", did_you_mean(_cut(names[0]), fault.known_names)
         case "enum":
             return f"{at}: expected one of {_short(expected)}", None
         case "anyOf" | "oneOf":

@@ -24,7 +24,7 @@ class Fault:
     value: Any
     names: tuple[str, ...] = ()
     """The names that are missing or unknown."""
-    known: tuple[str, ...] = ()
+    known_names: tuple[str, ...] = ()
     """The names that would be known."""
 
 

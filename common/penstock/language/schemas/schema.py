@@ -15,8 +15,8 @@ from penstock.language.schemas import secrets
 from penstock.language.schemas.budget import Budget
 from penstock.language.schemas.fault_texts import fault_text
 from penstock.language.schemas.faults import faults
+from penstock.language.schemas.storable_json import check_value
 from penstock.language.schemas.validator import Validator
-from penstock.language.schemas.value_checks import check_value
 from penstock.language.terms.options import LONGEST_WORD
 from penstock.language.terms.stored_references import is_within
 

@@ -13,8 +13,8 @@ from penstock.language.schemas.fault_texts import fault_text
 from penstock.language.schemas.faults import faults
 from penstock.language.schemas.metaschema import DIALECT, METASCHEMA
 from penstock.language.schemas.schema_tree import every, follow
+from penstock.language.schemas.storable_json import check_value
 from penstock.language.schemas.validator import Validator
-from penstock.language.schemas.value_checks import check_value
 from penstock.language.terms.options import Wrong, dotted
 
 STEPS = 2_000_000

@@ -12,8 +12,8 @@ from penstock.language.workflows.graph import Graph
 class Span(NamedTuple):
     """The time in which a task ran. The end is now for a task that still runs."""
 
-    begun: datetime
-    ended: datetime
+    began_at: datetime
+    ended_at: datetime
 
 
 def critical_path(graph: Graph, spans: Mapping[int, Span], passed: frozenset[int] = frozenset()) -> list[int]:
@@ -25,12 +25,12 @@ def critical_path(graph: Graph, spans: Mapping[int, Span], passed: frozenset[int
     ends: dict[int, datetime] = {}
     for node in graph.nodes:
         if node.index in spans:
-            ends[node.index] = spans[node.index].ended
+            ends[node.index] = spans[node.index].ended_at
         elif node.index in passed:
             source_ends = [ends[source] for source in node.sources if source in ends]
             if source_ends:
                 ends[node.index] = max(source_ends)
-    last = max(spans, key=lambda task: (spans[task].ended, task), default=None)
+    last = max(spans, key=lambda task: (spans[task].ended_at, task), default=None)
     return [] if last is None else list(reversed([*_back(graph, spans, ends, last)]))
 
 
@@ -41,7 +41,7 @@ def _back(graph: Graph, spans: Mapping[int, Span], ends: Mapping[int, datetime],
         if graph.exit is not None and task == graph.exit.index:
             candidates = [other for other in ends if other != task]
         if task in spans:  # with `join`, it did not wait for tasks that ended later
-            candidates = [source for source in candidates if ends[source] <= spans[task].begun]
+            candidates = [source for source in candidates if ends[source] <= spans[task].began_at]
         if not candidates:
             return
         task = max(candidates, key=lambda source: (ends[source], source))

@@ -19,11 +19,11 @@ PAUSED = "paused"
 
 @dataclass(slots=True)
 class StoredTask:
-    """The stored state of a task of a run. `status` is None while it is pending. `given`: the executor itself set its
-    result. `items` is the number of items of a fan-out."""
+    """The stored state of a task of a run. `status` is None while it is pending. `has_own_result`: the executor
+    itself set its result. `items` is the number of items of a fan-out."""
 
     status: str | None
-    given: bool
+    has_own_result: bool
     items: int | None
 
 
@@ -35,8 +35,8 @@ class TaskExecutions:
     status: str
     count: int
     first: UUID
-    begun: datetime
-    ended: datetime | None
+    began_at: datetime
+    ended_at: datetime | None
 
 
 @dataclass(slots=True)
@@ -136,11 +136,13 @@ def _task(
         task.executions[group.status] = task.executions.get(group.status, 0) + group.count
         task.execution = task.execution or group.first
     if executions:
-        task.begun = min(group.begun for group in executions)
+        task.begun = min(group.began_at for group in executions)
         if status in FINAL:
-            task.ended = max((group.ended for group in executions if group.ended is not None), default=None)
+            task.ended = max(
+                (group.ended_at for group in executions if group.ended_at is not None), default=None
+            )
         elif task.items is None:
             task.status = executions[0].status
     # A task that completed in this run has an execution, or a result from the executor itself.
-    task.kept = bool(status == COMPLETED and not executions and stored and not stored.given)
+    task.kept = bool(status == COMPLETED and not executions and stored and not stored.has_own_result)
     return task

@@ -16,7 +16,8 @@ async def finding(session: Session, settings: Settings) -> Finding:
     free = room.free_at_the_fewest
     if settings.database_pooler or free >= FEWEST:
         return ok("connections", says)
-    says += f": {room.services} executors and workers need {room.services * FEWEST} of them, others have {room.others}"
+    needed = room.services * FEWEST
+    says += f": {room.services} executors and workers need {needed} of them, others have {room.foreign_connections}"
     fix = (
         "Raise max_connections (or the limit of the database or the role), run fewer services, put PgBouncer before it "
         "(PENSTOCK_DATABASE_POOLER=true), or let others, such as APIs, have fewer (PENSTOCK_DATABASE_CONNECTIONS)."

@@ -303,7 +303,7 @@ select count(*) filter (where name = $1 and address = $2)::integer as both,
     count(*) filter (where name = $1)::integer as name, count(*) filter (where address = $2)::integer as address,
     exists (
         select from known_address k join person p on p.id = k.person where p.name = $1 and k.address = $2
-    ) as known
+    ) as is_known_address
 from login_failure where (name = $1 or address = $2) and at > clock_timestamp() - make_interval(secs => $3)
 """
 OLD_FAILURES = "delete from login_failure where at < clock_timestamp() - make_interval(secs => $1)"
@@ -314,12 +314,12 @@ FORGET_FAILURE = "delete from login_failure where id = $1"
 @dataclass(frozen=True, slots=True)
 class Failures:
     """The numbers of log-ins that failed or are under way: of this name from this address (`both`), of this name, and
-    from this address. `known`: the person of this name has logged in from this address before."""
+    from this address. `is_known_address`: the person of this name has logged in from this address before."""
 
     both: int
     name: int
     address: int
-    known: bool
+    is_known_address: bool
 
 
 async def note_failure(session: Session, id: UUID, name: str, address: str, seconds: float) -> Failures:

@@ -143,10 +143,12 @@ class Delivery:
 LEASE = "select id, subscription, url, body, tries, now from lease_deliveries($1, $2, $3)"
 
 
-async def lease_deliveries(session: Session, each: int, most: int, seconds: float) -> list[Delivery]:
-    """Lease at most `most` due calls, at most `each` of a subscription. A call that is not settled within `seconds`
-    can be leased again by another executor."""
-    return rows_as(Delivery, await session.fetch(LEASE, each, most, seconds))
+async def lease_deliveries(
+    session: Session, per_subscription: int, limit: int, seconds: float
+) -> list[Delivery]:
+    """Lease at most `limit` due calls, at most `per_subscription` of a subscription. A call that is not settled
+    within `seconds` can be leased again by another executor."""
+    return rows_as(Delivery, await session.fetch(LEASE, per_subscription, limit, seconds))
 
 
 @dataclass(frozen=True, slots=True)

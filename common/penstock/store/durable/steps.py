@@ -39,14 +39,14 @@ class StepWrite:
 
 @dataclass(slots=True)
 class Unwritten:
-    """A write that changed nothing: `nth` is its number, from 1. Either the attempt is `lost`; or the step is
-    recorded already, with these values; or the step of `unless` exists, with these values."""
+    """A write that changed nothing: `nth` is its number, from 1. Either the attempt is lost (`is_lost`); or the step
+    is recorded already, with these values; or the step of `unless` exists, with these values."""
 
     nth: int
     name: str
     ordinal: int
     place: int
-    lost: bool
+    is_lost: bool
     kind: str | None
     status: str | None
     tries: int | None
@@ -56,7 +56,7 @@ class Unwritten:
 
 
 RECORD = """
-select nth, name, ordinal, place, lost, kind, status, tries, result, error, at
+select nth, name, ordinal, place, lost as is_lost, kind, status, tries, result, error, at
 from record_steps($1, $2::uuid[], $3::integer[], $4::text[], $5::integer[], $6::integer[], $7::text[], $8::text[],
     $9::integer[], $10::real[], $11::text[], $12::text[], $13::integer[], $14::integer[], $15::text[], $16::integer[])
 """
@@ -245,11 +245,11 @@ async def signal(tx: Transaction, id: UUID, name: str, value: str) -> bool:
 
 @dataclass(slots=True)
 class GivenStep:
-    """The outcome of setting a step's result. `known`: the function has not ended. `given`: the step was not over.
-    `open_child`: the step's execution, which is not needed any more."""
+    """The outcome of setting a step's result. `is_running`: the function has not ended. `is_set`: the step was not
+    over. `open_child`: the step's execution, which is not needed any more."""
 
-    known: bool
-    given: bool
+    is_running: bool
+    is_set: bool
     open_child: UUID | None
 
 

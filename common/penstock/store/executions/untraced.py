@@ -64,13 +64,13 @@ class LostAttempt:
     attempt: int
     worker: str | None
     worker_id: str | None
-    began: datetime
-    ended: datetime
+    began_at: datetime
+    ended_at: datetime
 
 
 LOST = """
-select a.execution_id, a.attempt, regexp_replace(h.actor, '^worker:', '') as worker, a.worker as worker_id, h.at as began,
-    a.at as ended
+select a.execution_id, a.attempt, regexp_replace(h.actor, '^worker:', '') as worker, a.worker as worker_id, h.at as began_at,
+    a.at as ended_at
 from attempt a
 join history h on h.execution_id = a.execution_id and h.attempt = a.attempt and h.new = 'running'
 where a.execution_id = any($1::uuid[]) and a.outcome = 'lost'

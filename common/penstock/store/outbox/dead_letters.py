@@ -199,11 +199,11 @@ where bytes_before < $6 order by id
 
 
 async def batch(
-    session: Session, filters: LetterFilter, cursor: UUID | None, *, limit: int, most: int
+    session: Session, filters: LetterFilter, cursor: UUID | None, *, limit: int, max_bytes: int
 ) -> list[DeadLetter]:
     """Return the next letters after `cursor` with their contents, in the order of ids: at most `limit`, and not many
-    more bytes than `most`."""
-    return [_letter(row) for row in await session.fetch(BATCH, *_given(filters), cursor, limit, most)]
+    more bytes than `max_bytes`."""
+    return [_letter(row) for row in await session.fetch(BATCH, *_given(filters), cursor, limit, max_bytes)]
 
 
 HOLD = "select id from dead_letter where id = any($1::uuid[]) order by id for update"

@@ -53,12 +53,12 @@ returning o.id, o.ids, o.body, o.message_id, o.type, o.headers, o.tries,
 
 
 async def take(
-    session: Session, queue: str, limit: int, lease: float, reach: float, most: int, holder: UUID | None
+    session: Session, queue: str, limit: int, lease: float, reach: float, max_bytes: int, holder: UUID | None
 ) -> list[Taken]:
     """Lease at most `limit` messages of a queue that became due within `reach` seconds. The lease lasts `lease`
     seconds, or until the process `holder` has ended (None: a process without heartbeats). The bodies have at most
-    `most` bytes, apart from the last message. If the commit is lost, the messages are delivered again."""
-    return rows_as(Taken, await session.fetch(TAKE, queue, limit, lease, reach, most, holder))
+    `max_bytes` bytes, apart from the last message. If the commit is lost, the messages are delivered again."""
+    return rows_as(Taken, await session.fetch(TAKE, queue, limit, lease, reach, max_bytes, holder))
 
 
 PUT = """

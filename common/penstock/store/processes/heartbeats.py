@@ -30,14 +30,15 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """The answer to a heartbeat: attempts that the process has `lost`, and attempts that it has to cancel
-    (`canceling`). `missing` are attempts that the database has for it, and that it does not know. `known`: the
-    process is registered. `cordoned`: it must take no new work. `share`: the connections that it may have."""
+    """The answer to a heartbeat: attempts that the process has lost (`lost_attempts`), and attempts that it has to
+    cancel (`canceling`). `missing` are attempts that the database has for it, and that it does not know.
+    `is_registered`: the process is registered. `cordoned`: it must take no new work. `share`: the connections that it
+    may have."""
 
-    lost: Sequence[UUID] = ()
+    lost_attempts: Sequence[UUID] = ()
     canceling: Sequence[UUID] = ()
     missing: Sequence[UUID] = ()
-    known: bool = True
+    is_registered: bool = True
     cordoned: bool = False
     share: int = 0
 
@@ -93,7 +94,7 @@ async def hold_lock(connection: asyncpg.Connection[Row], id: UUID) -> int | None
 # On one line, so that the log of the server can be searched for it.
 BEAT = " ".join(
     f"""
-select known, cordoned, lost, canceling, missing, room, used, others, services,
+select known, cordoned, lost, canceling, missing, room, used, foreign_connections, services,
     (select count(*) from process p where p.state <> 'dead' and p.id < $1)::integer as place
 from beat($1, $2::uuid[], $3::integer[], make_interval(secs => $4), $5::jsonb), ({connection_room.ROOM}) room
 """.split()
@@ -106,7 +107,7 @@ async def beat(
     """Send the heartbeat of a process that runs these attempts (execution to number). A silence of all processes is
     recorded as in `note_silence`. `executors` (JSON) are figures of its task executors; None leaves the former ones."""
     [row] = await session.fetch(BEAT, id, list(holding), list(holding.values()), silence, executors)
-    room = ConnectionRoom(row["room"], row["used"], row["others"], row["services"])
+    room = ConnectionRoom(row["room"], row["used"], row["foreign_connections"], row["services"])
     share = room.share(row["place"])
     return Pulse(row["lost"], row["canceling"], row["missing"], row["known"], row["cordoned"], share)
 

@@ -14,25 +14,25 @@ SPARE = 10
 @dataclass(frozen=True, slots=True)
 class ConnectionRoom:
     """The narrowest connection limit: that of the server, the database or the role. `room` is the number of allowed
-    connections, and `used` the number of open ones. `others` of them belong to no executor or worker of this
-    installation. `services` is the number of live executors and workers."""
+    connections, and `used` the number of open ones. `foreign_connections` of them belong to no executor or worker of
+    this installation. `services` is the number of live executors and workers."""
 
     room: int
     used: int
-    others: int
+    foreign_connections: int
     services: int
 
     def share(self, place: int) -> int:
         """Return the connections of the process with `place` processes before it. All get the same number, and the
         first ones get the remainder."""
-        available = max(0, self.room - self.others - max(1, self.room // SPARE))
+        available = max(0, self.room - self.foreign_connections - max(1, self.room // SPARE))
         quotient, remainder = divmod(available, max(1, self.services))
         return quotient + (place < remainder)
 
     @property
     def free_at_the_fewest(self) -> int:
         """Return the free connections that remain once each executor and worker keeps only its minimum."""
-        return self.room - self.others - self.services * FEWEST
+        return self.room - self.foreign_connections - self.services * FEWEST
 
 
 # Of sessions of another role, a role without further rights sees the name, the database and the role, but not the
@@ -48,7 +48,7 @@ with session as (
 ), bound as (
     select current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
             - coalesce(current_setting('reserved_connections', true)::integer, 0) as room,
-        count(*)::integer as used, (count(*) filter (where not ours))::integer as others
+        count(*)::integer as used, (count(*) filter (where not ours))::integer as foreign_connections
     from session
     union all
     select d.datconnlimit, count(s)::integer, (count(s) filter (where not s.ours))::integer
@@ -61,8 +61,8 @@ with session as (
     where r.rolname = session_user and r.rolconnlimit >= 0
     group by r.oid, r.rolconnlimit
 )
-select b.room, b.used, b.others, (select count(*)::integer from process where state <> 'dead') as services
-from bound b order by b.room - b.others limit 1
+select b.room, b.used, b.foreign_connections, (select count(*)::integer from process where state <> 'dead') as services
+from bound b order by b.room - b.foreign_connections limit 1
 """
 
 

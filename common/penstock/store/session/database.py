@@ -44,12 +44,14 @@ RELAXED = "set_config('synchronous_commit', 'off', true) = 'off'"
 of the server may lose it. Only for statements that are a transaction of their own and decide nothing."""
 
 
-def backoff(deadline: float | None = None, first: float = 0.05, most: float = 5.0) -> tenacity.AsyncRetrying:
+def backoff(
+    deadline: float | None = None, first: float = 0.05, max_wait: float = 5.0
+) -> tenacity.AsyncRetrying:
     """Return a retry of transient errors, with exponential backoff and jitter, for `deadline` seconds (None: for
     ever)."""
     return tenacity.AsyncRetrying(
         retry=tenacity.retry_if_exception(is_transient),
-        wait=tenacity.wait_random_exponential(multiplier=first, max=most),
+        wait=tenacity.wait_random_exponential(multiplier=first, max=max_wait),
         stop=tenacity.stop_after_delay(deadline) if deadline else tenacity.stop_never,
         reraise=True,
     )
@@ -285,11 +287,11 @@ class Database:
         self.cache: dict[Any, Any] = {}
         """Objects compiled from immutable rows (definitions), by id. Nothing that decisions depend on."""
 
-    def session(self, *, relaxed: bool = False, most: float | None = None, opens: bool = True) -> Session:
+    def session(self, *, relaxed: bool = False, timeout: float | None = None, opens: bool = True) -> Session:
         """Return a session. Commits of a `relaxed` one may be lost in a crash of the server: only for statements that
-        decide nothing. A statement that takes longer than `most` seconds is cancelled (not behind a pooler). Without
+        decide nothing. A statement that takes longer than `timeout` seconds is cancelled (not behind a pooler). Without
         `opens` it reads encrypted values as they are stored."""
-        options = SessionOptions(relaxed, most)
+        options = SessionOptions(relaxed, timeout)
         return Session(
             self._pools[0],
             self.settings,

@@ -18,9 +18,9 @@ class GroupCommit(Generic[Item, Answer]):
     waits for more items. `write` returns an answer or an error for each item, in order. If it raises, the group is
     halved until the faulty item is alone. Cancelling one caller does not affect the others."""
 
-    def __init__(self, write: Write[Item, Answer], *, most: int = 500, writers: int = 1) -> None:
+    def __init__(self, write: Write[Item, Answer], *, max_items: int = 500, writers: int = 1) -> None:
         self._write = write
-        self._most = most
+        self._max_items = max_items
         self._pending: deque[tuple[Item, asyncio.Future[Answer]]] = deque()
         self._writers = writers
         self._writing = 0
@@ -41,7 +41,7 @@ class GroupCommit(Generic[Item, Answer]):
         await asyncio.sleep(0)  # callers that are ready in this turn of the loop join the group
         try:
             while self._pending:
-                group = [self._pending.popleft() for _ in range(min(self._most, len(self._pending)))]
+                group = [self._pending.popleft() for _ in range(min(self._max_items, len(self._pending)))]
                 await self._settle(group)
         finally:
             # No await comes between the check that nothing is pending and this line. So a caller that submits later

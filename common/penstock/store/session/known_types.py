@@ -26,7 +26,7 @@ class _Unasked:
     name = "known"
 
 
-_told: dict[tuple[Hashable, frozenset[int]], Told] = {}
+_types_of_servers: dict[tuple[Hashable, frozenset[int]], Told] = {}
 
 
 def place(connection: KnowingConnection) -> Hashable:
@@ -43,13 +43,13 @@ class KnowingConnection(asyncpg.Connection):
 
     async def _introspect_types(self, typeoids: Collection[int], timeout: float | None) -> tuple[Any, Any]:
         key = place(self), frozenset(typeoids)
-        cached = _told.get(key)
+        cached = _types_of_servers.get(key)
         if cached is not None and time.monotonic() - cached.at < KNOWN_FOR:
             return cached.types, _Unasked
         types, statement = await super()._introspect_types(typeoids, timeout)  # type: ignore[misc]
-        _told[key] = Told(types, time.monotonic())
+        _types_of_servers[key] = Told(types, time.monotonic())
         return types, statement
 
     async def reload_schema_state(self) -> None:
-        _told.clear()
+        _types_of_servers.clear()
         await super().reload_schema_state()

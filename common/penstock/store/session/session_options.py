@@ -47,20 +47,20 @@ NO_TRANSACTION_TIMEOUT = "transaction_timeout = 0"
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
-    """The options of a session. `relaxed`: its commits may be lost in a crash of the server. `most`: the seconds
+    """The options of a session. `relaxed`: its commits may be lost in a crash of the server. `timeout`: the seconds
     after which a statement is cancelled (None: never). Such a statement observes or tidies up, so it also uses no
     parallel workers. A pooler rejects these options when a connection is opened, so they are set afterwards."""
 
     relaxed: bool = False
-    most: float | None = None
+    timeout: float | None = None
 
     @property
     def sql(self) -> str:
         commit = "set synchronous_commit = off" if self.relaxed else "reset synchronous_commit"
-        if self.most is None:
+        if self.timeout is None:
             return f"{commit}; reset statement_timeout; reset max_parallel_workers_per_gather"
-        timeout = f"set statement_timeout = {self.most * 1000:.0f}"
-        return f"{commit}; {timeout}; set max_parallel_workers_per_gather = 0"
+        set_timeout = f"set statement_timeout = {self.timeout * 1000:.0f}"
+        return f"{commit}; {set_timeout}; set max_parallel_workers_per_gather = 0"
 
 
 NO_OPTIONS = SessionOptions()

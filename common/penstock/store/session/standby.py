@@ -53,7 +53,7 @@ class Standby:
 
     def session_there(self, timeout: float | None) -> Session:
         """Return a session with the standby only."""
-        return self._database.session(most=timeout)
+        return self._database.session(timeout=timeout)
 
     async def is_near(self) -> bool:
         """Return True if the standby answers, and is not too far behind. It is checked at most once a second, however
@@ -99,7 +99,7 @@ class StandbySession(Session):
     def __init__(self, standby: Standby, primary: Session) -> None:
         super().__init__(primary.pool, primary.settings, primary.cache, primary.options)
         self._standby = standby
-        self._there = standby.session_there(primary.options.most)
+        self._there = standby.session_there(primary.options.timeout)
 
     async def fetch(self, sql: str, *args: Any) -> list[Row]:
         if await self._standby.is_near():

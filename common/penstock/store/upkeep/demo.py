@@ -93,8 +93,8 @@ class ActionFigures:
     tries: int
     p50: timedelta
     p95: timedelta
-    begun: datetime
-    ended: datetime
+    began_at: datetime
+    ended_at: datetime
 
 
 FIGURES = f"""{OURS}
@@ -102,7 +102,7 @@ select n.action, count(*) as ran, count(*) filter (where o.status = 'completed')
     sum(greatest(o.attempt, 1)) as tries,
     percentile_cont(0.5) within group (order by o.finished_at - o.created_at) as p50,
     percentile_cont(0.95) within group (order by o.finished_at - o.created_at) as p95,
-    min(o.created_at) as begun, max(o.finished_at) as ended
+    min(o.created_at) as began_at, max(o.finished_at) as ended_at
 from ours o join namespace n on n.id = o.namespace_id group by 1 order by 2 desc, 1
 """
 

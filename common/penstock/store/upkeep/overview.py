@@ -16,7 +16,7 @@ class Slice:
     to end of executions without a parent; None without any."""
 
     number: int
-    ended: int
+    ends: int
     failed: int
     p50: float | None
     p95: float | None
@@ -31,7 +31,7 @@ with gone as (
     from history h left join execution e on e.id = h.execution_id
     where h.at >= to_timestamp($1::float8) and h.at < to_timestamp($2::float8) and h.new = any($4::text[])
 )
-select number, count(*) as ended, count(*) filter (where new = any($5::text[])) as failed,
+select number, count(*) as ends, count(*) filter (where new = any($5::text[])) as failed,
     (percentile_cont(0.5) within group (order by greatest(took, 0)) filter (where parent is null)) as p50,
     (percentile_cont(0.95) within group (order by greatest(took, 0)) filter (where parent is null)) as p95
 from gone group by number order by number

@@ -41,12 +41,12 @@ CHANGED = "PN003"
 
 @dataclass(slots=True)
 class OpenedParents:
-    """The executions with ended attempts (`moved`); those of them that are `ended` and need a follow-up; and their
-    locked workflows. The last two are empty if a lock was taken. `tasks`: for workflows with few stored tasks, the
-    version and the states of these tasks."""
+    """The executions with ended attempts (`moved`); those of them that have ended and need a follow-up
+    (`ended_executions`); and their locked workflows. The last two are empty if a lock was taken. `tasks`: for
+    workflows with few stored tasks, the version and the states of these tasks."""
 
     moved: set[UUID]
-    ended: list[EndedExecution]
+    ended_executions: list[EndedExecution]
     workflows: list[StoredWorkflow]
     tasks: dict[UUID, tuple[int, dict[int, TaskState]]]
 
@@ -96,10 +96,10 @@ class Step:
 
 @dataclass(slots=True)
 class StepTaken:
-    """The outcome of a step. `taken`: it is committed. `staged`: messages to publish. Executions on `queue` were
-    claimed, as `claimed` says."""
+    """The outcome of a step. Unless it `is_committed`, nothing was done. `staged`: messages to publish. Executions on
+    `queue` were claimed, as `claimed` says."""
 
-    taken: bool
+    is_committed: bool
     staged: list[StagedMessage] = field(default_factory=list)
     queue: str | None = None
     claimed: ClaimAnswer = field(default_factory=ClaimAnswer)
@@ -125,14 +125,14 @@ async def take_steps(
 ) -> StepTaken:
     """Write the step, and claim executions that it starts on one of `queues`, at most as many as it ends. The call is
     the whole transaction, in one round trip. If another transaction has changed the state that the decision used, or
-    is about to, nothing is done and the result is not `taken`."""
+    is about to, nothing is done, and `is_committed` is False."""
     try:
         [row] = await session.fetch(
             TAKE, *_as_ended(step, claimant, ends, claims), *_as_started(step), *_as_claimed(claimant, queues)
         )
     except asyncpg.PostgresError as error:
         if error.sqlstate == CHANGED:
-            return StepTaken(taken=False)
+            return StepTaken(is_committed=False)
         raise
     claimed = claim_answer(row["claimed"], [], (), row["parked"])
     return StepTaken(row["taken"], staged_in(row["messages"]), row["queue"], claimed)

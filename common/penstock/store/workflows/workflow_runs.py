@@ -16,19 +16,21 @@ from penstock.store.session.rows import rows_as
 
 EXECUTIONS = """
 select e.task, n.action, e.status, count(*) as count, (array_agg(e.id order by e.item))[1] as first,
-    min(e.created_at) as begun, max(e.finished_at) as ended
+    min(e.created_at) as began_at, max(e.finished_at) as ended_at
 from execution e join namespace n on n.id = e.namespace_id where e.parent = $1 group by 1, 2, 3
 union all
 select task, action, status, count(*), (array_agg(id order by item))[1], min(created_at), max(finished_at)
 from archive where parent = $1 and root = (select root from archive where id = $1 limit 1) group by 1, 2, 3
-order by begun, ended
+order by began_at, ended_at
 """
 
 
 async def executions(session: Session, id: UUID) -> list[TaskExecutions]:
     """Return the executions of a run's tasks, grouped by task and status."""
     return [
-        TaskExecutions(row["task"], row["status"], row["count"], row["first"], row["begun"], row["ended"])
+        TaskExecutions(
+            row["task"], row["status"], row["count"], row["first"], row["began_at"], row["ended_at"]
+        )
         for row in await session.fetch(EXECUTIONS, id)
     ]
 
@@ -63,7 +65,7 @@ async def ran(session: Session, run: Execution) -> tuple[float, dict[str, float]
 
 
 TASKS = """
-select task, record ->> 'status' as status, coalesce((record ->> 'given')::boolean, false) as given,
+select task, record ->> 'status' as status, coalesce((record ->> 'given')::boolean, false) as has_own_result,
     (record #>> '{fan,total}')::integer as items
 from workflow_task where execution_id = $1
 union all
@@ -76,7 +78,7 @@ from archive a cross join jsonb_each(a.state -> 'tasks') x where a.id = $1
 async def tasks(session: Session, id: UUID) -> dict[int, StoredTask]:
     """Return the states of a run's tasks, by index in the graph. Tasks without a stored state are left out."""
     return {
-        row["task"]: StoredTask(row["status"], row["given"], row["items"])
+        row["task"]: StoredTask(row["status"], row["has_own_result"], row["items"])
         for row in await session.fetch(TASKS, id)
     }
 

@@ -36,10 +36,10 @@ def _rows(steps: Sequence[Step], scale: Scale) -> Iterator[Row]:
     For a step that is a separate execution only its beginning is recorded, so it counts as ended when the next step
     begins.
     """
-    previous_end = scale.begun
+    previous_end = scale.start
     for step, next_step in pairwise([*steps, None]):
         assert step is not None
-        since, until = _span(step, previous_end, scale.ended if next_step is None else _beginning(next_step))
+        since, until = _span(step, previous_end, scale.end if next_step is None else _beginning(next_step))
         previous_end = max(previous_end, until)
         ran = step.kind in (STEP, RUN, MAP)
         segment = scale.segment(RAN if ran else HELD, (since, until))

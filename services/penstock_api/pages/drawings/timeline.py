@@ -48,7 +48,7 @@ class Row:
 @dataclass(frozen=True, slots=True)
 class Timeline:
     rows: Sequence[Row]
-    more: int
+    undrawn: int
     """The number of rows that are not drawn."""
     ticks: Sequence[tuple[float, float]]
     """The ticks: the position on the axis, and the seconds from the beginning."""
@@ -76,8 +76,8 @@ def drawn(rows: Sequence[Row], scale: Scale) -> Timeline:
 class Scale:
     """The scale of an axis, from an instant to a position."""
 
-    begun: datetime
-    ended: datetime
+    start: datetime
+    end: datetime
     seconds: float
     unit: float
 
@@ -87,7 +87,7 @@ class Scale:
         return cls(start, end, seconds, WIDTH / seconds)
 
     def segment(self, kind: str, interval: Interval) -> Segment:
-        x = max(0.0, (interval[0] - self.begun).total_seconds() * self.unit)
+        x = max(0.0, (interval[0] - self.start).total_seconds() * self.unit)
         seconds = (interval[1] - interval[0]).total_seconds()
         width = min(WIDTH - min(x, WIDTH - 2), max(2.0, seconds * self.unit))
         return Segment(kind, round(min(x, WIDTH - 2), 1), round(width, 1), seconds)
@@ -103,8 +103,8 @@ def _rows(
     by_task: dict[str, list[TaskStay]] = {}
     for stay in stays.get(run, ()):
         by_task.setdefault(stay.task, []).append(stay)
-    for task in sorted(tasks, key=lambda progress: (progress.begun is None, progress.begun or scale.begun)):
-        segments = [scale.segment(*part) for part in parts(by_task.get(task.name, ()), scale.ended)]
+    for task in sorted(tasks, key=lambda progress: (progress.begun is None, progress.begun or scale.start)):
+        segments = [scale.segment(*part) for part in parts(by_task.get(task.name, ()), scale.end)]
         yield Row(
             task.name,
             depth,

@@ -80,7 +80,7 @@ def test_faults_are_told_place_by_place(name: str) -> None:
 
 def test_missing_names_are_told_together() -> None:
     (fault,) = faults(Validator({"required": ["a", "b", "c"], "properties": {"z": {}}}), {"b": 1}, Budget())
-    assert (fault.word, fault.expected, fault.names, fault.known) == (
+    assert (fault.word, fault.expected, fault.names, fault.known_names) == (
         "required",
         ["a", "b", "c"],
         ("a", "c"),
@@ -92,14 +92,19 @@ def test_missing_names_are_told_together() -> None:
 def test_unknown_names_of_a_schema_without_properties_are_told(word: str) -> None:
     value = {"b": 1}
     (fault,) = faults(Validator({word: False}), value, Budget())
-    assert (fault.names, fault.known, fault.value) == (("b",), (), value)
+    assert (fault.names, fault.known_names, fault.value) == (("b",), (), value)
 
 
 @pytest.mark.parametrize("word", ["additionalProperties", "unevaluatedProperties"])
 def test_unknown_names_are_told_with_the_known_ones(word: str) -> None:
     schema = {"properties": {"z": {}, "y": {}}, "patternProperties": {"^a": {}}, word: False}
     (fault,) = faults(Validator(schema), {"b": 1, "a": 2, "z": 3, "c": 4}, Budget())
-    assert (fault.word, fault.expected, fault.names, fault.known) == (word, False, ("b", "c"), ("z", "y"))
+    assert (fault.word, fault.expected, fault.names, fault.known_names) == (
+        word,
+        False,
+        ("b", "c"),
+        ("z", "y"),
+    )
     assert fault.place == ()
 
 

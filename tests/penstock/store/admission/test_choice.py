@@ -125,7 +125,7 @@ async def test_lanes_of_two_limits_without_workers_let_the_rest_pass(desk: Desk,
     await desk.dismiss(first)
     assert await desk.claim([holder]) == [holder]
     # An executor that lets a lane stand first for ever would look at it for ever.
-    await desk.finish([holder], session=desk.database.session(most=10))
+    await desk.finish([holder], session=desk.database.session(timeout=10))
     goes, stays = reversed(ids) if away == "first" else ids
     assert await desk.statuses([goes, stays]) == ["scheduled", "queued"]
     [gate] = await desk.session.fetch("select gate_kind from lane where execution_id = $1", stays)

@@ -43,7 +43,7 @@ async def test_only_the_holder_of_an_attempt_records_its_steps(stand: Functions)
         free = await stand.sql("select id from execution for no key update skip locked")
         assert stand.names([row["id"] for row in free]) == set(stand.ids) - ours - {"of an attempt before"}
     assert [every[one.nth - 1] for one in unwritten] == ["of another", "of an attempt before", "waits"]
-    assert {one.lost for one in unwritten} == {True}
+    assert {one.is_lost for one in unwritten} == {True}
     rows = await stand.sql("select execution_id from step")
     assert stand.names([row[0] for row in rows]) == ours | {"waits"}
 
@@ -57,7 +57,7 @@ async def test_a_worker_records_nothing_once_its_attempt_was_taken_away(stand: F
             while not await stand.sql("select from pg_locks where not granted"):
                 await asyncio.sleep(0.01)
     [unwritten] = await task
-    assert unwritten.lost
+    assert unwritten.is_lost
     assert await stand.steps("run") == {}
 
 
@@ -79,7 +79,7 @@ async def test_a_recorded_step_stays_unless_it_was_not_over(stand: Functions) ->
     unwritten = await steps.record(
         stand.session, WORKER, [*writes, written(stand, "other", "failed now", attempt=2)]
     )
-    assert {(writes[one.nth - 1].name, one.status, one.result, one.lost) for one in unwritten} == {
+    assert {(writes[one.nth - 1].name, one.status, one.result, one.is_lost) for one in unwritten} == {
         ("completed before", "completed", '"new"', False),
         ("failed now", "failed", '"old"', False),
         ("the same but its result", "completed", '"old"', False),

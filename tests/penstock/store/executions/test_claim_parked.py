@@ -100,7 +100,7 @@ async def test_work_that_another_worker_is_taking_is_not_waited_for(stand: Stand
     await park(stand, "next", 1)
     async with stand.home.session().transaction() as tx:
         await tx.fetch("select from parked where execution_id = $1 for update", stand.ids["taken by another"])
-        answer = await claim(stand, 1, session=stand.home.session(most=PATIENCE))
+        answer = await claim(stand, 1, session=stand.home.session(timeout=PATIENCE))
     assert taken(stand, answer) == {"next"}
     assert await parked(stand) == {"taken by another"}
 

@@ -57,7 +57,7 @@ async def test_changed_processes_clear_the_lacking_mark_at_once(
     before = {row["name"]: row["place"] for row in await stand.sql(rows)}
     async with stand.home.session().transaction() as tx:
         await tx.fetch("select from namespace where name = 'just being noted' for update")
-        await stand.home.session(most=SOON).fetch(
+        await stand.home.session(timeout=SOON).fetch(
             "insert into process (id, kind, name) values ($1, 'worker', 'comes')", ME
         )
     after = {row["name"]: row["place"] for row in await stand.sql(rows)}

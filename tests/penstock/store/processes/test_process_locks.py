@@ -37,7 +37,7 @@ class Member:
         return self
 
     async def beat(self) -> bool:
-        return (await heartbeats.beat(self.session, self.me.id, {}, 3600)).known
+        return (await heartbeats.beat(self.session, self.me.id, {}, 3600)).is_registered
 
 
 class Watch:

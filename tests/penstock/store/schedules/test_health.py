@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from penstock import Schedule
 from penstock.store.schedules import figures as figures
-from penstock.store.schedules import health, lost_fires
+from penstock.store.schedules import fire_ends, health
 from tests.flows import shop
 from tests.penstock.store.schedules.conftest import House
 
@@ -69,7 +69,7 @@ async def test_a_schedule_whose_last_run_failed_is_erroring_until_one_ends_well(
         running = await figures.figures(house.session, health.LATE, 300)
         assert running.erroring == len(await named(house)), "a run that has begun is no end"
         await house.end(status)
-        await house.change(lambda tx: lost_fires.settle(tx, 10))
+        await house.change(lambda tx: fire_ends.settle(tx, 10))
         assert await named(house) == expected
         read = await figures.figures(house.session, health.LATE, 300)
         assert read.erroring == len(expected)

@@ -80,6 +80,6 @@ async def test_sessions_of_other_roles_are_counted_without_privilege(database: s
     ours = await asyncpg.connect(database, server_settings={"application_name": "worker:one"})
     async with databases.limited(database, 100) as url:
         found = await _read(url)
-    assert (found.room, found.used, found.others, found.services) == (7, 3, 2, 1)
+    assert (found.room, found.used, found.foreign_connections, found.services) == (7, 3, 2, 1)
     await ours.close()
     await connection.close()

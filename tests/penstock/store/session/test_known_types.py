@@ -24,7 +24,7 @@ async def asked(monkeypatch: pytest.MonkeyPatch, empty_database: str) -> list[fr
         return await real(self, typeoids, timeout)
 
     monkeypatch.setattr(asyncpg.Connection, "_introspect_types", noted)
-    monkeypatch.setattr(known_types, "_told", {})
+    monkeypatch.setattr(known_types, "_types_of_servers", {})
     connection = await asyncpg.connect(empty_database)
     await connection.execute("create type named as (number integer, name text)")
     await connection.close()

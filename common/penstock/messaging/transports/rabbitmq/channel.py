@@ -27,7 +27,7 @@ messages."""
 
 
 class KeptChannel:
-    """A channel that is opened again after each loss. `prepare` sets up a new channel. `lost` is called when a
+    """A channel that is opened again after each loss. `prepare` sets up a new channel. `on_loss` is called when a
     channel is gone, before the next one is opened."""
 
     def __init__(
@@ -36,13 +36,13 @@ class KeptChannel:
         purpose: str,
         *,
         prepare: Callable[[Channel], Awaitable[None]],
-        lost: Callable[[], None],
+        on_loss: Callable[[], None],
         confirms: bool = False,
     ) -> None:
         self._link = link
         self._purpose = purpose
         self._prepare = prepare
-        self._lost = lost
+        self._on_loss = on_loss
         self._confirms = confirms
         self._renew = asyncio.Event()
         self._gone = link.gone
@@ -63,7 +63,7 @@ class KeptChannel:
         if self._keeper is not None:
             await self._link.supervisor.stop(self._keeper)
         channel, self.current = self.current, None
-        self._lost()
+        self._on_loss()
         if channel is not None:
             await close_channel(channel)
 
@@ -88,7 +88,7 @@ class KeptChannel:
             error = None if closing.cancelled() else closing.exception()
             log.warning("rabbitmq.channel_lost", purpose=self._purpose, reason=reason(error))
         self.current = None
-        self._lost()
+        self._on_loss()
         await close_channel(channel)
 
     async def _open_one(self) -> None:
@@ -108,10 +108,10 @@ class KeptChannel:
         try:
             await self._prepare(channel)
         except BaseException:
-            self._lost()
+            self._on_loss()
             await close_channel(channel)
             raise
         if channel.is_closed:
-            self._lost()
+            self._on_loss()
             raise ConnectionFailed("the channel closed at once")
         self.current = channel

@@ -49,7 +49,7 @@ class Consumer:
         self._window = Window(most_bytes)
         self._topology = topology
         self._publisher = publisher
-        self._kept = KeptChannel(link, f"consume {queue}", prepare=self._prepare, lost=self._lost)
+        self._kept = KeptChannel(link, f"consume {queue}", prepare=self._prepare, on_loss=self._lost)
         self._channel: Channel | None = None
         self._arrived: deque[Delivery] = deque()
         self._wake = asyncio.Event()

@@ -29,7 +29,7 @@ class Listener:
 
     def __init__(self, link: Link, names: Names) -> None:
         self._names = names
-        self._kept = KeptChannel(link, "listen", prepare=self._prepare, lost=lambda: None)
+        self._kept = KeptChannel(link, "listen", prepare=self._prepare, on_loss=lambda: None)
         self._arrived: deque[Delivery] = deque(maxlen=MOST_KEPT)
         self._wake = asyncio.Event()
         self._closed = False

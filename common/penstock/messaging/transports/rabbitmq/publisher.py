@@ -45,7 +45,7 @@ class Publisher:
     def __init__(self, link: Link, timeout: float, doubted: Callable[[Collection[str]], None]) -> None:
         self._timeout = timeout
         self._doubted = doubted
-        self._kept = KeptChannel(link, "publish", prepare=self._prepare, lost=self._lost, confirms=True)
+        self._kept = KeptChannel(link, "publish", prepare=self._prepare, on_loss=self._lost, confirms=True)
         self._channel: Channel | None = None
         self._refusals = Refusals()
         self._writing = asyncio.Lock()

@@ -42,18 +42,18 @@ class Window:
         """Make the channel begin another message only if there is room. Unread messages stay in the socket, and then
         with the broker; aiormq by itself reads all that is sent."""
         next_frame: Callable[[], Awaitable[FrameType]] = channel._get_frame  # type: ignore[attr-defined]
-        left = 0  # bytes of the message that is being taken
+        remaining = 0  # bytes of the message that is being taken
 
         async def when_there_is_room() -> FrameType:
-            nonlocal left
-            if not left:
+            nonlocal remaining
+            if not remaining:
                 await self._room.wait()
             frame = await next_frame()
             if isinstance(frame, ContentHeader):
-                left = frame.body_size or 0
-                self.arrived(left)
+                remaining = frame.body_size or 0
+                self.arrived(remaining)
             elif isinstance(frame, ContentBody):
-                left -= len(frame.value)
+                remaining -= len(frame.value)
             return frame
 
         channel._get_frame = when_there_is_room  # type: ignore[attr-defined]

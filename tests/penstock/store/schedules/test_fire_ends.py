@@ -7,7 +7,7 @@ from datetime import timedelta
 import orjson
 
 from penstock import Schedule
-from penstock.store.schedules import lost_fires
+from penstock.store.schedules import fire_ends
 from tests.flows import shop
 from tests.penstock.store.schedules.conftest import House
 
@@ -21,7 +21,7 @@ async def one_fire(house: House) -> None:
 
 
 async def settle(house: House) -> tuple[int, int]:
-    done: tuple[int, int] = await house.change(lambda tx: lost_fires.settle(tx, 100))
+    done: tuple[int, int] = await house.change(lambda tx: fire_ends.settle(tx, 100))
     return done
 
 
@@ -71,7 +71,7 @@ async def test_a_lost_execution_is_replaced_and_the_run_is_told(house: House) ->
 
 async def test_recovery_is_bounded(house: House) -> None:
     await one_fire(house)
-    for _ in range(lost_fires.MOST_RECOVERIES):
+    for _ in range(fire_ends.MOST_RECOVERIES):
         await lose(house)
         assert await settle(house) == (0, 1)
     await lose(house)
@@ -87,7 +87,7 @@ async def test_two_replicas_replace_a_lost_execution_once(house: House) -> None:
     await lose(house)
     other = (await house.parts()).database.session()
     async with other.transaction() as tx:
-        assert await lost_fires.settle(tx, 100) == (0, 1)
+        assert await fire_ends.settle(tx, 100) == (0, 1)
         assert await settle(house) == (0, 0)
     assert await settle(house) == (0, 0)
     assert await house.statuses() == {"scheduled": 1}

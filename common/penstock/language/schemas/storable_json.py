@@ -23,8 +23,8 @@ def check_value(value: object, cap: int = PAYLOAD_CAP, *, what: str = "the value
     """`value` as canonical JSON: keys sorted, no spaces. Dataclasses, pydantic models, datetimes, UUIDs and enums
     are understood.
 
-    Raises InvalidInput, naming the place, if it is not JSON, has more than `cap` bytes, nests deeper than
-    DEPTH_CAP, or holds NUL, NaN, Infinity or an integer of more than 64 bits."""
+    Raises InvalidInput, naming the place, for a value that is not JSON, has more than `cap` bytes, or nests deeper
+    than DEPTH_CAP. The same holds for NUL, NaN, Infinity, and an integer of more than 64 bits."""
     try:
         encoded = orjson.dumps(value, default=_model, option=orjson.OPT_SORT_KEYS)
     except (TypeError, ValueError, RecursionError) as error:  # orjson's own error is a TypeError
