@@ -1,7 +1,8 @@
 -- Note the tenants that have actions on queues. A queue with several tenants is ordered from then on, so that they take turns.
+-- The function has the owner's rights: a client's role may name a tenant and need not see the others.
 -- planner: lookups
 create or replace function note_tenants(p_queues text[], p_names text[]) returns void
-language plpgsql
+language plpgsql security definer
 as $$
 begin
     insert into route_tenant (queue, tenant)

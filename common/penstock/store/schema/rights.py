@@ -26,7 +26,7 @@ figures             rw        -       r     -       r
 finished            rawd      a       a     -       r
 held_execution      rawd      rad     rawd  -       r
 history             r         r       r     -       r
-hold                rwd       r       rawd  -       r
+hold                rwd       r       rawd  r       r
 idempotency         rad       ra      ra    -       -
 inquiry             rawd      rawd    rawd  -       r*
 lane                rawd      rawd    rawd  -       r
@@ -135,6 +135,7 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "claim_named": ("worker",),
     "finish_completed": ("worker",),
     "mark_holds": ("executor", "worker", "api", "client"),
+    "note_tenants": ("executor", "worker", "api", "client"),
     "store_item_workflow": ("worker",),
     "submit_executions": ("executor", "api", "client"),
     "place_alike": ("executor", "api", "client"),

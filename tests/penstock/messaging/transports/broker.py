@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -45,14 +46,14 @@ def drop_connections(server: RabbitMQ, name: str) -> int:
     return len(mine)
 
 
-@contextmanager
-def short_of_memory(server: RabbitMQ) -> Iterator[None]:
-    """Let the broker block all publishers."""
-    _ctl(server, "set_vm_memory_high_watermark", "absolute", "1000000")
+@asynccontextmanager
+async def short_of_memory(server: RabbitMQ) -> AsyncIterator[None]:
+    """Let the broker block all publishers. The event loop goes on meanwhile: connections without heartbeats are cut."""
+    await asyncio.to_thread(_ctl, server, "set_vm_memory_high_watermark", "absolute", "1000000")
     try:
         yield
     finally:
-        _ctl(server, "set_vm_memory_high_watermark", "0.4")
+        await asyncio.to_thread(_ctl, server, "set_vm_memory_high_watermark", "0.4")
 
 
 @contextmanager

@@ -24,17 +24,13 @@ async def test_a_blocked_publish_ends_and_acks_still_pass(on_broker: Open, broke
     transport = await on_broker(publish_timeout=1)
     subscription = await transport.subscribe(QUEUE, 3)
     assert await transport.publish(numbered(6)) == [True] * 6
-    blocking = short_of_memory(broker)
-    await asyncio.to_thread(blocking.__enter__)
-    try:
+    async with short_of_memory(broker):
         async with asyncio.timeout(60):
             assert await transport.publish([message("late"), message("later")]) == [False, False]
             assert await transport.publish([message("last")]) == [False]
         held = await receive(subscription, 3)
         await subscription.ack(held)
         assert len(await receive(subscription, 3, ack=True)) == 3  # the acks made room
-    finally:
-        await asyncio.to_thread(blocking.__exit__, None, None, None)
 
     async def taken() -> bool:
         return await transport.publish([message("after")]) == [True]
@@ -48,13 +44,9 @@ async def test_a_dead_letter_that_cannot_be_written_is_not_lost(on_broker: Open,
     subscription = await transport.subscribe(QUEUE, 10)
     await transport.publish([message("poison")])
     [delivery] = await receive(subscription, 1)
-    blocking = short_of_memory(broker)
-    await asyncio.to_thread(blocking.__enter__)
-    try:
+    async with short_of_memory(broker):
         [refused] = await asyncio.gather(subscription.dead_letter([delivery], "bad"), return_exceptions=True)
         assert refused is not None
-    finally:
-        await asyncio.to_thread(blocking.__exit__, None, None, None)
 
     async def buried() -> bool:
         [refused] = await asyncio.gather(subscription.dead_letter([delivery], "bad"), return_exceptions=True)

@@ -85,7 +85,7 @@ async def test_a_blocked_broker_is_no_reason_to_give_a_channel_up(on_broker: Ope
     await transport.declare(QUEUE)
     assert await transport.publish([message("before")]) == [True]
     channel = transport._publisher._channel
-    with short_of_memory(broker):
+    async with short_of_memory(broker):
         assert await transport.publish([message("late")]) == [False]
 
     async def taken() -> bool:
