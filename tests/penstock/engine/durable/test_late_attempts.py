@@ -120,10 +120,12 @@ async def test_signal_after_an_instant_comes_after_it(function: Function, hours:
 async def test_child_and_signal_are_told_in_their_order(signal_first: bool) -> None:
     memory = memory_of_run()
     await _suspend(memory, child_or_signal)
-    happenings = [lambda: _end_child(memory), lambda: _signal(memory, "paid", 7)]
-    for happening in reversed(happenings) if signal_first else happenings:
+    for name in ("signal", "child") if signal_first else ("child", "signal"):
         _after(memory, 1)
-        happening()
+        if name == "signal":
+            _signal(memory, "paid", 7)
+        else:
+            _end_child(memory)
     _after(memory, 5)
     assert await _resume(memory, child_or_signal) == (["paid", 7] if signal_first else ["late", "child"])
 
