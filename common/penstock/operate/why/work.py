@@ -43,7 +43,7 @@ async def waiting(session: Session, row: Execution, settings: Settings) -> Why:
     if inquiry is None:
         return why_of(row, "inquiry", "It has just been answered: ask again.")
     whom = f" of {inquiry.assignee}" if inquiry.assignee else ""
-    until = f", for {span(inquiry.left)} more" if inquiry.left is not None else ""
+    until = f", for {span(inquiry.remaining)} more" if inquiry.remaining is not None else ""
     says = (
         f"Waits for an answer{whom}, asked {span(inquiry.asked)} ago{until}: {inquiry.prompt} "
         f"Answer with: penstock answer {row.id} ANSWER --by NAME"
@@ -57,8 +57,8 @@ async def _suspended(session: Session, row: Execution, wait: Suspended) -> Why:
     """Explain what a durable function waits for."""
     waits = [await _child(session, *child) for child in wait.children]
     waits += [f"the signal {name}: penstock signal {row.id} {name} VALUE" for name in wait.signals]
-    if wait.left is not None:
-        waits.append(f"its time to come, in {span(wait.left)}")
+    if wait.remaining is not None:
+        waits.append(f"its time to come, in {span(wait.remaining)}")
     says = f"A durable function that waits, without a worker, since {span(wait.seconds)}, for {'; or '.join(waits)}."
     for limit in wait.kept:
         says += (
@@ -76,7 +76,7 @@ async def _child(session: Session, step: str, status: str, id: UUID) -> str:
 
 def _awaited(wait: AwaitedEvent) -> str:
     which = f" that fits `{wait.filter}`" if wait.filter else ""
-    until = f", for {span(wait.left)} more" if wait.left is not None else ""
+    until = f", for {span(wait.remaining)} more" if wait.remaining is not None else ""
     return f"an event of {wait.trigger}{which}{until}"
 
 
@@ -85,7 +85,7 @@ async def _for_event(session: Session, row: Execution) -> Why:
     if wait is None:
         return why_of(row, "event", "Its event has just come: ask again.")
     which = f" that fits `{wait.filter}`" if wait.filter else ""
-    until = f", for {span(wait.left)} more" if wait.left is not None else ""
+    until = f", for {span(wait.remaining)} more" if wait.remaining is not None else ""
     says = f"Waits for an event of {wait.trigger}{which}, since {span(wait.seconds)}{until}."
     if row.reason:
         says += f" The last that it saw: {row.reason}"

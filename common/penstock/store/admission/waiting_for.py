@@ -157,18 +157,18 @@ async def holder(session: Session, claim: UUID | None, execution: UUID) -> Claim
 
 @dataclass(frozen=True, slots=True)
 class OpenInquiry:
-    """An open inquiry that was asked `asked` seconds ago, and expires in `left` seconds (None: never)."""
+    """An open inquiry that was asked `asked` seconds ago, and expires in `remaining` seconds (None: never)."""
 
     prompt: str
     assignee: str | None
     due_at: datetime | None
     asked: float
-    left: float | None
+    remaining: float | None
 
 
 INQUIRY = """
 select prompt, assignee, due_at, extract(epoch from clock_timestamp() - created_at)::float8 as asked,
-    extract(epoch from due_at - clock_timestamp())::float8 as left
+    extract(epoch from due_at - clock_timestamp())::float8 as remaining
 from inquiry where execution_id = $1 and status = 'created'
 """
 
@@ -180,18 +180,18 @@ async def inquiry(session: Session, execution: UUID) -> OpenInquiry | None:
 
 @dataclass(frozen=True, slots=True)
 class AwaitedEvent:
-    """The event that an execution has waited for, for `seconds`; its timeout is in `left` seconds (None: never)."""
+    """The event that an execution has waited for, for `seconds`; its timeout is in `remaining` seconds (None: never)."""
 
     trigger: str
     filter: str | None
     seconds: float
-    left: float | None
+    remaining: float | None
 
 
 EVENT = """
 select w.trigger, p.params ->> 'filter' as filter, extract(epoch from clock_timestamp() - w.since)::float8 as seconds,
     (select extract(epoch from t.due_at - clock_timestamp())::float8 from timer t
-     where t.execution_id = w.execution_id and t.kind = 'total' order by t.due_at limit 1) as left
+     where t.execution_id = w.execution_id and t.kind = 'total' order by t.due_at limit 1) as remaining
 from event_wait w join payload p on p.execution_id = w.execution_id where w.execution_id = $1
 """
 
@@ -204,11 +204,11 @@ async def event(session: Session, execution: UUID) -> AwaitedEvent | None:
 @dataclass(slots=True)
 class Suspended:
     """The waits of a durable function since `seconds`: open `children` (step, status, id), `signals` by name, an
-    instant in `left` seconds. `kept`: limits of which it keeps a slot while a child of it stands in line for the same
+    instant in `remaining` seconds. `kept`: limits of which it keeps a slot while a child of it stands in line for the same
     limit."""
 
     seconds: float
-    left: float | None
+    remaining: float | None
     children: list[tuple[str, str, UUID]]
     signals: list[str]
     kept: list[str]
@@ -216,7 +216,7 @@ class Suspended:
 
 SUSPENDED = """
 select extract(epoch from clock_timestamp() - s.since)::float8 as seconds,
-    extract(epoch from s.until - clock_timestamp())::float8 as left,
+    extract(epoch from s.until - clock_timestamp())::float8 as remaining,
     array(select (c.task, c.status, c.id) from execution c where c.id = any (s.children) order by c.id limit 5) as children,
     array(select substr(g ->> 0, 8) from jsonb_array_elements(s.signals) g) as signals,
     array(select distinct l.ref from execution e cross join unnest(e.keys) k join concurrency_limit l on l.id = k.limit_id
