@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -20,21 +22,41 @@ Told = CancelRequested | WorkParked
 TOLD: TypeAdapter[Told] = TypeAdapter(Told)
 
 
+REMEMBERED_S = 10.0
+"""Seconds for which a cancellation of work that has not arrived is remembered: assigned work has arrived by then."""
+RECHECK_S = 0.5
+REMEMBERED = 10_000
+"""Cancellations that are remembered at most. The heartbeat's answer has the others."""
+
+
 async def obey_broadcasts(transport: Transport, session: Session, runner: Runner) -> None:
     """End cancelled executions, and look for parked work. A broadcast is only a hint to ask the database, as any
-    client of the broker may have sent it."""
+    client of the broker may have sent it. It may come before the work that it cancels: a claim is committed before
+    the worker knows it."""
     subscription = await transport.listen()
+    receiving = asyncio.ensure_future(subscription.receive(100))
+    unheld: dict[UUID, float] = {}
     try:
-        while deliveries := await subscription.receive(100):
-            broadcasts = read(deliveries)
+        while True:
+            await asyncio.wait({receiving}, timeout=RECHECK_S if unheld else None)
+            broadcasts: list[Told] = []
+            if receiving.done():
+                if not (deliveries := receiving.result()):
+                    return
+                broadcasts = read(deliveries)
+                receiving = asyncio.ensure_future(subscription.receive(100))
             for broadcast in broadcasts:
                 if isinstance(broadcast, WorkParked):
                     runner.parked.parked(broadcast.queue)
-            held = runner.slots.held()
-            running = [id for id in named(broadcasts) if id in held]
-            if running:
-                runner.cancel(await attempts.canceling(session, running))
+            now, held = time.monotonic(), runner.slots.held()
+            unheld |= dict.fromkeys(named(broadcasts), now + REMEMBERED_S)
+            arrived = [id for id in unheld if id in held]
+            if arrived:
+                runner.cancel(await attempts.canceling(session, arrived))
+            remaining = [(id, until) for id, until in unheld.items() if until > now and id not in held]
+            unheld = dict(remaining[-REMEMBERED:])
     finally:
+        receiving.cancel()
         await subscription.close()
 
 
