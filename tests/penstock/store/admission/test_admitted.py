@@ -67,7 +67,7 @@ async def test_the_log_says_that_it_stood_there_only_since_it_came_from_another_
     await desk.run([first])
     assert await desk.statuses([moves, younger, urgent]) == ["queued", "scheduled", "scheduled"]
     stood = await desk.session.fetch(STOOD, moves)
-    await desk.run([younger])
+    await desk.run([urgent])
     assert await desk.statuses([moves]) == ["scheduled"]
     assert await desk.session.fetch(LOGGED, moves, "shop.two") == stood
     await desk.sound()
