@@ -102,6 +102,8 @@ class ActionChain:
         types = self._types_of(target_action.ref)
         for key, child in supplied.items() if supplied is not None else []:
             value = child.value()
+            if value is None and key in target_action.defaults:
+                continue
             inputs[key] = self._value(value, child.line, names, _TO_DO, types.get(key))
         if "timeout" in inputs and "timeout" not in types and isinstance(inputs["timeout"], int):
             task["timeout"] = inputs.pop("timeout")
@@ -149,6 +151,8 @@ class ActionChain:
 
     def _value(self, value: Any, line: int, names: _Names, otherwise: Any, kind: Any = None) -> Any:
         try:
+            if isinstance(value, dict | list):
+                return texts_within(value, names)
             mapped = template(value, names)
             if isinstance(mapped, str) and isinstance(value, str) and "{{" in value:
                 return cast(mapped, as_expression(value, names), kind)
@@ -184,6 +188,20 @@ def cast(mapped: str, value: Ours, kind: Any) -> str:
         return f"{{{{ {value.text} | float }}}}"
     if "boolean" in kinds and value.kind != "bool":
         return f"{{{{ {value.text} | bool }}}}"
+    return mapped
+
+
+def texts_within(value: Any, names: Any) -> Any:
+    """Return a list or a mapping of parameters. StackStorm renders it as one text of JSON, so that each expression in it
+    gives text. Raises NotMapped."""
+    if isinstance(value, dict):
+        keys = template(dict.fromkeys(value), names)
+        return {key: texts_within(item, names) for key, item in zip(keys, value.values(), strict=True)}
+    if isinstance(value, list):
+        return [texts_within(item, names) for item in value]
+    mapped = template(value, names)
+    if isinstance(value, str) and isinstance(mapped, str) and "{{" in value:
+        return cast(mapped, as_expression(value, names), "string")
     return mapped
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.cli.imports import jinja_expressions
-from penstock.cli.imports.action_chain import cast
+from penstock.cli.imports.action_chain import cast, texts_within
 from penstock.cli.imports.orquesta_expressions import as_expression, template
 from penstock.cli.imports.orquesta_names import NOWHERE, Surroundings, key_of_store
 from penstock.cli.imports.wanted_text import NotMapped, Ours, literal, member
@@ -182,6 +182,8 @@ def parameters(
             raise NotMapped("a block of Jinja for what is no text")
         return _checked_template(jinja_expressions.translate_text(value, _RuleNames(root, NOWHERE)))
     names = _RuleNames(root, surroundings)
+    if isinstance(value, dict | list):
+        return texts_within(value, names)
     mapped = template(value, names)
     if isinstance(value, str) and isinstance(mapped, str) and "{{" in value:
         return cast(mapped, as_expression(value, names), kind)

@@ -134,6 +134,12 @@ def test_parameters_have_the_type_of_the_action() -> None:
     assert parameters("say 'trigger' to {{ trigger['trigger'] }}") == "say 'trigger' to {{ payload.trigger }}"
 
 
+def test_expression_within_a_mapping_or_a_list_gives_text() -> None:
+    nested = {"body": {"count": "{{ trigger.n }}", "ids": ["{{ trigger.n }}", 5], "note": "n is {{ trigger.n }}"}}
+    ours = compile_template(parameters(nested, "object"))
+    assert ours({"payload": {"n": 7}}) == {"body": {"count": "7", "ids": ["7", 5], "note": "n is 7"}}
+
+
 def test_block_of_jinja_gives_the_text_that_jinja_gives() -> None:
     text = "{% if trigger.ok %}all of {{ trigger.n }}{% elif trigger.n > 2 %}{{ trigger.n }}{% else %}{% endif %}"
     ours = compile_template(parameters(text, "string"))
