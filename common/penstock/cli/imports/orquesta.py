@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
 from penstock.cli.imports.consumed import Node
 from penstock.cli.imports.inline_parameters import inline_parameters
-from penstock.cli.imports.orquesta_expressions import as_expression, condition, template
+from penstock.cli.imports.orquesta_expressions import as_expression, condition, is_whole, template
 from penstock.cli.imports.orquesta_graph import ANY, FAILURE, SUCCESS, Edge, Graph, cycle_edges, guard_of
 from penstock.cli.imports.orquesta_inquiries import inquiry
 from penstock.cli.imports.orquesta_names import (
@@ -25,7 +25,7 @@ from penstock.cli.imports.orquesta_names import (
 )
 from penstock.cli.imports.parameters import Tell
 from penstock.cli.imports.stackstorm_runners import SHELLS
-from penstock.cli.imports.wanted_text import NotMapped, Ours
+from penstock.cli.imports.wanted_text import NotMapped, Ours, literal
 
 _WITH = re.compile(r"\s*(?:((?:\w+\s*,\s*)*\w+)\s+in\s+)?(<%.*?%>|\{\{.*?\}\})\s*", re.DOTALL)
 _TO_DO = "{{ none.to_do }}"
@@ -46,6 +46,8 @@ class KnownAction:
     is_workflow: bool = False
     shape: str = PLAIN
     runner: str = ""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """The values that parameters have there where they are given null."""
 
 
 class Orquesta:
@@ -341,7 +343,7 @@ class Orquesta:
                 )
                 node.drop()
             line = source.line_of("action")
-            return {key: self._value(value, line, own, _TO_DO) for key, value in inline.items()}
+            return self._given(name, {key: (value, line) for key, value in inline.items()}, own)
         if " " in words and "<%" not in words.partition(" ")[0] and "{{" not in words.partition(" ")[0]:
             self._gap(
                 source.line_of("action"),
@@ -351,10 +353,26 @@ class Orquesta:
         if node is None:
             return {}
         if node.is_mapping:
-            return {key: self._value(child.value(), child.line, own, _TO_DO) for key, child in node.items()}
+            return self._given(name, {key: (child.value(), child.line) for key, child in node.items()}, own)
         text = node.value()
         mapped = self._value(text, node.line, own, _TO_DO)
         return mapped if isinstance(mapped, str) and "{{" in mapped else _TO_DO
+
+    def _given(self, name: str, values: Mapping[str, tuple[Any, int]], names: Any) -> dict[str, Any]:
+        """Return the parameters of a task. One that is null has the default of its action."""
+        defaults = self._known[name].defaults
+        inputs: dict[str, Any] = {}
+        for key, (value, line) in values.items():
+            default = defaults.get(key)
+            if value is None and default is not None:
+                continue
+            inputs[key] = mapped = self._value(value, line, names, _TO_DO)
+            if default is not None and mapped != _TO_DO and is_whole(value):
+                ours = as_expression(value, names)
+                if not ours.kind:
+                    text = f"{ours.text} if {ours.text} is not none else {literal(default).text}"
+                    inputs[key] = f"{{{{ {text} }}}}"
+        return inputs
 
     def _items(self, source: Node, mapped: dict[str, Any], names: OrquestaNames) -> list[str] | None:
         """Map `with`. Return the names of an item's parts; none for a bare item."""

@@ -82,6 +82,12 @@ def as_expression(value: Any, names: Names) -> Ours:
     return Ours(f"({' ~ '.join([*parts, literal(value[at:]).text])})", "str")
 
 
+def is_whole(value: Any) -> bool:
+    """Return whether a value is one expression and nothing beside it, so that it keeps the type of what it gives."""
+    blocks = _blocks(value) if isinstance(value, str) else []
+    return len(blocks) == 1 and blocks[0].span() == (0, len(value))
+
+
 def _blocks(text: str) -> list[re.Match[str]]:
     return list(_BLOCK.finditer(text))
 

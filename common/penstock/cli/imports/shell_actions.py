@@ -96,6 +96,12 @@ def python_result(output):
     return whole
 '''
 
+WITH_DEFAULTS = '''
+def with_defaults(parameters, defaults):
+    """Return parameters in which those that are missing or null have their defaults, as in StackStorm."""
+    return defaults | {name: value for name, value in parameters.items() if value is not None or name not in defaults}
+'''
+
 RENDERED = '''
 def rendered(template, parameters, names):
     """Return a command line in which Jinja has put parameters, as StackStorm does; those not given are None."""
@@ -167,6 +173,13 @@ def script_function(name: str, script: str, source: Node, operator: str) -> tupl
     return "\n".join(lines) + "\n", ["ActionFailed", "run_shell", "script_arguments", "_options"]
 
 
+def filled(source: str, defaults: dict[str, Any]) -> str:
+    """Return the source of a function of `parameters` that begins with the defaults of those. Penstock hands a function what
+    its caller gives, and no default of the schema."""
+    head, _, body = source.partition("\n")
+    return f"{head}\n    parameters = with_defaults(parameters, {defaults!r})\n{body}"
+
+
 def _refuse_unknown_names(template: str, parameters: set[str]) -> None:
     try:
         tree = _JINJA.parse(template)
@@ -197,6 +210,7 @@ FUNCTIONS = {
     "python_result": PYTHON_RESULT,
     "run_shell": RUN_SHELL,
     "rendered": RENDERED,
+    "with_defaults": WITH_DEFAULTS,
     "script_arguments": SCRIPT_ARGUMENTS,
     "_options": OPTIONS,
 }

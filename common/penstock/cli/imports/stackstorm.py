@@ -20,7 +20,13 @@ from penstock.cli.imports.orquesta_names import OF_WORKFLOW, PLAIN, UNKNOWN, Sur
 from penstock.cli.imports.parameters import Tell, parameter
 from penstock.cli.imports.project import Project, bounded, stub
 from penstock.cli.imports.report import Report
-from penstock.cli.imports.shell_actions import FUNCTIONS, RUNNER_PARAMETERS, command_function, script_function
+from penstock.cli.imports.shell_actions import (
+    FUNCTIONS,
+    RUNNER_PARAMETERS,
+    command_function,
+    filled,
+    script_function,
+)
 from penstock.cli.imports.stackstorm_runners import BUILT_IN, RUNNER_TIMEOUTS, SHELLS, runner_parameters
 from penstock.cli.imports.wanted_text import NotMapped
 from penstock.errors import NotFound
@@ -298,7 +304,9 @@ class StackStormPack:
             source = _python_stub(name, entry)
             for helper in ("ActionFailed", "python_result"):
                 self.project.helpers.setdefault(helper, FUNCTIONS[helper])
-        body = self.project.function(name, source) | {"parameters": schema, "on_worker_loss": "fail"}
+        own = {key: about for key, about in schema.items() if key not in runner_parameters("python-script")}
+        filled_in = own if runner == "python-script" else schema
+        body = self._function(name, source, filled_in) | {"parameters": schema, "on_worker_loss": "fail"}
         return body | ({"timeout": timeout} if timeout is not None else {})
 
     def _shell(self, node: Node, name: str, entry: str, schema: dict[str, Any]) -> dict[str, Any]:
@@ -324,6 +332,14 @@ class StackStormPack:
                 schema.pop("cmd")
         for function in needed:
             self.project.helpers[function] = FUNCTIONS[function]
+        return self._function(name, source, schema)
+
+    def _function(self, name: str, source: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the function of an action, which fills in the defaults of its parameters, null among them."""
+        defaults = {key: about.get("default") for key, about in schema.items() if not about.get("required")}
+        if defaults:
+            self.project.helpers.setdefault("with_defaults", FUNCTIONS["with_defaults"])
+            source = filled(source, defaults)
         return self.project.function(name, source)
 
     # -- workflows ------------------------------------------------------------------------------------------------
@@ -420,7 +436,8 @@ class StackStormPack:
         )
 
     def _types_of(self, ref: str) -> Mapping[str, Any]:
-        return {name: about.get("type") for name, about in self._schemas.get(ref, {}).items()}
+        """Return the types of an action's parameters, into which StackStorm turns rendered texts; none stays text."""
+        return {name: about.get("type", "string") for name, about in self._schemas.get(ref, {}).items()}
 
     def _known(self, ref: str, file: str, line: int) -> KnownAction:
         """Return the action here for one of theirs; where it is in no file of the pack, a function to be written."""
@@ -431,7 +448,12 @@ class StackStormPack:
                     shape = {"orquesta": OF_WORKFLOW, "action-chain": UNKNOWN}.get(runner, PLAIN)
                     ours = f"{self.project.name}.{_name(name)}"
                     enabled = _peek(self._sources[name][1], "enabled") is not False
-                    return KnownAction(ours, runner in _WORKFLOWS and enabled, shape, runner)
+                    defaults = {
+                        key: about["default"]
+                        for key, about in self._schemas[ours].items()
+                        if runner in _WORKFLOWS and about.get("default") is not None
+                    }
+                    return KnownAction(ours, runner in _WORKFLOWS and enabled, shape, runner, defaults)
         name = _name(ref)
         if name not in self.project.actions:
             if ref in BUILT_IN:
@@ -564,6 +586,8 @@ class StackStormPack:
         types = self._types_of(target_action.ref)
         for name, child in (action.get("parameters") or Node(1)).items():
             value = child.value()
+            if value is None and name in target_action.defaults:
+                continue
             try:
                 if name == "timeout" and target_action.runner in RUNNER_TIMEOUTS:
                     self.report.gap(

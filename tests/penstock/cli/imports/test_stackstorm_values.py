@@ -1,0 +1,96 @@
+"""Values that StackStorm changes on their way: null where an action has a default, mappings that are published over mappings,
+texts of parameters without a type. The expectations are what StackStorm's own code does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from penstock.cli.imports.applied import keep_applicable
+from penstock.cli.imports.report import Report
+from penstock.cli.imports.stackstorm import StackStormPack
+from penstock.testing import Simulation
+
+SHELL = {"runner_type": "local-shell-cmd"}
+ECHO = {
+    "name": "say",
+    **SHELL,
+    "parameters": {
+        "word": {"type": "string", "default": "hello"},
+        "cmd": {"type": "string", "default": "echo {{ word }}", "immutable": True},
+    },
+}
+
+
+def imported(folder: Path, files: dict[str, Any]) -> tuple[Simulation, Report]:
+    """Return a simulation of a pack of these files and of the action `say`, and the report of its import."""
+    pack = folder / "depot"
+    for name, content in {"pack.yaml": {"ref": "depot"}, "actions/say.yaml": ECHO, **files}.items():
+        (pack / name).parent.mkdir(parents=True, exist_ok=True)
+        (pack / name).write_text(yaml.safe_dump(content, sort_keys=False))
+    source = StackStormPack(pack)
+    project = source.mapped()
+    keep_applicable(project, source.report)
+    project.write(folder / "ours", "", source.report)
+    return Simulation(str(folder / "ours")), source.report
+
+
+def flow(workflow: dict[str, Any], **parameters: Any) -> dict[str, Any]:
+    """Return the files of the workflow `depot.flow`."""
+    head = {"name": "flow", "runner_type": "orquesta", "entry_point": "workflows/flow.yaml"}
+    return {"actions/flow.yaml": head | {"parameters": parameters}, "actions/workflows/flow.yaml": workflow}
+
+
+@pytest.mark.parametrize(("word", "said"), [(None, "hello"), ("bye", "bye")])
+def test_null_is_the_default_of_an_action(tmp_path: Path, word: str | None, said: str) -> None:
+    workflow = {
+        "input": ["word"],
+        "tasks": {
+            "one": {
+                "action": "depot.say",
+                "input": {"word": "<% ctx(word) %>"},
+                "next": [{"publish": [{"said": "<% result().stdout %>"}]}],
+            }
+        },
+        "output": [{"said": "<% ctx(said) %>"}],
+    }
+    simulation, report = imported(tmp_path, flow(workflow, word={"type": "string"}))
+    assert report.mapped["workflows"] == 1, report.gaps
+    assert simulation.run("depot.flow", {"word": word}).result == {"said": said}
+
+
+def test_null_that_is_written_is_the_default_of_an_action(tmp_path: Path) -> None:
+    workflow = {
+        "tasks": {
+            "one": {
+                "action": "depot.say",
+                "input": {"word": None},
+                "next": [{"publish": [{"said": "<% result().stdout %>"}]}],
+            }
+        },
+        "output": [{"said": "<% ctx(said) %>"}],
+    }
+    simulation, _ = imported(tmp_path, flow(workflow))
+    assert simulation.run("depot.flow").result == {"said": "hello"}
+
+
+def test_parameters_that_are_missing_have_their_defaults(tmp_path: Path) -> None:
+    about = {"parameters": {"cmd": {"default": "pwd; echo $MOOD", "immutable": True}, "cwd": {"default": "/"}}}
+    about["parameters"]["env"] = {"type": "object", "default": {"MOOD": "fine"}}
+    simulation, _ = imported(tmp_path, {"actions/where.yaml": {"name": "where", **SHELL, **about}})
+    assert simulation.run("depot.say").result["stdout"] == "hello"
+    assert simulation.run("depot.where").result["stdout"] == "/\nfine"
+
+
+def test_python_action_is_given_all_of_its_parameters(tmp_path: Path) -> None:
+    parameters = {"count": {"type": "integer", "default": 3}, "note": {"type": "string"}, "log_level": {"default": "x"}}
+    head = {"name": "weigh", "runner_type": "python-script", "entry_point": "weigh.py", "parameters": parameters}
+    imported(tmp_path, {"actions/weigh.yaml": head})
+    code: dict[str, Any] = {}
+    exec((tmp_path / "ours" / "depot_actions.py").read_text(), code)  # noqa: S102
+    code["weigh_run"] = lambda **supplied: supplied
+    assert code["weigh_"]()["result"] == {"count": 3, "note": None}
+    assert code["weigh_"](count=None, note="a")["result"] == {"count": 3, "note": "a"}
