@@ -58,6 +58,7 @@ class CeleryProject:
             )
         self._folder = source if source.is_dir() else source.parent
         self._package = f"{source.name}." if source.is_dir() else ""
+        self._is_package = not source.is_dir() or (source / "__init__.py").exists()
         whole = sorted(source.rglob("*.py")) if source.is_dir() else [source]
         self._files = [file for file in whole if file == source or not _is_test(file.relative_to(source))]
         self.report = Report()
@@ -147,7 +148,10 @@ class CeleryProject:
             )
         action |= {"timeout": None, "on_worker_loss": "fail"}
         self.project.actions[name] = action
-        retries_by_hand = any(isinstance(call, ast.Call) and called(call) == "retry" for call in walk(node))
+        retries_by_hand = any(
+            isinstance(call, ast.Call) and (called(call) == "retry" or (bound and _hands_itself_on(node, call)))
+            for call in walk(node)
+        )
         self._options(file, node.name, name, keywords)
         tell = lambda where, text, by_hand: self._gap(file, where, f"{text} of {node.name}", by_hand)  # noqa: E731
         retry = retry_of(
@@ -173,6 +177,8 @@ class CeleryProject:
                 "See that schedules and routes find it.",
             )
         self._refs[str(celery_name)] = name
+        if supplied is None and not self._is_package:
+            self._refs.setdefault(f"{module}.{node.name}", name)
         self._signatures[name] = signature
         self._functions[node.name] = "" if node.name in self._functions else name
         if len(self.report.gaps) == previous:
@@ -534,6 +540,13 @@ class CeleryProject:
 def _stub(name: str, node: ast.FunctionDef | ast.AsyncFunctionDef, file: str, signature: Signature) -> str:
     message = f"to do: what {node.name} of {file} did"
     return f"def {name}_(**parameters):\n    raise NonRetryable({message!r})\n"
+
+
+def _hands_itself_on(task: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call) -> bool:
+    """Return whether a call gives the bound task to a function, which may ask it to try again."""
+    first = [*task.args.posonlyargs, *task.args.args][:1]
+    values = [*call.args, *(keyword.value for keyword in call.keywords)]
+    return any(isinstance(value, ast.Name) and value.id == first[0].arg for value in values) if first else False
 
 
 def _shared_constants(trees: Iterable[ast.Module]) -> dict[str, ast.expr]:

@@ -146,3 +146,26 @@ def test_task_with_long_name_has_shorter_one(tmp_path: Path) -> None:
     text = f"from celery import shared_task\n@shared_task\ndef {'long_' * 16}(): ...\n"
     actions, _, report = imported(tmp_path, tasks=text)
     assert (len(next(iter(actions))), report.applied["tasks"]) == (64, 1)
+
+
+def test_task_that_hands_itself_to_a_function_keeps_its_number_of_tries(tmp_path: Path) -> None:
+    (tmp_path / "depot.py").write_text(
+        "from celery import Celery\n\napp = Celery('depot')\n\n"
+        "@app.task(bind=True, max_retries=48, default_retry_delay=300)\ndef send(self, letter):\n    _send(self, letter)\n\n"
+        "def _send(task, letter):\n    task.retry()\n"
+    )
+    source = CeleryProject(tmp_path / "depot.py")
+    retry = source.mapped().actions["send"]["retry"]
+    assert (retry["max_attempts"], retry["initial_delay"], retry["retry_on"]) == (49, 300, ["Retry"])
+
+
+def test_folder_that_is_no_package_gives_names_without_its_own(tmp_path: Path) -> None:
+    (tmp_path / "checkout" / "depot").mkdir(parents=True)
+    (tmp_path / "checkout" / "depot" / "tasks.py").write_text(
+        "from celery import shared_task\n\n@shared_task\ndef weigh(): ...\n"
+    )
+    (tmp_path / "checkout" / "settings.py").write_text(
+        "CELERY_BEAT_SCHEDULE = {'night': {'task': 'depot.tasks.weigh', 'schedule': 90}}\n"
+    )
+    source = CeleryProject(tmp_path / "checkout")
+    assert source.mapped().schedules["night"]["action"] == "checkout.weigh"
