@@ -635,6 +635,7 @@ class StackStormPack:
                 "max_delay": max(float(supplied.get("delay", 0)), 60),
                 "jitter": 0,
             }
+            self._leave_out_of_workflows(ref)
         else:
             self.report.gap(
                 file,
@@ -642,6 +643,17 @@ class StackStormPack:
                 f"a policy: {name}, {kind} of {ref}",
                 "Write it as `limits` or `retry` of the action.",
             )
+
+
+    def _leave_out_of_workflows(self, theirs: str) -> None:
+        """Have an action tried once as a task: StackStorm's policy for retries leaves out what a workflow runs."""
+        name = _name(theirs.rpartition(".")[2])
+        refs = {f"{self.project.name}.{name}"}
+        refs |= {f"{self.project.name}.{kept}" for kept, runs in self._kept.items() if runs == name}
+        for workflow in self.project.workflows.values():
+            for task in workflow["tasks"].values():
+                if task.get("action") in refs:
+                    task.setdefault("retry", {"max_attempts": 1})
 
 
 def _limit(kind: str, supplied: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -94,3 +94,20 @@ def test_python_action_is_given_all_of_its_parameters(tmp_path: Path) -> None:
     code["weigh_run"] = lambda **supplied: supplied
     assert code["weigh_"]()["result"] == {"count": 3, "note": None}
     assert code["weigh_"](count=None, note="a")["result"] == {"count": 3, "note": "a"}
+
+
+def test_policy_for_retries_leaves_out_tasks_of_a_workflow(tmp_path: Path) -> None:
+    log = tmp_path / "tries"
+    command = {"cmd": {"default": f"echo x >> {log}; false", "immutable": True}}
+    policy = {
+        "name": "again",
+        "resource_ref": "depot.break",
+        "policy_type": "action.retry",
+        "parameters": {"retry_on": "failure", "max_retry_count": 2, "delay": 0},
+    }
+    files = {"actions/break.yaml": {"name": "break", **SHELL, "parameters": command}, "policies/again.yaml": policy}
+    simulation, _ = imported(tmp_path, files | flow({"tasks": {"one": {"action": "depot.break"}}}))
+    assert simulation.run("depot.flow").status == "failed"
+    assert log.read_text() == "x\n"
+    assert simulation.run("depot.break").status == "failed"
+    assert log.read_text() == "x\n" * 4
