@@ -33,6 +33,8 @@ _TO_DO = "{{ none.to_do }}"
 _ENGINE = frozenset({"noop", "continue", "fail", "retry"})
 _ONLY_OF_WORKERS = ("with", "retry", "delay")
 """What a task that the executor does by itself, `noop` or `fail`, cannot have here."""
+_MAPPINGS = ("", "dict")
+"""Kinds of expressions that may give a mapping."""
 _TIMED = frozenset(
     {"local-shell-cmd", "local-shell-script", "python-script", "remote-shell-cmd", "remote-shell-script"}
 )
@@ -71,6 +73,10 @@ class Orquesta:
         self._failure_keepers: set[str] = set()
         self._output_text = ""
         self._reads: dict[str, set[str]] = {}
+        self._start_mappings: set[str] = set()
+        """Variables that may be mappings as the workflow starts."""
+        self._published_mappings: dict[tuple[str, str], int] = {}
+        """By task and variable: the line that publishes what may be a mapping."""
 
     def workflow(self, root: Node, described: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
         """Return the body below the workflow's name. `described` are the parameters of the action."""
@@ -133,6 +139,9 @@ class Orquesta:
                 if isinstance(about.get("type"), str):
                     about["type"] = [about["type"], "null"]
             target_action.add(name)
+            kinds = about.get("type")
+            if kinds is None or "object" in (kinds if isinstance(kinds, list) else [kinds]):
+                self._start_mappings.add(name)
         for about in parameters.values():
             if not about.get("required") and "default" not in about:
                 about["default"] = None
@@ -152,6 +161,10 @@ class Orquesta:
             try:
                 mapped[name] = template(value, names)
                 inlined = {**inlined, name: as_expression(value, names)}
+                if inlined[name].kind in _MAPPINGS and value != {}:
+                    if name in self._start_mappings:
+                        self._tell_merged(line, f"the variable {name} has the name of an input")
+                    self._start_mappings.add(name)
             except NotMapped as reason:
                 self._gap(
                     line,
@@ -525,7 +538,10 @@ class Orquesta:
             value = child.value() if child is not None else None
             try:
                 published[name] = template(value, names)
-                names.inlined = {**names.inlined, name: as_expression(value, names)}
+                ours = as_expression(value, names)
+                names.inlined = {**names.inlined, name: ours}
+                if ours.kind in _MAPPINGS:
+                    self._published_mappings[names.task or "", name] = line
             except NotMapped as reason:
                 if f"{name}: {reason}" not in told_reasons:
                     self._gap(
@@ -603,6 +619,20 @@ class Orquesta:
                 )
         self._tell_side_by_side(graph)
         self._tell_published(graph)
+        for (task, variable), line in self._published_mappings.items():
+            is_published_before = any(
+                other == variable and task in graph.after(earlier)
+                for earlier, other in self._published_mappings
+            )
+            if variable in self._start_mappings or is_published_before:
+                self._tell_merged(line, f"{task} publishes {variable}, which may be a mapping already")
+
+    def _tell_merged(self, line: int, subject: str) -> None:
+        self._gap(
+            line,
+            f"{subject}: StackStorm merges two mappings",
+            "Here the later value replaces the other: publish `old | combine(new)`, or under another name.",
+        )
 
     def _tell_side_by_side(self, graph: Graph) -> None:
         for first, second in combinations(graph.tasks, 2):

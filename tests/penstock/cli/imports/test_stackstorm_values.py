@@ -96,6 +96,35 @@ def test_python_action_is_given_all_of_its_parameters(tmp_path: Path) -> None:
     assert code["weigh_"](count=None, note="a")["result"] == {"count": 3, "note": "a"}
 
 
+FACTS = {"publish": [{"facts": "<% result().stdout %>"}]}
+
+
+@pytest.mark.parametrize(
+    ("start", "steps", "told"),
+    [
+        ({"vars": [{"facts": {"host": "a"}}]}, [FACTS], "one publishes facts"),
+        ({"vars": [{"facts": {}}]}, [FACTS], None),
+        ({"vars": [{"facts": "none yet"}]}, [FACTS], None),
+        ({"vars": [{"facts": {"host": "a"}}]}, [{"publish": [{"facts": "a text"}]}], None),
+        ({"input": ["facts"]}, [FACTS], "one publishes facts"),
+        ({"input": ["facts"], "vars": [{"facts": {"host": "a"}}]}, [], "the variable facts has the name of an input"),
+        ({"vars": [{"facts": {}}]}, [FACTS, FACTS], "two publishes facts"),
+        ({"vars": [{"facts": {}}]}, [FACTS, {"publish": [{"other": "<% result() %>"}]}], None),
+    ],
+)
+def test_mapping_that_meets_a_mapping_is_named(
+    tmp_path: Path, start: dict[str, Any], steps: list[dict[str, Any]], told: str | None
+) -> None:
+    tasks: dict[str, Any] = {}
+    for name, following, step in zip(("one", "two"), (["two"], []), steps, strict=False):
+        goes_on = {"do": following} if following and len(steps) > 1 else {}
+        tasks[name] = {"action": "core.echo", "input": {"message": "x"}, "next": [step | goes_on]}
+        tasks[name]["next"][0]["when"] = "<% succeeded() %>"
+    _, report = imported(tmp_path, flow(start | {"tasks": tasks or {"one": {"action": "core.noop"}}}))
+    merged = [gap.what for gap in report.gaps if "merges two mappings" in gap.what]
+    assert [told] == [what.partition(",")[0].partition(":")[0] for what in merged] if told else not merged
+
+
 def test_policy_for_retries_leaves_out_tasks_of_a_workflow(tmp_path: Path) -> None:
     log = tmp_path / "tries"
     command = {"cmd": {"default": f"echo x >> {log}; false", "immutable": True}}
