@@ -185,12 +185,15 @@ def _refuse_unknown_names(template: str, parameters: set[str]) -> None:
         tree = _JINJA.parse(template)
     except TemplateSyntaxError as error:
         raise NotMapped(f"it is no Jinja: {error.message}") from None
-    unknown = meta.find_undeclared_variables(tree) - parameters
-    if unknown:
-        raise NotMapped(f"it reads {', '.join(sorted(unknown))}")
     for used in tree.find_all(nodes.Filter):
         if used.name not in _JINJA.filters:
             raise NotMapped(f"the filter {used.name}")
+    for asked in tree.find_all(nodes.Test):
+        if asked.name not in _JINJA.tests:
+            raise NotMapped(f"the test {asked.name}")
+    unknown = meta.find_undeclared_variables(tree) - parameters
+    if unknown:
+        raise NotMapped(f"it reads {', '.join(sorted(unknown))}")
 
 
 OPTIONS = '''

@@ -140,3 +140,10 @@ def test_policy_for_retries_leaves_out_tasks_of_a_workflow(tmp_path: Path) -> No
     assert log.read_text() == "x\n"
     assert simulation.run("depot.break").status == "failed"
     assert log.read_text() == "x\n" * 4
+
+
+@pytest.mark.parametrize("command", ["echo {{ word | regex_replace('a', 'b') }}", "{% if word is odd_word %}a{% endif %}"])
+def test_command_with_a_filter_of_stackstorm_is_named(tmp_path: Path, command: str) -> None:
+    parameters = {"word": {"type": "string"}, "cmd": {"default": command, "immutable": True}}
+    _, report = imported(tmp_path, {"actions/odd.yaml": {"name": "odd", **SHELL, "parameters": parameters}})
+    assert [gap.what.rpartition(": ")[2] for gap in report.gaps] in (["the filter regex_replace"], ["the test odd_word"])
