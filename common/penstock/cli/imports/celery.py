@@ -149,7 +149,8 @@ class CeleryProject:
         action |= {"timeout": None, "on_worker_loss": "fail"}
         self.project.actions[name] = action
         retries_by_hand = any(
-            isinstance(call, ast.Call) and (called(call) == "retry" or (bound and _hands_itself_on(node, call)))
+            isinstance(call, ast.Call)
+            and (called(call) == "retry" or (bound and _hands_itself_on(node, call)))
             for call in walk(node)
         )
         self._options(file, node.name, name, keywords)
@@ -546,7 +547,9 @@ def _hands_itself_on(task: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Cal
     """Return whether a call gives the bound task to a function, which may ask it to try again."""
     first = [*task.args.posonlyargs, *task.args.args][:1]
     values = [*call.args, *(keyword.value for keyword in call.keywords)]
-    return any(isinstance(value, ast.Name) and value.id == first[0].arg for value in values) if first else False
+    return (
+        any(isinstance(value, ast.Name) and value.id == first[0].arg for value in values) if first else False
+    )
 
 
 def _shared_constants(trees: Iterable[ast.Module]) -> dict[str, ast.expr]:

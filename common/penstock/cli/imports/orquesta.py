@@ -33,6 +33,7 @@ _TO_DO = "{{ none.to_do }}"
 _ENGINE = frozenset({"noop", "continue", "fail", "retry"})
 _ONLY_OF_WORKERS = ("with", "retry", "delay")
 """What a task that the executor does by itself, `noop` or `fail`, cannot have here."""
+_OF_COMMAND = re.compile(r"\.(stdout|stderr)$")
 _MAPPINGS = ("", "dict")
 """Kinds of expressions that may give a mapping."""
 _TIMED = frozenset(
@@ -77,6 +78,8 @@ class Orquesta:
         """Variables that may be mappings as the workflow starts."""
         self._published_mappings: dict[tuple[str, str], int] = {}
         """By task and variable: the line that publishes what may be a mapping."""
+        self._published_outputs: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        """By task and variable: the places of what a command printed, which is a mapping where that is JSON."""
 
     def workflow(self, root: Node, described: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
         """Return the body below the workflow's name. `described` are the parameters of the action."""
@@ -551,7 +554,11 @@ class Orquesta:
                     )
                 told_reasons.add(f"{name}: {reason}")
                 published[name] = None
-        return self._named(published, pairs)
+        named = self._named(published, pairs)
+        for name in published:
+            if _OF_COMMAND.search(names.inlined[name].text if name in names.inlined else ""):
+                self._published_outputs.setdefault((names.task or "", name), []).append(named)
+        return named
 
     def _add_fail(self, tasks: dict[str, Any]) -> None:
         targets = {
@@ -624,7 +631,12 @@ class Orquesta:
                 other == variable and task in graph.after(earlier)
                 for earlier, other in self._published_mappings
             )
-            if variable in self._start_mappings or is_published_before:
+            if not (variable in self._start_mappings or is_published_before):
+                continue
+            if places := self._published_outputs.get((task, variable)):
+                for published in places:
+                    _refuse_merging(published, variable_name(variable))
+            else:
                 self._tell_merged(line, f"{task} publishes {variable}, which may be a mapping already")
 
     def _tell_merged(self, line: int, subject: str) -> None:
@@ -811,6 +823,15 @@ class _ItemNames:
         if len(self._parts) > 1:
             return Ours(f"item[{self._parts.index(name)}]")
         return Ours("(item[0] if item is sequence and item is not string and item is not mapping else item)")
+
+
+def _refuse_merging(published: dict[str, Any], variable: str) -> None:
+    """Have a transition fail where a command printed a mapping and its variable is a mapping, which StackStorm merges."""
+    text = str(published.get(variable, ""))
+    if text.startswith("{{ ") and text.endswith(" }}"):
+        new, old = text[3:-3], f"(context.{variable} | default(none))"
+        merging = f"{old} is mapping and ({new}) is mapping"
+        published[variable] = f"{{{{ none.merges_two_mappings if {merging} else {new} }}}}"
 
 
 def _names_of(do: Any) -> list[str]:

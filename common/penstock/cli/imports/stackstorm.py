@@ -644,7 +644,6 @@ class StackStormPack:
                 "Write it as `limits` or `retry` of the action.",
             )
 
-
     def _leave_out_of_workflows(self, theirs: str) -> None:
         """Have an action tried once as a task: StackStorm's policy for retries leaves out what a workflow runs."""
         name = _name(theirs.rpartition(".")[2])

@@ -135,7 +135,9 @@ def test_parameters_have_the_type_of_the_action() -> None:
 
 
 def test_expression_within_a_mapping_or_a_list_gives_text() -> None:
-    nested = {"body": {"count": "{{ trigger.n }}", "ids": ["{{ trigger.n }}", 5], "note": "n is {{ trigger.n }}"}}
+    nested = {
+        "body": {"count": "{{ trigger.n }}", "ids": ["{{ trigger.n }}", 5], "note": "n is {{ trigger.n }}"}
+    }
     ours = compile_template(parameters(nested, "object"))
     assert ours({"payload": {"n": 7}}) == {"body": {"count": "7", "ids": ["7", 5], "note": "n is 7"}}
 

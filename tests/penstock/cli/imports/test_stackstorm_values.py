@@ -78,7 +78,9 @@ def test_null_that_is_written_is_the_default_of_an_action(tmp_path: Path) -> Non
 
 
 def test_parameters_that_are_missing_have_their_defaults(tmp_path: Path) -> None:
-    about = {"parameters": {"cmd": {"default": "pwd; echo $MOOD", "immutable": True}, "cwd": {"default": "/"}}}
+    about = {
+        "parameters": {"cmd": {"default": "pwd; echo $MOOD", "immutable": True}, "cwd": {"default": "/"}}
+    }
     about["parameters"]["env"] = {"type": "object", "default": {"MOOD": "fine"}}
     simulation, _ = imported(tmp_path, {"actions/where.yaml": {"name": "where", **SHELL, **about}})
     assert simulation.run("depot.say").result["stdout"] == "hello"
@@ -86,17 +88,26 @@ def test_parameters_that_are_missing_have_their_defaults(tmp_path: Path) -> None
 
 
 def test_python_action_is_given_all_of_its_parameters(tmp_path: Path) -> None:
-    parameters = {"count": {"type": "integer", "default": 3}, "note": {"type": "string"}, "log_level": {"default": "x"}}
-    head = {"name": "weigh", "runner_type": "python-script", "entry_point": "weigh.py", "parameters": parameters}
+    parameters = {
+        "count": {"type": "integer", "default": 3},
+        "note": {"type": "string"},
+        "log_level": {"default": "x"},
+    }
+    head = {
+        "name": "weigh",
+        "runner_type": "python-script",
+        "entry_point": "weigh.py",
+        "parameters": parameters,
+    }
     imported(tmp_path, {"actions/weigh.yaml": head})
     code: dict[str, Any] = {}
-    exec((tmp_path / "ours" / "depot_actions.py").read_text(), code)  # noqa: S102
+    exec((tmp_path / "ours" / "depot_actions.py").read_text(), code)
     code["weigh_run"] = lambda **supplied: supplied
     assert code["weigh_"]()["result"] == {"count": 3, "note": None}
     assert code["weigh_"](count=None, note="a")["result"] == {"count": 3, "note": "a"}
 
 
-FACTS = {"publish": [{"facts": "<% result().stdout %>"}]}
+FACTS = {"publish": [{"facts": "<% result() %>"}]}
 
 
 @pytest.mark.parametrize(
@@ -107,7 +118,11 @@ FACTS = {"publish": [{"facts": "<% result().stdout %>"}]}
         ({"vars": [{"facts": "none yet"}]}, [FACTS], None),
         ({"vars": [{"facts": {"host": "a"}}]}, [{"publish": [{"facts": "a text"}]}], None),
         ({"input": ["facts"]}, [FACTS], "one publishes facts"),
-        ({"input": ["facts"], "vars": [{"facts": {"host": "a"}}]}, [], "the variable facts has the name of an input"),
+        (
+            {"input": ["facts"], "vars": [{"facts": {"host": "a"}}]},
+            [],
+            "the variable facts has the name of an input",
+        ),
         ({"vars": [{"facts": {}}]}, [FACTS, FACTS], "two publishes facts"),
         ({"vars": [{"facts": {}}]}, [FACTS, {"publish": [{"other": "<% result() %>"}]}], None),
     ],
@@ -125,6 +140,22 @@ def test_mapping_that_meets_a_mapping_is_named(
     assert [told] == [what.partition(",")[0].partition(":")[0] for what in merged] if told else not merged
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "ended"),
+    [("a", "b", "b"), ("{}", "b", "b"), ("a", '{"b": 1}', {"b": 1}), ('{"a": 1}', '{"b": 1}', None)],
+)
+def test_output_that_meets_a_mapping_fails(tmp_path: Path, first: str, second: str, ended: Any) -> None:
+    step = {"when": "<% succeeded() %>", "publish": [{"text": "<% result().stdout %>"}]}
+    tasks = {
+        "one": {"action": "depot.say", "input": {"word": f"'{first}'"}, "next": [step | {"do": "two"}]},
+        "two": {"action": "depot.say", "input": {"word": f"'{second}'"}, "next": [step]},
+    }
+    simulation, report = imported(tmp_path, flow({"tasks": tasks, "output": [{"text": "<% ctx(text) %>"}]}))
+    assert report.mapped["workflows"] == 1, report.gaps
+    ran = simulation.run("depot.flow")
+    assert (ran.result == {"text": ended}) if ended else (ran.status == "failed")
+
+
 def test_policy_for_retries_leaves_out_tasks_of_a_workflow(tmp_path: Path) -> None:
     log = tmp_path / "tries"
     command = {"cmd": {"default": f"echo x >> {log}; false", "immutable": True}}
@@ -134,7 +165,10 @@ def test_policy_for_retries_leaves_out_tasks_of_a_workflow(tmp_path: Path) -> No
         "policy_type": "action.retry",
         "parameters": {"retry_on": "failure", "max_retry_count": 2, "delay": 0},
     }
-    files = {"actions/break.yaml": {"name": "break", **SHELL, "parameters": command}, "policies/again.yaml": policy}
+    files = {
+        "actions/break.yaml": {"name": "break", **SHELL, "parameters": command},
+        "policies/again.yaml": policy,
+    }
     simulation, _ = imported(tmp_path, files | flow({"tasks": {"one": {"action": "depot.break"}}}))
     assert simulation.run("depot.flow").status == "failed"
     assert log.read_text() == "x\n"
@@ -142,8 +176,13 @@ def test_policy_for_retries_leaves_out_tasks_of_a_workflow(tmp_path: Path) -> No
     assert log.read_text() == "x\n" * 4
 
 
-@pytest.mark.parametrize("command", ["echo {{ word | regex_replace('a', 'b') }}", "{% if word is odd_word %}a{% endif %}"])
+@pytest.mark.parametrize(
+    "command", ["echo {{ word | regex_replace('a', 'b') }}", "{% if word is odd_word %}a{% endif %}"]
+)
 def test_command_with_a_filter_of_stackstorm_is_named(tmp_path: Path, command: str) -> None:
     parameters = {"word": {"type": "string"}, "cmd": {"default": command, "immutable": True}}
     _, report = imported(tmp_path, {"actions/odd.yaml": {"name": "odd", **SHELL, "parameters": parameters}})
-    assert [gap.what.rpartition(": ")[2] for gap in report.gaps] in (["the filter regex_replace"], ["the test odd_word"])
+    assert [gap.what.rpartition(": ")[2] for gap in report.gaps] in (
+        ["the filter regex_replace"],
+        ["the test odd_word"],
+    )
