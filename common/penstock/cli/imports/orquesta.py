@@ -359,7 +359,7 @@ class Orquesta:
                 )
                 node.drop()
             line = source.line_of("action")
-            return self._given(name, {key: (value, line) for key, value in inline.items()}, own)
+            return self._input_values(name, {key: (value, line) for key, value in inline.items()}, own)
         if " " in words and "<%" not in words.partition(" ")[0] and "{{" not in words.partition(" ")[0]:
             self._gap(
                 source.line_of("action"),
@@ -369,12 +369,14 @@ class Orquesta:
         if node is None:
             return {}
         if node.is_mapping:
-            return self._given(name, {key: (child.value(), child.line) for key, child in node.items()}, own)
+            return self._input_values(
+                name, {key: (child.value(), child.line) for key, child in node.items()}, own
+            )
         text = node.value()
         mapped = self._value(text, node.line, own, _TO_DO)
         return mapped if isinstance(mapped, str) and "{{" in mapped else _TO_DO
 
-    def _given(self, name: str, values: Mapping[str, tuple[Any, int]], names: Any) -> dict[str, Any]:
+    def _input_values(self, name: str, values: Mapping[str, tuple[Any, int]], names: Any) -> dict[str, Any]:
         """Return the parameters of a task. One that is null has the default of its action."""
         defaults = self._known[name].defaults
         inputs: dict[str, Any] = {}
@@ -626,18 +628,18 @@ class Orquesta:
                 )
         self._tell_side_by_side(graph)
         self._tell_published(graph)
-        for (task, variable), line in self._published_mappings.items():
+        for (writer, variable), line in self._published_mappings.items():
             is_published_before = any(
-                other == variable and task in graph.after(earlier)
+                other == variable and writer in graph.after(earlier)
                 for earlier, other in self._published_mappings
             )
             if not (variable in self._start_mappings or is_published_before):
                 continue
-            if places := self._published_outputs.get((task, variable)):
+            if places := self._published_outputs.get((writer, variable)):
                 for published in places:
                     _refuse_merging(published, variable_name(variable))
             else:
-                self._tell_merged(line, f"{task} publishes {variable}, which may be a mapping already")
+                self._tell_merged(line, f"{writer} publishes {variable}, which may be a mapping already")
 
     def _tell_merged(self, line: int, subject: str) -> None:
         self._gap(
