@@ -188,9 +188,9 @@ def _refuse_unknown_names(template: str, parameters: set[str]) -> None:
     for used in tree.find_all(nodes.Filter):
         if used.name not in _JINJA.filters:
             raise NotMapped(f"the filter {used.name}")
-    for asked in tree.find_all(nodes.Test):
-        if asked.name not in _JINJA.tests:
-            raise NotMapped(f"the test {asked.name}")
+    for test in tree.find_all(nodes.Test):
+        if test.name not in _JINJA.tests:
+            raise NotMapped(f"the test {test.name}")
     unknown = meta.find_undeclared_variables(tree) - parameters
     if unknown:
         raise NotMapped(f"it reads {', '.join(sorted(unknown))}")

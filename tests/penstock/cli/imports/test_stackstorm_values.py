@@ -44,8 +44,8 @@ def flow(workflow: dict[str, Any], **parameters: Any) -> dict[str, Any]:
     return {"actions/flow.yaml": head | {"parameters": parameters}, "actions/workflows/flow.yaml": workflow}
 
 
-@pytest.mark.parametrize(("word", "said"), [(None, "hello"), ("bye", "bye")])
-def test_null_is_the_default_of_an_action(tmp_path: Path, word: str | None, said: str) -> None:
+@pytest.mark.parametrize(("word", "printed"), [(None, "hello"), ("bye", "bye")])
+def test_null_is_the_default_of_an_action(tmp_path: Path, word: str | None, printed: str) -> None:
     workflow = {
         "input": ["word"],
         "tasks": {
@@ -59,7 +59,7 @@ def test_null_is_the_default_of_an_action(tmp_path: Path, word: str | None, said
     }
     simulation, report = imported(tmp_path, flow(workflow, word={"type": "string"}))
     assert report.mapped["workflows"] == 1, report.gaps
-    assert simulation.run("depot.flow", {"word": word}).result == {"said": said}
+    assert simulation.run("depot.flow", {"word": word}).result == {"said": printed}
 
 
 def test_null_that_is_written_is_the_default_of_an_action(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ FACTS = {"publish": [{"facts": "<% result() %>"}]}
 
 
 @pytest.mark.parametrize(
-    ("start", "steps", "told"),
+    ("start", "steps", "named"),
     [
         ({"vars": [{"facts": {"host": "a"}}]}, [FACTS], "one publishes facts"),
         ({"vars": [{"facts": {}}]}, [FACTS], None),
@@ -128,7 +128,7 @@ FACTS = {"publish": [{"facts": "<% result() %>"}]}
     ],
 )
 def test_mapping_that_meets_a_mapping_is_named(
-    tmp_path: Path, start: dict[str, Any], steps: list[dict[str, Any]], told: str | None
+    tmp_path: Path, start: dict[str, Any], steps: list[dict[str, Any]], named: str | None
 ) -> None:
     tasks: dict[str, Any] = {}
     for name, following, step in zip(("one", "two"), (["two"], []), steps, strict=False):
@@ -137,7 +137,7 @@ def test_mapping_that_meets_a_mapping_is_named(
         tasks[name]["next"][0]["when"] = "<% succeeded() %>"
     _, report = imported(tmp_path, flow(start | {"tasks": tasks or {"one": {"action": "core.noop"}}}))
     merged = [gap.what for gap in report.gaps if "merges two mappings" in gap.what]
-    assert [told] == [what.partition(",")[0].partition(":")[0] for what in merged] if told else not merged
+    assert [named] == [what.partition(",")[0].partition(":")[0] for what in merged] if named else not merged
 
 
 @pytest.mark.parametrize(
