@@ -105,7 +105,7 @@ class World:
         return self._chance(what) * self.lateness
 
     def seen(self, what: str) -> float:
-        """Return how many seconds pass in a shuffled play of an odd seed until the run looks for what was sent while steps ran."""
+        """Return how many seconds pass in a shuffled play of an odd seed until the run looks for signals while steps run."""
         return self._chance(what) * LOOK if self.shuffled and self.seed % 2 else 0.0
 
     def _chance(self, what: str) -> float:
