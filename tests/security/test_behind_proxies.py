@@ -105,7 +105,11 @@ async def test_every_link_of_a_page_is_below_the_path(
     async with browsing(api, nginx, upstream, way) as browser:
         await sign_in(browser)
         at = urlsplit(str(browser.base_url))
-        start = [*(place.path for place in MENU), "/docs", "/sign-in"]
+        start = [
+            *(place.path for place in MENU if place.path != "/audit"),
+            "/docs",
+            "/sign-in",
+        ]  # ada administers nothing
         links: set[str] = set()
         for page in start:
             answer = await browser.get(page, headers={"accept": "text/html"})
