@@ -72,10 +72,15 @@ class Limits:
         hold its slots go on, and those that wait only for it start. Raises NotFound.
         """
 
+        by_hand: list[bool] = []  # of what the tries remove
+
         async def change(tx: Transaction) -> list[limits.Stored]:
             versions = await limits.versions(tx, ref)
+            if by_hand and (versions.in_force is None or [versions.by_hand is not None] != by_hand):
+                return []  # the try before was committed, and its answer lost
             if versions.in_force is None:
                 raise await _missing(tx, ref)
+            by_hand[:] = [versions.by_hand is not None]
             tx.tell(
                 before=versions.in_force[1],
                 after=versions.declared[1] if versions.by_hand and versions.declared else None,
