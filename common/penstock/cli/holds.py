@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli.arguments import parse_duration
 from penstock.cli.command_runner import ME
 from penstock.cli.output import Json, json_line, out, table
 from penstock.cli.server import by_either, read
 from penstock.client.holds import all_holds
-from penstock.language.terms.durations import seconds as duration
 
 Kind = Annotated[str, typer.Argument(help="action, pack, route or tenant.")]
 Name = Annotated[str, typer.Argument(help="Its name, such as shop.charge or shop.")]
@@ -30,7 +30,7 @@ def hold(
 ) -> None:
     """Hold an action or workflow, a pack, a route or a tenant: what it covers is stored and takes no worker. What runs goes
     on."""
-    until = None if for_ is None else datetime.now(UTC) + timedelta(seconds=duration(for_))
+    until = None if for_ is None else datetime.now(UTC) + timedelta(seconds=parse_duration("--for", for_))
     by_either(lambda client: client.holds.hold(kind, name, by=by, reason=reason, until=until))
     if json:
         json_line({"kind": kind, "name": name, "until": until})
