@@ -145,7 +145,7 @@ group by u.role, u.service, r.oid order by u.service, u.role
 
 
 async def roles(session: Session) -> list[ServiceRole]:
-    """Return the roles that services run as, as far as this session may see them."""
+    """Return the roles that services run as, as far as the reading role may see them."""
     return rows_as(ServiceRole, await session.fetch(ROLES, list(SERVICES)))
 
 

@@ -265,7 +265,7 @@ class Session:
                 raise
 
     async def close(self) -> None:
-        """Close the pool: the connections of this session and of all that share them."""
+        """Close the pool: its connections, which this object may share with others."""
         await self.pool.close()
 
 
