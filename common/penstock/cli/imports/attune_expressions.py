@@ -9,20 +9,11 @@ from typing import Any
 
 from jinja2 import Environment, TemplateSyntaxError, nodes
 
+from penstock.cli.imports.jinja_expressions import COMPARING
 from penstock.errors import DefinitionError
 from penstock.language import expressions
 
 _PARSER = Environment(autoescape=False)  # it parses alone
-_COMPARED = {
-    "eq": "==",
-    "ne": "!=",
-    "lt": "<",
-    "lteq": "<=",
-    "gt": ">",
-    "gteq": ">=",
-    "in": "in",
-    "notin": "not in",
-}
 _CALCULATED = {nodes.Add: "+", nodes.Sub: "-", nodes.Mul: "*", nodes.Div: "/", nodes.Mod: "%"}
 _OF_END = frozenset({"succeeded", "failed", "timed_out"})
 _FILTERS = {"length": "length", "lower": "lower", "upper": "upper", "string": "string", "int": "int"}
@@ -100,8 +91,8 @@ class AttuneExpressions:
                 return f"({self._of(left)} and {self._of(right)})"
             case nodes.Or(left=left, right=right):
                 return f"({self._of(left)} or {self._of(right)})"
-            case nodes.Compare(expr=left, ops=[nodes.Operand(op=op, expr=right)]) if op in _COMPARED:
-                return f"({self._of(left)} {_COMPARED[op]} {self._of(right)})"
+            case nodes.Compare(expr=left, ops=[nodes.Operand(op=op, expr=right)]) if op in COMPARING:
+                return f"({self._of(left)} {COMPARING[op]} {self._of(right)})"
             case nodes.BinExpr(left=left, right=right) if type(node) in _CALCULATED:
                 return f"({self._of(left)} {_CALCULATED[type(node)]} {self._of(right)})"
             case nodes.Call(node=nodes.Name(name=name), args=args, kwargs=[], dyn_args=None, dyn_kwargs=None):

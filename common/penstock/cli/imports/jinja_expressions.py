@@ -24,7 +24,7 @@ _OPERATORS = {
     nodes.And: "and",
     nodes.Or: "or",
 }
-_COMPARING = {
+COMPARING = {
     "eq": "==",
     "ne": "!=",
     "lt": "<",
@@ -123,7 +123,7 @@ class _Writer:
         if isinstance(node, nodes.Compare):
             text = self.write(node.expr).text
             for operand in node.ops:
-                text += f" {_COMPARING[operand.op]} {self.write(operand.expr).text}"
+                text += f" {COMPARING[operand.op]} {self.write(operand.expr).text}"
             return Ours(f"({text})", "bool")
         if isinstance(node, nodes.BinExpr):
             return self._binary(node)
