@@ -12,6 +12,7 @@ import pytest
 from fastapi import FastAPI
 
 from penstock import Limit, Schedule, Trigger
+from penstock.client.client import Client
 from penstock.language.workflows import from_yaml
 from penstock.operate.access import create_token
 from penstock_api.app import make_app
@@ -69,7 +70,8 @@ async def api_of_its_own(postgres_server: Postgres, template: str) -> AsyncItera
         await databases.create(postgres_server, name, template=template), None, secrets_key=KEY
     ) as house:
         await house.start(*DEFINED)
-        backend = Backend.of(house.client)
+        parts = await house.parts("api")
+        backend = Backend.of(Client(parts.settings, parts.database, parts.publisher))
         made = Api(make_app(backend), house, {})
         await made.token("all", "administrator")
         yield made

@@ -10,8 +10,8 @@ from penstock.cli import print_version
 from penstock.cli.command_runner import SERVER, not_over_http
 
 ON_THIS_MACHINE = (
-    "dev", "demo", "new", "import", "lint", "schema", "test", "executor", "worker", "api", "migrate", "doctor",
-    "completion",
+    "dev", "demo", "new", "import", "lint", "schema", "test", "executor", "worker", "api", "gateway", "migrate", "doctor",
+    "completion", "worker-conformance",
 )  # fmt: skip
 """Commands about servers themselves, or without any server. They ignore PENSTOCK_SERVER."""
 

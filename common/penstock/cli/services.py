@@ -109,6 +109,21 @@ def api(
     _serve("api", wait=wait, api_host=host, api_port=port, name=name, port=health_port)
 
 
+def gateway(
+    host: Annotated[str | None, typer.Option(help="Address to listen on; 127.0.0.1 if not given.")] = None,
+    port: Annotated[int | None, typer.Option(help="Its port; 8000 if not given.")] = None,
+    name: Annotated[str | None, typer.Option(help="What people call this replica.")] = None,
+    health_port: Annotated[int | None, typer.Option(help="Of /live, /ready and /metrics.")] = None,
+    wait: Wait = None,
+) -> None:
+    """Run a gateway for workers in any language: the HTTP API with the routes of workers alone.
+
+    It needs the database account of a worker. Its callers need tokens: `penstock tokens create NAME --scope work`.
+    """
+    require("api")
+    _serve("gateway", wait=wait, api_host=host, api_port=port, name=name, port=health_port)
+
+
 def migrate(
     check: Annotated[bool, typer.Option("--check", help="Only say whether something is to be done.")] = False,
     json: Json = False,
@@ -221,5 +236,5 @@ def dev(
 
 
 def add_to(app: typer.Typer) -> None:
-    for command in (dev, executor, worker, api, migrate):
+    for command in (dev, executor, worker, api, gateway, migrate):
         app.command()(command)

@@ -27,12 +27,20 @@ def create(
     scope: Annotated[
         list[str] | None,
         typer.Option(
-            help="read, operate, define, admin; start, answer, start:PACK.NAME, 'start:PACK.*'; or a role: viewer, operator, "
-            "developer, administrator. May be repeated."
+            help="read, operate, define, admin; start, answer, start:PACK.NAME, 'start:PACK.*'; work; or a role: viewer, "
+            "operator, developer, administrator. May be repeated."
         ),
     ] = None,
     tenant: Annotated[
         list[str] | None, typer.Option(help="For this tenant alone. May be repeated. Default: all.")
+    ] = None,
+    route: Annotated[
+        list[str] | None,
+        typer.Option(help="With scope work: for workers of this route alone. May be repeated. Default: all."),
+    ] = None,
+    pack: Annotated[
+        list[str] | None,
+        typer.Option(help="With scope work: for actions of this pack alone. May be repeated. Default: all."),
     ] = None,
     expires: Expires = "90d",
     json: Json = False,
@@ -41,7 +49,14 @@ def create(
     seconds = _lifetime(expires)
     token, secret = with_session(
         lambda session: access.create_token(
-            session, name, scope or [access.READ], tenants=tenant or (), seconds=seconds, by=ME
+            session,
+            name,
+            scope or [access.READ],
+            tenants=tenant or (),
+            routes=route or (),
+            packs=pack or (),
+            seconds=seconds,
+            by=ME,
         )
     )
     if json:

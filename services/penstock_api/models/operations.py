@@ -10,7 +10,7 @@ from pydantic import Field
 
 from penstock.operate.access import LIFETIME_S, OVERLAP_S
 from penstock_api.models.executions import ListedExecution
-from penstock_api.models.model import Answer, Given, Instant, JsonText, Seconds, Tenant
+from penstock_api.models.model import Answer, Given, Instant, JsonText, Seconds, Tenant, Text
 
 
 class Process(Answer):
@@ -159,6 +159,8 @@ class Token(Answer):
     name: str
     scopes: list[str]
     tenants: list[str] = Field(description="None: all of them.")
+    routes: list[str] = Field(description="That its workers may serve. None: all of them.")
+    packs: list[str] = Field(description="Whose actions its workers may run. None: all of them.")
     created_by: str
     created_at: datetime
     expires_at: datetime | None
@@ -172,9 +174,16 @@ class Token(Answer):
 class NewToken(Given):
     name: str = Field(min_length=1, max_length=200)
     scopes: list[str] = Field(
-        min_length=1, description="read, operate, define, admin; start, answer, start:PACK.NAME; or roles."
+        min_length=1,
+        description="read, operate, define, admin; start, answer, start:PACK.NAME; work; or roles.",
     )
     tenants: list[Tenant] = Field(default_factory=list, description="None: all of them.")
+    routes: list[Text] = Field(
+        default_factory=list, description="That its workers may serve. None: all of them."
+    )
+    packs: list[Text] = Field(
+        default_factory=list, description="Whose actions its workers may run. None: all of them."
+    )
     seconds: float | None = Field(
         default=LIFETIME_S, gt=0, le=3e8, description="After which it expires: 90 days. null: never."
     )

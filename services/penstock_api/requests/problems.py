@@ -31,6 +31,7 @@ STATUSES: dict[type[errors.PenstockError], int] = {
     errors.TooManyAttempts: 429,
     errors.NotFound: 404,
     errors.Conflict: 409,
+    errors.ClaimLost: 409,
     errors.IllegalMove: 409,
     errors.ConnectionFailed: 503,
     errors.ConfigurationError: 503,

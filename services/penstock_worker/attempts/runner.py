@@ -12,6 +12,8 @@ from uuid import UUID
 
 import structlog
 
+from penstock.attempts.owned_attempt import OwnedAttempt
+from penstock.attempts.references import References
 from penstock.errors import ClaimLost, NoCapacity
 from penstock.language.moves import CANCELLED, REQUESTED
 from penstock.language.policies.after_attempt import NOT_BEGUN, Ending, ending_after, ending_of_unfinished
@@ -24,7 +26,6 @@ from penstock.service.assembly import Parts
 from penstock.service.explain_errors import explained
 from penstock.service.heartbeat import Identity
 from penstock.store.outbox.queues import WORK
-from penstock_worker.attempts.references import References
 from penstock_worker.claiming.assignments import FRESH_S, Assignments
 from penstock_worker.claiming.claiming import Claiming
 from penstock_worker.claiming.claims import Claims
@@ -39,7 +40,6 @@ from penstock_worker.ending.reports import Reports
 from penstock_worker.ending.slow_actions import ActionDurations
 from penstock_worker.executors import chosen
 from penstock_worker.records.executor_room import ExecutorRoom
-from penstock_worker.records.owned_attempt import OwnedAttempt
 from penstock_worker.records.running import Running
 from penstock_worker.records.slots import Slots
 
@@ -80,7 +80,7 @@ class Runner:
         self._queues: set[str] = set()
         self._stopping = asyncio.Event()
         self._session = parts.database.session()
-        self._references = References(parts)
+        self._references = References(parts.database)
         self._room = ExecutorRoom(executors, self.slots.count)
         self.parked = ParkedQueues(self._queues)
         claims = Claims(
@@ -236,7 +236,7 @@ class Runner:
     async def _complete(self, owned: OwnedAttempt) -> bool:
         """Resolve the references in the attempt's parameters. If that fails, end the attempt and return False."""
         try:
-            await self._references.follow(owned)
+            await self._references.follow(owned, self._parts.process)
             return True
         except asyncio.CancelledError:
             self._stopped(owned)

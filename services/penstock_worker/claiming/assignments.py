@@ -17,6 +17,7 @@ from uuid import UUID
 import orjson
 import structlog
 
+from penstock.attempts.owned_attempt import OwnedAttempt
 from penstock.language.policies.after_attempt import NOT_BEGUN, Ending
 from penstock.store.executions import attempts
 from penstock.store.executions.attempts import ClaimAnswer, ClaimedAttempt
@@ -25,7 +26,6 @@ from penstock.store.session.database import Session, is_transient
 from penstock_worker.claiming.claiming import Claiming
 from penstock_worker.claiming.claims import Claimed
 from penstock_worker.claiming.permits import RENEWAL_S, WITHDRAWAL_S, Permits
-from penstock_worker.records.owned_attempt import OwnedAttempt
 from penstock_worker.records.slots import Slots
 
 log = structlog.get_logger()

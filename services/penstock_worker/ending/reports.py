@@ -11,6 +11,8 @@ from uuid import UUID
 import orjson
 import structlog
 
+from penstock.attempts.owned_attempt import OwnedAttempt
+from penstock.attempts.traced_attempt import CLAIM_LOST
 from penstock.language.moves import FAILED, REQUESTED, WAITING
 from penstock.language.policies.after_attempt import Ending
 from penstock.messaging.broadcast import CoalescedBroadcast
@@ -21,9 +23,7 @@ from penstock_worker.claiming.open_claims import OpenClaims
 from penstock_worker.claiming.parked_queues import ParkedQueues
 from penstock_worker.ending.next_step import Finished, finish
 from penstock_worker.ending.next_work import NextWork, Taking
-from penstock_worker.records.owned_attempt import OwnedAttempt
 from penstock_worker.records.slots import Slots
-from penstock_worker.records.traced_attempt import CLAIM_LOST
 
 log = structlog.get_logger()
 

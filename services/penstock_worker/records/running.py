@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from penstock_worker.records.owned_attempt import OwnedAttempt
+from penstock.attempts.owned_attempt import OwnedAttempt
 
 
 @dataclass(slots=True)

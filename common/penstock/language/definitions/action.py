@@ -44,8 +44,8 @@ class ActionOptions(Policies):
     thing: ClassVar[str] = "action"
 
     executor: Annotated[str, Field(strict=True, pattern=r"^[a-z][a-z0-9_]{0,62}$")] | None = None
-    """The task executor that runs the action: async, thread, process, command, http, kubernetes, dask, ray, or one of
-    your own."""
+    """The task executor that runs the action: async, thread, process, command, http, kubernetes, dask, ray, remote
+    (a worker that calls a gateway), or one of your own."""
     route: str | None = None
     """The work queue of the action, which overrides the configured routes."""
     labels: dict[str, str] = Field(default_factory=dict)

@@ -103,6 +103,7 @@ OPTIONS: dict[str, type[Options]] = {
     "kubernetes": KubernetesOptions,
     "dask": DaskOptions,
     "ray": RayOptions,
+    "remote": NoOptions,
 }
 """The options of each built-in task executor. Other executors check their options when they run."""
 ENTRY = {"command": "command", "http": "url", "kubernetes": "image"}

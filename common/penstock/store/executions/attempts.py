@@ -111,7 +111,7 @@ where c.id = $1
 
 async def claimed(session: Session, claim: UUID) -> list[ClaimedAttempt]:
     """Return the attempts of a claim that its worker still owns. Used if the answer of a committed claim was lost."""
-    return _attempts((await session.fetch(CLAIMED, claim))[0]["claimed"] or ())
+    return claimed_attempts((await session.fetch(CLAIMED, claim))[0]["claimed"] or ())
 
 
 ASSIGNED = """
@@ -140,10 +140,11 @@ def claim_answer(
     claimed: Sequence[Sequence[Any]], unknown: list[int], messages: Sequence[Any], parked: bool
 ) -> ClaimAnswer:
     """Build the result of a claim from a row of the database."""
-    return ClaimAnswer(_attempts(claimed), unknown, staged_in(messages), parked)
+    return ClaimAnswer(claimed_attempts(claimed), unknown, staged_in(messages), parked)
 
 
-def _attempts(rows: Sequence[Sequence[Any]]) -> list[ClaimedAttempt]:
+def claimed_attempts(rows: Sequence[Sequence[Any]]) -> list[ClaimedAttempt]:
+    """Build attempts from rows of the type `claimed_attempt`."""
     # Actions and task executors get plain UUIDs: JSON encoders reject the driver's subclass.
     attempts = [ClaimedAttempt(*row) for row in rows]
     for attempt in attempts:

@@ -20,7 +20,7 @@ archive             rawd      r       r     -       r*
 attempt             rawd      raw     raw   -       r*
 awaited             rad       rad     rad   a       r
 backlog             rawd      rawd    rawd  -       r
-claim               rawd      rawd    rd    -       r
+claim               rawd      rawd    rawd  -       r
 cluster             rw        rw      rw    -       r
 figures             rw        -       r     -       r
 finished            rawd      a       a     -       r
@@ -31,7 +31,7 @@ idempotency         rad       ra      ra    -       -
 inquiry             rawd      rawd    rawd  -       r*
 lane                rawd      rawd    rawd  -       r
 live                rawd      rawd    rawd  -       r
-log_line            rawd      ra      r     -       -
+log_line            rawd      ra      ra    -       -
 namespace           raw       raw     raw   ra      r
 execution           rawd      raw     raw   -       r
 ordered_route       rad       ra      ra    -       r
@@ -129,11 +129,12 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "drop_partition": ("executor",),
     "seal_audit": ("executor",),
     "drop_audit": ("executor",),
-    "secrets_of_attempt": ("worker",),
+    "secrets_of_attempt": ("worker", "api"),
     "secrets_of_subscriptions": ("executor",),
-    "claim_executions": ("worker",),
-    "claim_named": ("worker",),
-    "finish_completed": ("worker",),
+    "find_work_token": ("worker",),
+    "claim_executions": ("worker", "api"),
+    "claim_named": ("worker", "api"),
+    "finish_completed": ("worker", "api"),
     "mark_holds": ("executor", "worker", "api", "client"),
     "note_tenants": ("executor", "worker", "api", "client"),
     "store_item_workflow": ("worker",),

@@ -77,6 +77,12 @@ STATEMENTS: Mapping[str, tuple[Place, ...]] = {
     "from place_alike(": (Place("parameters", 4, "namespace", 2),),
     "from finish_attempts(": _FINISH,
     "from finish_and_claim(": _FINISH,
+    "from finish_remotely(": (
+        Place("ending", 7, "execution", 4),
+        Place("error", 8, "execution", 4),
+        Place("text", 11, "execution", 4),
+    ),
+    "from store_remote_lines(": (Place("text", 7, "execution", 3),),
     "from finish_completed(": (Place("json", 4, "execution", 2),),
     "from end_executions(": (Place("error", 5, "execution", 1), Place("text", 4, "execution", 1)),
     "insert into log_line ": (Place("text", 5, "execution", 1),),

@@ -22,6 +22,8 @@ api_token = Table(
     Column("used_at", INSTANT),
     Column("old_digest", LargeBinary, unique=True),
     Column("old_until", INSTANT),
+    Column("routes", ARRAY(Text), nullable=False, server_default=text("'{}'::text[]")),
+    Column("packs", ARRAY(Text), nullable=False, server_default=text("'{}'::text[]")),
 )
 
 secret = Table(

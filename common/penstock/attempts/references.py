@@ -4,28 +4,28 @@ before a run, and replaced by references right after it."""
 from __future__ import annotations
 
 from dataclasses import replace
+from uuid import UUID
 
+from penstock.attempts import secret_values
+from penstock.attempts.owned_attempt import OwnedAttempt
+from penstock.attempts.secret_masking import concealed_outcome
 from penstock.errors import ConfigurationError, ResultNotStorable
 from penstock.language.rules.secret_references import KEY
 from penstock.language.terms.redaction import LIVE, concealed, hidden_forms, worth_hiding
 from penstock.run import results
 from penstock.run.outcomes import Outcome, TaskError
-from penstock.service.assembly import Parts
 from penstock.service.process_secrecy import credentials
 from penstock.store.executions.stored_results import StoredResults
 from penstock.store.session import sealed_marks
-from penstock_worker.attempts import secret_values
-from penstock_worker.records.owned_attempt import OwnedAttempt
-from penstock_worker.records.secret_masking import concealed_outcome
+from penstock.store.session.database import Database
 
 
 class References:
-    """The resolver of one worker's references."""
+    """The resolver of the references of the attempts of a process."""
 
-    def __init__(self, parts: Parts) -> None:
-        settings = parts.settings
-        self._session = parts.database.session()
-        self._process = parts.process
+    def __init__(self, database: Database) -> None:
+        settings = database.settings
+        self._session = database.session()
         self._cap = settings.payload_cap
         self._store = StoredResults(settings.result_store, settings.result_store_cap, self._session)
         self._store.open()
@@ -34,15 +34,16 @@ class References:
         self.limit = self._cap if self._store.url is None else max(self._cap, self._store.cap)
         """The maximum size of a result, in bytes."""
 
-    async def follow(self, owned: OwnedAttempt) -> None:
-        """Resolve the references in the attempt's parameters. Raises NotFound, InvalidInput, ConfigurationError."""
+    async def follow(self, owned: OwnedAttempt, worker: UUID) -> None:
+        """Resolve the references in the parameters of an attempt that `worker` owns. Raises NotFound, InvalidInput,
+        ConfigurationError."""
         if sealed_marks.KEY in owned.params:
             raise ConfigurationError(
                 f"the parameters of {owned.event.execution_id} are encrypted, and their key is not here",
                 hint="Give the worker the master key that `penstock encryption list` names (PENSTOCK_SECRETS_KEY).",
             )
         if KEY in owned.params:
-            await secret_values.reveal(self._session, owned, self._process)
+            await secret_values.reveal(self._session, owned, worker)
         resolved = await self._store.resolved(owned.params)
         if resolved is not owned.params:
             schema = owned.version.parameters

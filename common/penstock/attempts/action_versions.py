@@ -80,14 +80,14 @@ class ActionVersions:
                 self._lacking.add(definition)
                 log.warning("worker.lacks_action", definition_id=definition, action=body and body.get("ref"))
             else:
-                self._found[definition] = _version(action, body)
+                self._found[definition] = version_of(action, body)
         self.known = sorted(self._found)
 
     def _has_labels(self, body: Mapping[str, Any]) -> bool:
         return labels.carries_all(body.get("labels") or {}, self._labels)
 
 
-def _version(action: RunnableAction, body: Mapping[str, Any]) -> ActionVersion:
+def version_of(action: RunnableAction, body: Mapping[str, Any]) -> ActionVersion:
     timeouts = body.get("timeouts") or {}
     return ActionVersion(
         action=action,

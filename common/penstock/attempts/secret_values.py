@@ -5,20 +5,20 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from penstock.attempts.owned_attempt import OwnedAttempt
 from penstock.language.expressions import SecretName
 from penstock.language.rules import secret_references
 from penstock.language.terms.redaction import LIVE, hidden_forms, worth_hiding
 from penstock.operate import secrets
 from penstock.store.session.database import Session
-from penstock_worker.records.owned_attempt import OwnedAttempt
 
 
-async def reveal(session: Session, owned: OwnedAttempt, process: UUID) -> None:
-    """Resolve the secrets in an attempt's parameters, and note the values that its log, error and result must not
-    show. Raises NotFound, ConfigurationError."""
+async def reveal(session: Session, owned: OwnedAttempt, worker: UUID) -> None:
+    """Resolve the secrets in the parameters of an attempt that `worker` owns, and note the values that its log, error
+    and result must not show. Raises NotFound, ConfigurationError."""
     tenant = owned.event.namespace.partition("::")[0]
     names_of = secret_references.names_in(owned.params)
-    values = await secrets.reveal_to_attempt(session, owned.event.execution_id, process, tenant, names_of)
+    values = await secrets.reveal_to_attempt(session, owned.event.execution_id, worker, tenant, names_of)
 
     def value(parts: list[str]) -> str:
         return "".join(values[part] if isinstance(part, SecretName) else part for part in parts)
