@@ -5,10 +5,13 @@ Read `Worker` beside docs/workers-in-any-language.md. Use it as it is, or write 
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import platform
+import queue
 import signal
+import socket
 import threading
 import time
 import urllib.parse
@@ -37,6 +40,7 @@ class Gateways:
         self.servers = [urllib.parse.urlsplit(server.strip()) for server in servers.split(",")]
         self.headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
         self.threads = threading.local()
+        self.connections: dict[int, http.client.HTTPConnection] = {}
 
     def call(
         self, name: str, message: Json, *, wait: float = 0.0, until: Callable[[], bool] = lambda: False
@@ -62,6 +66,7 @@ class Gateways:
             kind = http.client.HTTPSConnection if server.scheme == "https" else http.client.HTTPConnection
             connection = self.threads.connection = kind(server.hostname or "", server.port, timeout=timeout)
             self.threads.path = server.path.rstrip("/")
+            self.connections[threading.get_ident()] = connection
         try:
             if connection.sock is not None:
                 connection.sock.settimeout(timeout)
@@ -77,6 +82,13 @@ class Gateways:
         if answer.status >= 400:
             raise Refused(answer.status, json.loads(content))
         return dict(json.loads(content)) if content else {}
+
+    def hang_up(self, thread: threading.Thread) -> None:
+        """End a call that a thread waits for. What a take was given goes back."""
+        connection = self.connections.get(thread.ident or 0)
+        if connection is not None and connection.sock is not None:
+            with contextlib.suppress(OSError):
+                connection.sock.shutdown(socket.SHUT_RDWR)
 
     def _leave(self, connection: http.client.HTTPConnection) -> None:
         connection.close()
@@ -150,6 +162,7 @@ class Worker:
         self.draining = False
         self.stopping = threading.Event()
         self.free = threading.Semaphore(slots)
+        self.inbox: queue.SimpleQueue[Run] = queue.SimpleQueue()
         self.answered_at = 0.0
 
     def run(self, grace: float = 30.0) -> None:
@@ -157,10 +170,13 @@ class Worker:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self.stopping.set())
         self.begin()
-        for loop in (self.beat, self.take):
-            threading.Thread(target=loop, name=loop.__name__, daemon=True).start()
+        taking = threading.Thread(target=self.take, daemon=True)
+        taking.start()
+        for loop in (self.beat, *[self.play_all] * self.slots):
+            threading.Thread(target=loop, daemon=True).start()
         self.stopping.wait()
         self.draining = True
+        self.gateways.hang_up(taking)
         until = time.monotonic() + grace
         while self.runs and time.monotonic() < until:
             time.sleep(0.05)
@@ -199,7 +215,7 @@ class Worker:
                 time.sleep(PAUSE_S)  # the next heartbeat begins another session
             for given in attempts:
                 run = self.runs[given["execution"]] = Run(self, given)
-                threading.Thread(target=self.play, args=[run], daemon=True).start()
+                self.inbox.put(run)
             for _ in range(slots - len(attempts)):
                 self.free.release()
 
@@ -240,6 +256,11 @@ class Worker:
     def lose(self, run: Run) -> None:
         run.lost = True
         run.cancelled.set()
+
+    def play_all(self) -> None:
+        """Run attempts, one after the other."""
+        while True:
+            self.play(self.inbox.get())
 
     def play(self, run: Run) -> None:
         """Run an attempt and report its end."""

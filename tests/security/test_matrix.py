@@ -14,7 +14,7 @@ import httpx
 import pytest
 from fastapi.routing import iter_route_contexts
 
-from penstock.operate.access import ROLES, SCOPES
+from penstock.operate.access import ROLES, SCOPES, WORK
 from tests.penstock_api.conftest import Api
 
 _TABLE = """
@@ -125,6 +125,13 @@ POST    /api/v1/tokens                                 admin   all
 DELETE  /api/v1/tokens/{name}                          admin   all
 POST    /api/v1/tokens/{name}/rotate                   admin   all
 GET     /api/v1/session                                read    own
+POST    /api/v1/work/hello                             work    own
+POST    /api/v1/work/take                              work    own
+POST    /api/v1/work/beat                              work    own
+POST    /api/v1/work/log                               work    own
+POST    /api/v1/work/progress                          work    own
+POST    /api/v1/work/finish                            work    own
+POST    /api/v1/work/bye                               work    own
 GET     /api/v1/users                                  admin   all
 POST    /api/v1/users                                  admin   all
 PUT     /api/v1/users/{name}/roles                     admin   all
@@ -242,7 +249,7 @@ def kind_of(answer: httpx.Response) -> str:
 async def askers(api: Api) -> list[Asker]:
     """Return a caller without a token; and each scope alone and each role, for all tenants and for one."""
     found = [Asker(None, frozenset(), False)]
-    kinds = {**{scope: (scope,) for scope in (*SCOPES, *NARROW)}, **ROLES}
+    kinds = {**{scope: (scope,) for scope in (*SCOPES, *NARROW, WORK)}, **ROLES}
     for kind, scopes in kinds.items():
         for limited in (False, True):
             name = f"matrix-{kind}-{limited}"
@@ -287,7 +294,7 @@ async def test_each_caller_gets_the_answer_of_the_table(api: Api) -> None:
                 if asker.limited:
                     assert "ours" not in answer.text, route
     assert not wrong, "\n".join(map(str, wrong))
-    assert asked.total() == len(GUARDED) * (1 + 2 * (len(SCOPES) + len(NARROW) + len(ROLES)))
+    assert asked.total() == len(GUARDED) * (1 + 2 * (len(SCOPES) + len(NARROW) + 1 + len(ROLES)))
     assert min(asked["401"], asked["403"], asked["404"], asked["in"]) > 50
     print(f"{asked.total()} requests to {len(GUARDED)} routes: {dict(asked)}")
     await api.house.sound()

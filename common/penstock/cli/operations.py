@@ -89,7 +89,7 @@ def list_workers(json: Json = False) -> None:
             json_line(_document(process))
         return
     table(
-        ["name", "kind", "state", "routes", "labels", "holds", "slots", "last heartbeat"],
+        ["name", "kind", "state", "routes", "labels", "holds", "slots", "sdk", "last heartbeat"],
         [
             (
                 p.name,
@@ -99,6 +99,7 @@ def list_workers(json: Json = False) -> None:
                 labels.format_labels(orjson.loads(p.labels)),
                 p.held,
                 p.concurrency,
+                p.sdk,
                 f"{span(p.age)} ago",
             )
             for p in rows
@@ -138,6 +139,8 @@ def show(
                 "routes": process["routes"],
                 "labels": labels.format_labels(process["labels"]) or None,
                 "holds": f"{process['held']} of {process['concurrency']}",
+                "language": process["language"],
+                "sdk": process["sdk"],
                 "last heartbeat": f"{span(process['age'])} ago",
                 "actions": process["actions"],
             }

@@ -58,13 +58,13 @@ export class Client {
   /** Waits for the end of an execution, and returns its result. Throws ExecutionFailed. */
   async result<T = Json>(execution: string, options: { signal?: AbortSignal } = {}): Promise<T> {
     for (;;) {
-      const answer = await this.calls.call<{ status: string; result: T; error: Json; ended?: boolean; finished_at?: string | null }>(
+      const answer = await this.calls.call<{ status: string; finished: boolean; result: T; error: Json }>(
         `executions/${execution}/result?wait=20`,
         undefined,
         { method: "GET", wait: 25_000, ...(options.signal ? { signal: options.signal } : {}) },
       );
       if (answer.status === "completed") return answer.result;
-      if (ENDED.has(answer.status)) throw new ExecutionFailed(execution, answer.status, answer.error);
+      if (answer.finished) throw new ExecutionFailed(execution, answer.status, answer.error);
     }
   }
 
@@ -82,5 +82,3 @@ export class Client {
     }
   }
 }
-
-const ENDED = new Set(["failed", "timeout", "cancelled", "abandoned", "skipped"]);

@@ -29,6 +29,8 @@ class Process(Answer):
     age: Seconds = Field(description="Seconds since its last heartbeat.")
     held: int
     executors: JsonText = Field(description="Of a worker: numbers of its task executors, by their names.")
+    language: str | None = Field(description="Of a worker that calls a gateway.")
+    sdk: str | None = Field(description="The library of such a worker, with its version.")
 
 
 class Lately(Answer):

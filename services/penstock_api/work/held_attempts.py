@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 import structlog
@@ -13,12 +14,14 @@ import structlog
 from penstock.attempts.owned_attempt import OwnedAttempt, owned_attempt
 from penstock.attempts.references import References
 from penstock.errors import NotFound
+from penstock.language.moves import REQUESTED
 from penstock.language.policies.after_attempt import (
     NOT_BEGUN,
     Ending,
     ending_after,
     ending_of_unfinished,
 )
+from penstock.messaging.broadcast import CoalescedBroadcast, due_sooner
 from penstock.messaging.outbox import Publisher
 from penstock.run.outcomes import Outcome
 from penstock.run.run_log import LOG_LIMIT
@@ -75,6 +78,7 @@ class HeldAttempts:
         self._publisher = publisher
         self._definitions = definitions
         self._codec = database.codec
+        self._timers = CoalescedBroadcast(partial(due_sooner, publisher.transport, "timers"), "timers")
         self.references = References(database)
         self._remembered: OrderedDict[tuple[UUID, UUID, int], _Remembered] = OrderedDict()
 
@@ -140,6 +144,8 @@ class HeldAttempts:
             return settled
 
         settled = await retried(write, deadline=PATIENCE_S)
+        if any(end.status == REQUESTED for end in stored):
+            self._timers.send()  # of the instants at which they are retried
         for ended in stored:
             gone = self._remembered.pop((worker.id, ended.execution_id, ended.attempt), None)
             if gone is not None and gone.owned.traced is not None:

@@ -35,8 +35,10 @@ from penstock_api.work.remote_worker import RemoteWorker
 
 log = structlog.get_logger()
 
-ENVELOPE = 20
-"""The number of executions in a full envelope, and so in one delivery."""
+MOST_DELIVERIES = 100
+"""Deliveries that a consumer holds at once."""
+WEIGHT = 0.2
+"""The weight of the newest deliveries in the average number of executions of one."""
 BUSY_S = 0.1
 """Seconds for which deliveries are kept without a take that waits, before they go back on their route."""
 IDLE_S = 30.0
@@ -165,6 +167,8 @@ class RouteTakes:
         self._takes: dict[Take, None] = {}
         self._changed = asyncio.Event()
         self._last: RemoteWorker | None = None
+        self._size = 1.0
+        """The average number of executions that a delivery names."""
 
     def add(self, take: Take) -> None:
         self._takes[take] = None
@@ -213,7 +217,7 @@ class RouteTakes:
                         return
                     prefetch = self._prefetch()
                     await subscription.resize(prefetch)
-                elif (wanted := self._prefetch()) > prefetch:
+                elif not prefetch / 4 <= (wanted := self._prefetch()) <= prefetch:
                     prefetch = wanted
                     await subscription.resize(prefetch)
                 if deliveries := await self._receive(subscription, prefetch):
@@ -222,7 +226,9 @@ class RouteTakes:
             await subscription.close()
 
     def _prefetch(self) -> int:
-        return max(1, math.ceil(sum(take.slots for take in self._takes) / ENVELOPE))
+        """Return the number of deliveries that fill the slots of all takes."""
+        slots = sum(take.slots for take in self._takes)
+        return max(1, min(MOST_DELIVERIES, math.ceil(slots / self._size)))
 
     async def _waits(self, seconds: float) -> bool:
         """Wait at most `seconds` for a take. Return whether one waits."""
@@ -276,6 +282,8 @@ class RouteTakes:
                 decodable.append(delivery)
             except Undecodable as error:
                 await subscription.dead_letter([delivery], f"Undecodable: {error.message}")
+        self._size += WEIGHT * (len(ids) / len(deliveries) - self._size)
+        self._size = max(1.0, self._size)
         return decodable, list(ids)
 
     async def _settle(

@@ -204,6 +204,10 @@ async def test_silent_worker_loses_its_attempts(api: Api) -> None:
     async with working(api, ref) as worker, working(api, ref) as heir:
         id = await api.house.client.start(ref)
         attempt = await worker.one()
+        mine = UUID(worker.welcome["worker"])
+        await api.house.rows(
+            "update process set patience = interval '1 second' where id = $1 returning 1", mine
+        )
         [inherited] = await heir.take(wait=60)
         assert (inherited["execution"], inherited["attempt"]) == (str(id), 2)
         assert (await worker.finish(attempt, result="late")).status_code == 409

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ import httpx
 import orjson
 
 PREFIX = "/api/v1/work/"
-PIECE = 7
+PIECE = 100
 """The bytes of each piece of a slow answer."""
 
 
@@ -131,11 +131,23 @@ class FaultyProxy:
                 else:
                     return
             assert request is not None
-            if not await self._exchange(connection, writer, request, body):
+            if not await self._while_open(reader, self._exchange(connection, writer, request, body)):
                 return
             if connection.our_state is not h11.DONE or connection.their_state is not h11.DONE:
                 return
             connection.start_next_cycle()
+
+    async def _while_open(self, reader: asyncio.StreamReader, exchange: Coroutine[Any, Any, bool]) -> bool:
+        """Return the result of an exchange. A worker that closes its connection cancels its call, as without a proxy."""
+        exchanging = asyncio.ensure_future(exchange)
+        closing = asyncio.ensure_future(reader.read(1))  # a worker sends nothing before it has its answer
+        try:
+            await asyncio.wait({exchanging, closing}, return_when=asyncio.FIRST_COMPLETED)
+            return exchanging.done() and exchanging.result()
+        finally:
+            for task in (exchanging, closing):
+                task.cancel()
+            await asyncio.gather(exchanging, closing, return_exceptions=True)
 
     async def _exchange(
         self, connection: h11.Connection, writer: asyncio.StreamWriter, request: h11.Request, body: bytes

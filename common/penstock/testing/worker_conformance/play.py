@@ -12,7 +12,7 @@ from penstock.language.terms.options import did_you_mean
 from penstock.testing.worker_conformance.cases import CASES
 from penstock.testing.worker_conformance.surroundings import surroundings
 
-LONGEST_S = 120.0
+LONGEST_S = 300.0
 """Seconds that a case may take."""
 SHORT = (
     *(

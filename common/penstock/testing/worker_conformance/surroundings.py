@@ -61,8 +61,8 @@ tasks:
 output: {n: "{{ tasks.last.result }}"}
 """
 QUICK: Mapping[str, Any] = {
-    "heartbeat_interval": 1.0,
-    "stale_threshold": 3.0,
+    "heartbeat_interval": 2.0,
+    "stale_threshold": 6.0,
     "sweep_interval": 0.5,
     "poll_interval": 1.0,
     "relay_interval": 0.5,
@@ -73,7 +73,7 @@ QUICK: Mapping[str, Any] = {
     "api_port": 0,
     "api_access": "token",
 }
-"""Settings of the installation. A lost worker is noticed in four to five seconds."""
+"""Settings of the installation. A lost worker is noticed after seven seconds."""
 STARTS_S = 120.0
 """Seconds for a process to start."""
 SLOTS = 4
