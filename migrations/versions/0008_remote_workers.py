@@ -10,8 +10,8 @@ branch_labels = None
 depends_on = None
 
 # Of a worker that calls a gateway: `session` is the digest of the secret that its calls carry, and `token` the name of the token
-# that it began with. It gets work of `tenants` alone; null means all. It counts as lost `patience` after its last heartbeat: it
-# has no session with the database whose end could be seen. All are null for other processes.
+# that it began with. It gets work of `tenants` alone; null means all. It counts as lost `patience` after its last heartbeat: no
+# end of a session with the database shows its end. All are null for other processes.
 REMOTE = """
 alter table process
     add column language text,
@@ -21,7 +21,7 @@ alter table process
     add column tenants text[],
     add column patience interval
 """
-SESSION = "create unique index process_session on process (session) where session is not null"
+SESSION = "create unique index concurrently if not exists process_session on process (session) where session is not null"
 # A token of scope `work` is for these routes and packs alone. Empty means all.
 TOKEN = """
 alter table api_token
@@ -31,8 +31,10 @@ alter table api_token
 
 
 def upgrade() -> None:
-    for statement in (REMOTE, SESSION, TOKEN):
+    for statement in (REMOTE, TOKEN):
         op.execute(statement)
+    with op.get_context().autocommit_block():
+        op.execute(SESSION)
 
 
 def downgrade() -> None:

@@ -38,7 +38,7 @@ export class Calls {
     for (;;) {
       options.signal?.throwIfAborted();
       const server = this.servers[0]!;
-      const timeout = AbortSignal.timeout((options.wait ?? 0) + ANSWER_MS);
+      const timeout = AbortSignal.timeout(Math.ceil(options.wait ?? 0) + ANSWER_MS);
       try {
         const answer = await fetch(`${server}/api/v1/${path}`, {
           method: options.method ?? "POST",

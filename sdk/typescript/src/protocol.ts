@@ -57,7 +57,7 @@ export type End =
   | { outcome: "failed"; error: ActionError }
   | { outcome: "timed_out" | "cancelled" }
   | { outcome: "deferred"; delay?: number; until?: string; state?: unknown }
-  | { outcome: "handed_back"; begun: boolean };
+  | { outcome: "handed_back"; started: boolean };
 
 export interface Line {
   seq: number;

@@ -94,6 +94,7 @@ export class Worker {
   /** Takes no more work, and lets `run()` return once the running attempts have ended. */
   stop(): void {
     this.stopping.abort();
+    this.freed();
   }
 
   private readonly report = (error: unknown): void => {
@@ -131,7 +132,7 @@ export class Worker {
     while (!signal.aborted) {
       const slots = this.slots - this.held.size;
       if (slots < 1) {
-        await Promise.race([new Promise<void>((free) => (this.freed = free)), aborted(signal)]);
+        await new Promise<void>((free) => (this.freed = free));
         continue;
       }
       const wait = Math.min(WAIT_S, this.welcome.wait_at_most);
@@ -168,7 +169,7 @@ export class Worker {
       this.beats = new AbortController();
       try {
         const silent = this.silentIn();
-        const signal = AbortSignal.any([this.beats.signal, AbortSignal.timeout(Math.max(1, silent))]);
+        const signal = AbortSignal.any([this.beats.signal, AbortSignal.timeout(Math.max(1, Math.ceil(silent)))]);
         const answer = await this.send<BeatAnswer>("beat", message, { wait: every * 1000, signal });
         this.answeredAt = began;
         for (const id of answer.lost) this.endById(id, "lost");
@@ -180,7 +181,7 @@ export class Worker {
         else if (this.silentIn() <= 0) {
           // Others have this worker's attempts soon.
           for (const held of known) this.end(held, "lost");
-        }
+        } else this.report(error);
       }
       const left = 50 - (performance.now() - began);
       if (left > 0) await sleep(left);
@@ -238,13 +239,18 @@ export class Worker {
     } finally {
       clearTimeout(timer);
     }
-    if (held.reason === "given_up") end = { outcome: "handed_back", begun: true };
+    if (held.reason === "given_up") end = { outcome: "handed_back", started: true };
     await this.flush(held);
     await this.finish(held, end);
   }
 
   private async finish(held: Held, end: End): Promise<void> {
     try {
+      if (end.outcome === "completed") {
+        const size = Buffer.byteLength(JSON.stringify(end.result));
+        const most = this.welcome.result_bytes;
+        if (size > most) throw new RangeError(`the result has ${size} bytes, and at most ${most} are stored`);
+      }
       await this.write(held, "finish", { ends: [{ ...key(held), ...end }] });
     } catch (error) {
       // The result is no JSON, or too large.

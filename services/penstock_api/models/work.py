@@ -114,8 +114,10 @@ class Beat(Sent):
 
 
 class BeatAnswer(Answer):
-    lost: list[UUID] = Field(description="Executions whose attempts are no longer this worker's.")
-    cancel: list[UUID] = Field(description="Executions whose attempts have to end as `cancelled`.")
+    lost_attempts: list[UUID] = Field(
+        serialization_alias="lost", description="Executions of which the attempt is no longer this worker's."
+    )
+    cancel: list[UUID] = Field(description="Executions of which the attempt has to end as `cancelled`.")
     drain: bool = Field(description="Take no more work.")
 
 
@@ -146,8 +148,9 @@ class Reports(Sent):
 
 
 class Lost(Answer):
-    lost: list[UUID] = Field(
-        description="Executions whose attempts are no longer this worker's: nothing of them was stored."
+    lost_attempts: list[UUID] = Field(
+        serialization_alias="lost",
+        description="Executions of which the attempt is no longer this worker's: nothing of it was stored.",
     )
 
 
@@ -183,7 +186,7 @@ class End(Sent):
     )
     until: Instant | None = Field(default=None, description="Of a deferred attempt, instead of `delay`.")
     state: Any = Field(default=None, description="Of a deferred attempt: what the next one is given.")
-    begun: bool = Field(default=True, description="False: a handed back attempt had no effect at all.")
+    started: bool = Field(default=True, description="False: a handed back attempt had no effect at all.")
 
 
 class Ends(Sent):

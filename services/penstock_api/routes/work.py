@@ -45,7 +45,7 @@ async def _worker(secret: Secret, backend: Here, caller: Asked) -> RemoteWorker:
 
 
 Calling = Annotated[RemoteWorker, Depends(_worker)]
-"""The dependency with the worker whose session the call carries."""
+"""The dependency with the worker of the session that the call carries."""
 
 
 @router.post("/work/hello", status_code=201, dependencies=[WORK])
@@ -97,8 +97,10 @@ async def beat(body: models.Beat, worker: Calling, backend: Here, request: Reque
     )
     answer = await _while_connected(request, beating)
     if answer is None:
-        return models.BeatAnswer(lost=[], cancel=[], drain=worker.cordoned)
-    return models.BeatAnswer(lost=list(answer.lost), cancel=list(answer.cancel), drain=answer.drain)
+        return models.BeatAnswer(lost_attempts=[], cancel=[], drain=worker.cordoned)
+    return models.BeatAnswer(
+        lost_attempts=list(answer.lost_attempts), cancel=list(answer.cancel), drain=answer.drain
+    )
 
 
 @router.post("/work/log", dependencies=[WORK])
@@ -143,18 +145,18 @@ async def bye(secret: Secret, worker: Calling, backend: Here) -> Response:
 
 
 async def _stored(backend: Here, worker: RemoteWorker, lines: Sequence[NewLine]) -> models.Lost:
-    lost = await backend.gateway.held.add_lines(worker, lines)
-    return _lost(lost, len({line.execution_id for line in lines}))
+    stale = await backend.gateway.held.add_lines(worker, lines)
+    return _lost(stale, len({line.execution_id for line in lines}))
 
 
-def _lost(lost: Sequence[UUID], named: int) -> models.Lost:
+def _lost(stale: Sequence[UUID], named: int) -> models.Lost:
     """Return the answer to a write. Raises ClaimLost if the worker owns none of the attempts."""
-    if len(lost) == named:
+    if len(stale) == named:
         raise ClaimLost(
-            f"the attempt of {', '.join(map(str, lost[:5]))} is no longer this worker's",
+            f"the attempt of {', '.join(map(str, stale[:5]))} is no longer this worker's",
             hint="End it without a report: another worker has it, or it has ended. Nothing was stored.",
         )
-    return models.Lost(lost=list(lost))
+    return models.Lost(lost_attempts=list(stale))
 
 
 def _check(hello: models.Hello) -> None:
@@ -210,7 +212,7 @@ def _outcome(end: models.End, limit: int) -> Outcome | Ending | GivenUp:
         case "cancelled":
             return Ending(CANCELLED)
         case "handed_back":
-            return GIVEN_UP if end.begun else NOT_BEGUN
+            return GIVEN_UP if end.started else NOT_BEGUN
 
 
 def _error(error: models.ActionError | None) -> TaskError:

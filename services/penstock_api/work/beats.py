@@ -23,10 +23,10 @@ MOST_REMEMBERED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class BeatAnswer:
-    """The answer to a heartbeat: executions whose attempts the worker has `lost`, those that it has to `cancel`, and
+    """The answer to a heartbeat: executions of which the worker has lost the attempt, those that it has to `cancel`, and
     whether it must take no more work (`drain`)."""
 
-    lost: Sequence[UUID]
+    lost_attempts: Sequence[UUID]
     cancel: Sequence[UUID]
     drain: bool
 
@@ -60,9 +60,9 @@ class Beats:
             if self._tells(answer, cancelling, drains=drains):
                 return answer
             until = time.monotonic() + seconds
-            while not self.stopping.is_set() and (left := until - time.monotonic()) > 0:
+            while not self.stopping.is_set() and (remaining := until - time.monotonic()) > 0:
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(left):
+                    async with asyncio.timeout(remaining):
                         await news.wait()
                 if not news.is_set():
                     break
@@ -110,7 +110,7 @@ class Beats:
         return await retried(write, deadline=PATIENCE_S)
 
     def _tells(self, answer: BeatAnswer, cancelling: Collection[UUID], *, drains: bool) -> bool:
-        return bool(answer.lost or set(answer.cancel) - set(cancelling) or answer.drain != drains)
+        return bool(answer.lost_attempts or set(answer.cancel) - set(cancelling) or answer.drain != drains)
 
     async def _canceling(self, worker: RemoteWorker) -> list[UUID]:
         now = time.monotonic()

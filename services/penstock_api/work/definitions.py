@@ -31,9 +31,9 @@ class RemoteAction:
 
 @dataclass(frozen=True, slots=True)
 class Ability:
-    """The definition ids of the versions that a worker can run (`known`), and of those that it cannot (`lacking`)."""
+    """The definition ids of the versions that a worker can run (`runnable`), and of those that it cannot (`lacking`)."""
 
-    known: list[int]
+    runnable: list[int]
     lacking: list[int]
 
 
@@ -74,7 +74,7 @@ class Definitions:
         """Return which of the versions a worker can run: those of its actions, with its labels. Durable functions need the
         journal, which this version of the protocol leaves out."""
         actions = set(worker.actions)
-        known: list[int] = []
+        runnable: list[int] = []
         lacking: list[int] = []
         for id, body in self._bodies.items():
             fits = (
@@ -82,5 +82,5 @@ class Definitions:
                 and not body.get("durable")
                 and labels.carries_all(body.get("labels") or {}, worker.labels)
             )
-            (known if fits else lacking).append(id)
-        return Ability(known, lacking)
+            (runnable if fits else lacking).append(id)
+        return Ability(runnable, lacking)

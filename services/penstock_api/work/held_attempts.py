@@ -124,8 +124,8 @@ class HeldAttempts:
         )
 
     async def finish(self, worker: RemoteWorker, ends: Sequence[ReportedEnd]) -> set[UUID]:
-        """Record the ends of attempts. Return the executions whose attempts the worker owned, or had ended before; it
-        has lost the others."""
+        """Record the ends of attempts. Return the executions of which the worker owned the attempt, or had ended it before.
+        It has lost the others."""
         by_id = {end.execution: end for end in ends}
         held = await self._held(worker, {(end.execution, end.attempt) for end in by_id.values()})
         stored: list[AttemptEnd] = []
@@ -146,17 +146,17 @@ class HeldAttempts:
         settled = await retried(write, deadline=PATIENCE_S)
         if any(end.status == REQUESTED for end in stored):
             self._timers.send()  # of the instants at which they are retried
-        for ended in stored:
-            gone = self._remembered.pop((worker.id, ended.execution_id, ended.attempt), None)
+        for attempt_end in stored:
+            gone = self._remembered.pop((worker.id, attempt_end.execution_id, attempt_end.attempt), None)
             if gone is not None and gone.owned.traced is not None:
-                gone.owned.traced.end(ended.status, ended.error)
+                gone.owned.traced.end(attempt_end.status, attempt_end.error)
         return settled
 
     async def add_lines(self, worker: RemoteWorker, lines: Sequence[NewLine]) -> list[UUID]:
         """Store lines that attempts have written, without secrets. Return the executions with attempts that the worker
         does not own. Lines beyond LOG_LIMIT bytes of an attempt are dropped."""
         held = await self._held(worker, {(line.execution_id, line.attempt) for line in lines})
-        kept = []
+        masked = []
         for line in lines:
             entry = held.get((line.execution_id, line.attempt))
             if entry is not None:
@@ -164,17 +164,17 @@ class HeldAttempts:
                 if entry.log_left < 0:
                     continue
                 text = self.references.conceal_line(entry.owned, line.line.replace("\0", "�"))
-                kept.append(line._replace(line=text))
-        lost = {line.execution_id for line in lines if (line.execution_id, line.attempt) not in held}
-        if kept:
+                masked.append(line._replace(line=text))
+        stale = {line.execution_id for line in lines if (line.execution_id, line.attempt) not in held}
+        if masked:
             name = worker.identity.name
 
             async def write() -> list[UUID]:
                 async with self._pool.session() as session:
-                    return await remote_attempts.store_lines(session, kept, worker.id, name)
+                    return await remote_attempts.store_lines(session, masked, worker.id, name)
 
-            lost.update(await retried(write, deadline=PATIENCE_S))
-        return sorted(lost, key=lambda id: id.int)
+            stale.update(await retried(write, deadline=PATIENCE_S))
+        return sorted(stale, key=lambda id: id.int)
 
     def forget(self, worker: UUID, executions: Iterable[UUID]) -> None:
         """Forget attempts that a worker has lost."""

@@ -47,4 +47,4 @@ class RemoteWorker:
         """Return the claimant of work for this worker under a claim id."""
         ability = self.ability(definitions)
         tenants = None if self.tenants is None else sorted(self.tenants)
-        return RemoteClaimant(self.actor, self.id, claim, ability.known, ability.lacking, tenants)
+        return RemoteClaimant(self.actor, self.id, claim, ability.runnable, ability.lacking, tenants)

@@ -62,14 +62,14 @@ class Sessions:
         """Register a worker. Return it with the secret of its session. Raises NotAllowed, InvalidInput."""
         _refuse_others("route", "routes", hello.routes, caller.routes)
         _refuse_others("pack", "packs", _packs(hello.actions), caller.packs)
-        known = await self._definitions.look_up_current(session, hello.actions)
-        if unknown := sorted(set(hello.actions) - known):
+        refs = await self._definitions.look_up_current(session, hello.actions)
+        if unknown := sorted(set(hello.actions) - refs):
             raise InvalidInput(
                 f"no action {', '.join(unknown)}",
                 hint="Apply its definition first (`penstock apply`): in a pack, with `executor: remote`.",
             )
         identity = Identity(
-            new_id(), "worker", hello.name, hello.routes, sorted(known), hello.labels, hello.slots
+            new_id(), "worker", hello.name, hello.routes, sorted(refs), hello.labels, hello.slots
         )
         secret = SESSION_PREFIX + secrets.token_urlsafe(32)
         await remote_workers.register(
@@ -144,10 +144,10 @@ def _packs(refs: Collection[str]) -> list[str]:
 
 def _refuse_others(kind: str, kinds: str, named: Sequence[str], allowed: frozenset[str] | None) -> None:
     """Raise NotAllowed if `named` has a name that the token is not for."""
-    others = [] if allowed is None else sorted(set(named) - allowed)
-    if others:
+    excluded = [] if allowed is None else sorted(set(named) - allowed)
+    if excluded:
         raise NotAllowed(
-            f"this token is not for the {kind} {', '.join(others)}",
+            f"this token is not for the {kind} {', '.join(excluded)}",
             hint=f"It is for the {kinds} {', '.join(sorted(allowed or ()))}.",
         )
 

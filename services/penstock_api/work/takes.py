@@ -62,13 +62,13 @@ class Take:
     worker: RemoteWorker
     claim: UUID
     slots: int
-    taken: list[OwnedAttempt] = field(default_factory=list)
-    over: asyncio.Event = field(default_factory=asyncio.Event)
+    attempts: list[OwnedAttempt] = field(default_factory=list)
+    closed: asyncio.Event = field(default_factory=asyncio.Event)
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def waits(self) -> bool:
-        return not self.over.is_set()
+        return not self.closed.is_set()
 
 
 class Claims:
@@ -91,8 +91,8 @@ class Claims:
             async def claim(
                 session: Session, claim: UUID, limit: int, ids: Sequence[UUID] = remaining
             ) -> ClaimAnswer:
-                who = take.worker.claimant(claim, self._definitions)
-                return await remote_attempts.claim(session, who, queue, ids, limit)
+                claimant = take.worker.claimant(claim, self._definitions)
+                return await remote_attempts.claim(session, claimant, queue, ids, limit)
 
             answer = await self._claimed(take, claim)
             parked = parked or answer.parked
@@ -108,8 +108,8 @@ class Claims:
         while True:
 
             async def claim(session: Session, claim: UUID, limit: int) -> ClaimAnswer:
-                who = take.worker.claimant(claim, self._definitions)
-                return await remote_attempts.claim_parked(session, who, queue, limit)
+                claimant = take.worker.claimant(claim, self._definitions)
+                return await remote_attempts.claim_parked(session, claimant, queue, limit)
 
             answer = await self._claimed(take, claim)
             if not answer.unknown_definitions:
@@ -133,12 +133,14 @@ class Claims:
             tries += 1
             async with self._pool.session() as session:
                 # A try before this one may have been committed and its answer lost: what it took is under its claim.
-                before = len(await attempts.claimed(session, take.claim)) if tries > 1 else len(take.taken)
-                answer = await claim(session, take.claim, max(0, take.slots - before))
+                claimed = (
+                    len(await attempts.claimed(session, take.claim)) if tries > 1 else len(take.attempts)
+                )
+                answer = await claim(session, take.claim, max(0, take.slots - claimed))
                 if tries > 1:
-                    known = {entry.event.execution_id for entry in take.taken}
+                    earlier = {entry.event.execution_id for entry in take.attempts}
                     rows = await attempts.claimed(session, take.claim)
-                    answer.attempts = [row for row in rows if row.execution_id not in known]
+                    answer.attempts = [row for row in rows if row.execution_id not in earlier]
                 await self._definitions.look_up(
                     session,
                     [
@@ -150,7 +152,7 @@ class Claims:
 
         answer = await retried(ask)
         self._publisher.publish(answer.staged)
-        take.taken += self._held.begin(take.worker, take.claim, answer.attempts)
+        take.attempts += self._held.begin(take.worker, take.claim, answer.attempts)
         return answer
 
 
@@ -217,8 +219,8 @@ class RouteTakes:
                         return
                     prefetch = self._prefetch()
                     await subscription.resize(prefetch)
-                elif not prefetch / 4 <= (wanted := self._prefetch()) <= prefetch:
-                    prefetch = wanted
+                elif not prefetch / 4 <= (filling := self._prefetch()) <= prefetch:
+                    prefetch = filling
                     await subscription.resize(prefetch)
                 if deliveries := await self._receive(subscription, prefetch):
                     await self._give(subscription, deliveries)
@@ -266,8 +268,8 @@ class RouteTakes:
                 if take.waits:
                     part, remaining = remaining[: take.slots], remaining[take.slots :]
                     self.parked = await self._claims.claim(take, self.queue, part) or self.parked
-                    if take.taken:
-                        take.over.set()
+                    if take.attempts:
+                        take.closed.set()
                         self.remove(take)
         await self._settle(subscription, decodable, remaining)
 
@@ -313,8 +315,8 @@ class RouteTakes:
                 async with take.turn:
                     if take.waits and await self._claims.claim_parked(take, self.queue):
                         self.parked = True
-                    if take.taken:
-                        take.over.set()
+                    if take.attempts:
+                        take.closed.set()
                         self.remove(take)
 
 
@@ -348,7 +350,7 @@ class Takes:
         have been answered. If the caller is cancelled, what was claimed for it goes back on its route."""
         take = Take(worker, claim_of(worker.id, request), slots)
         if again and await self._before(take):
-            return await self._held.complete(worker, take.taken)
+            return await self._held.complete(worker, take.attempts)
         for other in [other for other in self.waiting if other.claim == take.claim]:
             self._close(other)  # its caller has gone, or it would not have asked again
         self.waiting[take] = None
@@ -359,16 +361,16 @@ class Takes:
                 self.look.set()
         try:
             stopping = asyncio.ensure_future(self._stopping.wait())
-            over = asyncio.ensure_future(take.over.wait())
+            closing = asyncio.ensure_future(take.closed.wait())
             try:
-                await asyncio.wait({over, stopping}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait({closing, stopping}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 stopping.cancel()
-                over.cancel()
+                closing.cancel()
                 self._close(take)
             async with take.turn:  # a claim for it may be under way
                 pass
-            return await self._held.complete(worker, take.taken)
+            return await self._held.complete(worker, take.attempts)
         except asyncio.CancelledError:
             self._start(self._return(take), "return a take")
             raise
@@ -423,7 +425,7 @@ class Takes:
                 del self._routes[route.queue]
 
     def _close(self, take: Take) -> None:
-        take.over.set()
+        take.closed.set()
         self.waiting.pop(take, None)
         for queue in take.worker.queues:
             if queue in self._routes:
@@ -438,12 +440,12 @@ class Takes:
                 await self._claims.look_up(session, rows)
             return self._held.begin(take.worker, take.claim, rows)
 
-        take.taken = await retried(read, deadline=10.0)
-        return bool(take.taken)
+        take.attempts = await retried(read, deadline=10.0)
+        return bool(take.attempts)
 
     async def _return(self, take: Take) -> None:
-        """Hand back what was claimed for a take whose caller has gone."""
+        """Hand back what was claimed for a take after its caller has gone."""
         async with take.turn:
             pass
-        if take.taken:
-            await self._held.hand_back(take.worker, take.taken)
+        if take.attempts:
+            await self._held.hand_back(take.worker, take.attempts)

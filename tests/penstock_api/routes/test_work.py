@@ -262,8 +262,8 @@ async def test_handed_back_attempt_is_no_failure(api: Api) -> None:
     ref = await remote(api)
     async with working(api, ref) as worker:
         id = await api.house.client.start(ref)
-        for begun in (True, False):
-            await worker.finish(await worker.one(), outcome="handed_back", begun=begun)
+        for started in (True, False):
+            await worker.finish(await worker.one(), outcome="handed_back", started=started)
         await worker.finish(await worker.one(), result=3)
         assert await api.house.client.result(id, timeout=20) == 3
         [row] = await api.house.rows("select failures, recoveries from execution where id = $1", id)

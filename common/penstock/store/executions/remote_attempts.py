@@ -22,12 +22,12 @@ from penstock.store.session.database import Session, Transaction
 @dataclass(frozen=True, slots=True)
 class RemoteClaimant:
     """The worker of a claim, and its claim id. The history names `actor`. The worker has the code of the definitions
-    `known`, and not that of `lacking`. It gets executions of `tenants`; None means all."""
+    `runnable`, and not that of `lacking`. It gets executions of `tenants`; None means all."""
 
     actor: str
     worker: UUID
     claim: UUID
-    known: Sequence[int]
+    runnable: Sequence[int]
     lacking: Sequence[int]
     tenants: Sequence[str] | None
 
@@ -39,11 +39,20 @@ from claim_remotely($1, $2, $3, $4::uuid[], $5, $6, $7::integer[], $8::integer[]
 
 
 async def claim(
-    session: Session, who: RemoteClaimant, queue: str, ids: Sequence[UUID], limit: int
+    session: Session, claimant: RemoteClaimant, queue: str, ids: Sequence[UUID], limit: int
 ) -> ClaimAnswer:
     """Claim at most `limit` of `ids` that are scheduled on `queue`. The call is the whole transaction."""
     [row] = await session.fetch(
-        CLAIM, who.actor, who.worker, who.claim, ids, limit, queue, who.known, who.lacking, who.tenants
+        CLAIM,
+        claimant.actor,
+        claimant.worker,
+        claimant.claim,
+        ids,
+        limit,
+        queue,
+        claimant.runnable,
+        claimant.lacking,
+        claimant.tenants,
     )
     return claim_answer(*row)
 
@@ -54,10 +63,18 @@ from claim_parked_remotely($1, $2, $3, $4, $5, $6::integer[], $7::integer[], $8:
 """
 
 
-async def claim_parked(session: Session, who: RemoteClaimant, queue: str, limit: int) -> ClaimAnswer:
+async def claim_parked(session: Session, claimant: RemoteClaimant, queue: str, limit: int) -> ClaimAnswer:
     """Claim at most `limit` executions that are parked on `queue`, oldest first. The call is the whole transaction."""
     [row] = await session.fetch(
-        CLAIM_PARKED, who.actor, who.worker, who.claim, limit, queue, who.known, who.lacking, who.tenants
+        CLAIM_PARKED,
+        claimant.actor,
+        claimant.worker,
+        claimant.claim,
+        limit,
+        queue,
+        claimant.runnable,
+        claimant.lacking,
+        claimant.tenants,
     )
     return claim_answer(*row)
 

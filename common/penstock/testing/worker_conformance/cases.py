@@ -87,9 +87,9 @@ async def result_too_large(house: Surroundings) -> None:
 async def run_knows_what_it_is(house: Surroundings) -> None:
     """An action can read its execution, its attempt, its action and its tenant."""
     id = await house.start({"return_run": True}, tenant="acme")
-    told = await house.client.result(id, timeout=30)
+    run_ids = await house.client.result(id, timeout=30)
     expected = {"execution": str(id), "attempt": 1, "action": "conformance.play", "tenant": "acme"}
-    same({name: told.get(name) for name in expected}, expected, "the run")
+    same({name: run_ids.get(name) for name in expected}, expected, "the run")
 
 
 @case
@@ -230,7 +230,7 @@ async def secret_is_masked(house: Surroundings) -> None:
 
 @case
 async def cancelled_before(house: Surroundings) -> None:
-    """What was cancelled before it began does not run."""
+    """An execution that was cancelled before it began does not run."""
     id = await house.start(BEGUN, {"return": 1}, delay=600)
     await house.client.cancel(id)
     same((await house.until_ended(id)).status, "cancelled", "the status")
@@ -294,12 +294,12 @@ async def one_of_many_is_cancelled(house: Surroundings) -> None:
 async def no_more_than_its_slots(house: Surroundings) -> None:
     """A worker never holds more attempts than it has slots."""
     ids = [await house.start({"sleep": 0.2}, {"return": n}) for n in range(4 * SLOTS)]
-    most = 0
+    largest = 0
     for id in ids:
         await house.until_ended(id)
     for exchange in house.proxy.of("beat"):
-        most = max(most, len(exchange.message.get("holding", ())))
-    assert 0 < most <= SLOTS, f"it held {most} attempts, with {SLOTS} slots"
+        largest = max(largest, len(exchange.message.get("holding", ())))
+    assert 0 < largest <= SLOTS, f"it held {largest} attempts, with {SLOTS} slots"
 
 
 @case
@@ -349,17 +349,17 @@ for _call in ("take", "finish", "log", "beat"):
 @case
 async def take_again_is_the_same_request(house: Surroundings) -> None:
     """A take without an answer is sent again with the same request id, and says so."""
-    known = len(house.proxy.of("take"))
+    earlier = len(house.proxy.of("take"))
     fault = house.proxy.plant("take", "lose_answer")
     while not fault.hits:  # a take that waits already is not hit
         same(await house.play({"return": 1}), 1, "the result")
         await asyncio.sleep(0.2)
     same(await house.play({"return": 2}), 2, "the result")
-    sent = house.proxy.of("take")[known:]
-    lost = [x.message["request"] for x in sent if x.status == 0]
+    sent = house.proxy.of("take")[earlier:]
+    unanswered = [x.message["request"] for x in sent if x.status == 0]
     again = [x.message["request"] for x in sent if x.message.get("again")]
-    assert lost, "no take was lost"
-    assert set(lost) <= set(again), f"lost were {lost}, and {again} were sent again"
+    assert unanswered, "no take was lost"
+    assert set(unanswered) <= set(again), f"lost were {unanswered}, and {again} were sent again"
 
 
 @case
@@ -374,7 +374,7 @@ async def request_ids_are_unique(house: Surroundings) -> None:
 
 @case
 async def stale_end_is_dropped(house: Surroundings) -> None:
-    """A worker that is told that a claim is lost drops the attempt, and goes on."""
+    """A worker that is run_ids that a claim is lost drops the attempt, and goes on."""
     held = house.proxy.plant("finish", "hold")
     id = await house.start(BEGUN, {"return": "held"})
     await house.until_running(id)
@@ -499,7 +499,7 @@ async def all_gateways_are_killed(house: Surroundings) -> None:
 
 @case
 async def session_is_over(house: Surroundings) -> None:
-    """A worker whose session is unknown says hello again."""
+    """A worker says hello again when its session is unknown."""
     hellos = len(house.proxy.of("hello"))
     for worker in [w for w in house.workers if w.is_running]:
         worker.freeze()
@@ -559,7 +559,7 @@ async def worker_is_frozen_for_a_moment(house: Surroundings) -> None:
 
 @case
 async def worker_is_frozen_for_long(house: Surroundings) -> None:
-    """What a frozen worker returns late changes nothing, and it takes work again."""
+    """A late result of a frozen worker changes nothing, and the worker takes work again."""
     frozen = house.worker
     id = await house.start(BEGUN, {"stubborn_first": 2}, {"return_attempt": True})
     await house.until_running(id)
@@ -593,7 +593,7 @@ async def drain_lets_work_end(house: Surroundings) -> None:
 
 @case
 async def drain_hands_back_what_takes_longer(house: Surroundings) -> None:
-    """What has not ended within the grace period goes to another worker, and is no failure."""
+    """An attempt that has not ended within the grace period goes to another worker, and is no failure."""
     id = await house.start(BEGUN, {"stubborn_first": 20}, {"return_attempt": True})
     await house.until_running(id)
     same(await house.worker.terminate(20), 0, "the exit code")

@@ -131,19 +131,29 @@ class FaultyProxy:
                 else:
                     return
             assert request is not None
-            if not await self._while_open(reader, self._exchange(connection, writer, request, body)):
+            exchange = self._exchange(connection, writer, request, body)
+            goes_on, early = await self._while_open(reader, exchange)
+            if not goes_on:
                 return
             if connection.our_state is not h11.DONE or connection.their_state is not h11.DONE:
                 return
             connection.start_next_cycle()
+            if early:
+                connection.receive_data(early)
 
-    async def _while_open(self, reader: asyncio.StreamReader, exchange: Coroutine[Any, Any, bool]) -> bool:
-        """Return the result of an exchange. A worker that closes its connection cancels its call, as without a proxy."""
+    async def _while_open(
+        self, reader: asyncio.StreamReader, exchange: Coroutine[Any, Any, bool]
+    ) -> tuple[bool, bytes]:
+        """Return the result of an exchange, and what the worker has sent meanwhile. A worker that closes its connection
+        cancels its call, as without a proxy."""
         exchanging = asyncio.ensure_future(exchange)
-        closing = asyncio.ensure_future(reader.read(1))  # a worker sends nothing before it has its answer
+        closing = asyncio.ensure_future(reader.read(1))
         try:
             await asyncio.wait({exchanging, closing}, return_when=asyncio.FIRST_COMPLETED)
-            return exchanging.done() and exchanging.result()
+            if closing.done() and closing.result():  # the beginning of its next call
+                await asyncio.wait({exchanging})
+            goes_on = exchanging.done() and exchanging.result()
+            return goes_on, closing.result() if closing.done() else b""
         finally:
             for task in (exchanging, closing):
                 task.cancel()

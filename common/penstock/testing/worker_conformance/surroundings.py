@@ -159,7 +159,7 @@ class Gateways:
 
 
 class Surroundings:
-    """What a case may do."""
+    """The installation and the worker of a case."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class Surroundings:
         """Start a worker. Return once it has said hello."""
         self._count += 1
         name = name or f"worker-{self._count}"
-        known = len([exchange for exchange in self.proxy.of("hello") if exchange.status == 201])
+        earlier = len([exchange for exchange in self.proxy.of("hello") if exchange.status == 201])
         environment = {
             **os.environ,
             "PENSTOCK_SERVER": self._server,
@@ -212,13 +212,13 @@ class Surroundings:
         worker = WorkerProcess(process, name)
         self.workers.append(worker)
         async with asyncio.timeout(STARTS_S):
-            while len([x for x in self.proxy.of("hello") if x.status == 201]) <= known:
+            while len([x for x in self.proxy.of("hello") if x.status == 201]) <= earlier:
                 assert worker.is_running, f"the worker ended before it said hello (its output: {self._log})"
                 await asyncio.sleep(0.05)
         return worker
 
     async def only_worker(self) -> WorkerProcess:
-        """Have one worker that runs and is well known, and no other."""
+        """Have one worker that runs and is well earlier, and no other."""
         alive = [worker for worker in self.workers if worker.is_running]
         for worker in alive[:-1]:
             await worker.kill()
@@ -232,7 +232,7 @@ class Surroundings:
         self.workers = []
 
     async def start(self, *steps: Any, action: str = "conformance.play", **options: Any) -> UUID:
-        """Start an execution whose attempts play these steps."""
+        """Start an execution with attempts that play these steps."""
         secret = options.pop("secret", None)
         parameters = {"steps": list(steps), **({} if secret is None else {"secret": secret})}
         return await self.client.start(action, parameters, **options)
