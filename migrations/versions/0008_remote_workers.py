@@ -21,7 +21,6 @@ alter table process
     add column tenants text[],
     add column patience interval
 """
-SESSION = "create unique index concurrently if not exists process_session on process (session) where session is not null"
 # A token of scope `work` is for these routes and packs alone. Empty means all.
 TOKEN = """
 alter table api_token
@@ -33,8 +32,6 @@ alter table api_token
 def upgrade() -> None:
     for statement in (REMOTE, TOKEN):
         op.execute(statement)
-    with op.get_context().autocommit_block():
-        op.execute(SESSION)
 
 
 def downgrade() -> None:

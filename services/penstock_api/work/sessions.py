@@ -8,6 +8,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 import orjson
 import structlog
@@ -71,7 +72,7 @@ class Sessions:
         identity = Identity(
             new_id(), "worker", hello.name, hello.routes, sorted(refs), hello.labels, hello.slots
         )
-        secret = SESSION_PREFIX + secrets.token_urlsafe(32)
+        secret = f"{SESSION_PREFIX}{identity.id.hex}{secrets.token_urlsafe(32)}"
         await remote_workers.register(
             session,
             identity,
@@ -94,7 +95,7 @@ class Sessions:
         if cached is not None and now - cached[1] < CACHED_S:
             worker = cached[0]
         else:
-            worker = await self._read(session, digest, None if cached is None else cached[0])
+            worker = await self._read(session, secret, None if cached is None else cached[0])
             self._cached[digest] = worker, now
             while len(self._cached) > MOST_CACHED:
                 self._cached.popitem(last=False)
@@ -110,8 +111,9 @@ class Sessions:
         await heartbeats.leave(session, worker.id)
         log.info("gateway.bye", worker=worker.identity.name, worker_id=str(worker.id))
 
-    async def _read(self, session: Session, digest: bytes, cached: RemoteWorker | None) -> RemoteWorker:
-        row = await remote_workers.find(session, digest)
+    async def _read(self, session: Session, secret: str, cached: RemoteWorker | None) -> RemoteWorker:
+        digest = _digest(secret)
+        row = await remote_workers.find(session, _id_in(secret), digest)
         if row is None:
             self._cached.pop(digest, None)
             raise _ended()
@@ -150,6 +152,14 @@ def _refuse_others(kind: str, kinds: str, named: Sequence[str], allowed: frozens
             f"this token is not for the {kind} {', '.join(excluded)}",
             hint=f"It is for the {kinds} {', '.join(sorted(allowed or ()))}.",
         )
+
+
+def _id_in(secret: str) -> UUID:
+    """Return the id of the worker in the secret of a session. Raises UnknownSession."""
+    try:
+        return UUID(secret.removeprefix(SESSION_PREFIX)[:32])
+    except ValueError:
+        raise _ended() from None
 
 
 def _digest(secret: str) -> bytes:

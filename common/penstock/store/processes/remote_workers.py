@@ -67,13 +67,13 @@ class RemoteWorker:
 
 FIND = """
 select id, name, routes, actions, labels::text as labels, concurrency, token, tenants, state
-from process where session = $1 and state <> 'dead'
+from process where id = $1 and session = $2 and state <> 'dead'
 """
 
 
-async def find(session: Session, digest: bytes) -> RemoteWorker | None:
-    """Return the live worker with this digest of its session's secret; None if there is none."""
-    return first_as(RemoteWorker, await session.fetch(FIND, digest))
+async def find(session: Session, id: UUID, digest: bytes) -> RemoteWorker | None:
+    """Return a live worker if this is the digest of its session's secret; None otherwise."""
+    return first_as(RemoteWorker, await session.fetch(FIND, id, digest))
 
 
 BEAT = """

@@ -71,5 +71,4 @@ process = Table(
     Column("token", Text),
     Column("tenants", ARRAY(Text)),
     Column("patience", Interval),
-    Index("process_session", "session", unique=True, postgresql_where=text("session is not null")),
 )
