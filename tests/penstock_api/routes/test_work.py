@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,12 +11,19 @@ from uuid import UUID, uuid4
 
 import httpx
 import pytest
+from pydantic import SecretStr
 
+from penstock.client.client import Client
 from penstock.language.definitions.program_actions import program_action
 from penstock.language.terms.sources import Source
+from penstock.operate import secrets
+from penstock.operate.access import find_work_caller
+from penstock.service.assembly import assembled
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
+from tests.flows.installation import AS_USED
 from tests.penstock_api.conftest import Api
+from tests.servers import databases
 
 V1 = "/api/v1"
 
@@ -181,7 +189,7 @@ async def test_part_of_a_batch_may_be_lost(api: Api) -> None:
         assert await worker.ok("finish", {"ends": ends}) == {"lost": [stranger]}
 
 
-async def test_heartbeat_says_what_is_lost_and_what_is_cancelled(api: Api) -> None:
+async def test_heartbeat_names_lost_and_cancelled_attempts(api: Api) -> None:
     ref = await remote(api)
     async with working(api, ref) as worker:
         id = await api.house.client.start(ref)
@@ -270,7 +278,7 @@ async def test_handed_back_attempt_is_no_failure(api: Api) -> None:
         assert tuple(row) == (0, 0)
 
 
-async def test_closed_connection_returns_what_was_claimed(api: Api) -> None:
+async def test_closed_connection_returns_its_attempts(api: Api) -> None:
     ref = await remote(api)
     async with working(api, ref) as worker:
         taking = asyncio.create_task(worker.take())
@@ -340,3 +348,40 @@ async def test_wrong_hello_is_refused(api: Api, wrong: dict[str, Any]) -> None:
     async with api.caller("worker") as caller:
         answer = await caller.post(f"{V1}/work/hello", json={**hello, **wrong})
         assert answer.status_code == 422, answer.text
+
+
+@pytest.mark.parametrize(("account", "only_work"), [("worker", True), ("api", False)])
+async def test_account_of_a_service_is_enough(api: Api, template: str, account: str, only_work: bool) -> None:
+    ref = await remote(api, on_failure=[await remote(api)])
+    await secrets.put(api.house.session, "public", "account_pin", "SECRET-31bc", by="test")
+    if "worker" not in api.secrets:
+        await api.token("worker", "work")
+    owner = api.house.settings().database_url
+    assert owner is not None
+    if "PENSTOCK_TEST_TEMPLATE" not in os.environ:
+        databases.has_roles(owner.get_secret_value(), template)
+    url = SecretStr(databases.as_service(owner.get_secret_value(), account))
+    settings = api.house.settings(database_url=url, **AS_USED)
+    async with assembled(settings, role="gateway" if only_work else "api") as parts:
+        backend = Backend.of(Client(parts.settings, parts.database, parts.publisher))
+        if only_work:
+            backend.find_caller, backend.audits = find_work_caller, False
+        app = make_app(backend, only_work=only_work)
+        served = Api(app, api.house, api.secrets)
+        async with working(served, ref) as worker:
+            for outcome in ("completed", "deferred", "handed_back", "failed"):
+                id = await api.house.client.start(ref, secrets={"pin": "account_pin"})
+                attempt = await worker.one()
+                assert attempt["parameters"]["pin"] == "SECRET-31bc"
+                await worker.ok("beat", {"holding": [key(attempt)]})
+                line = {**key(attempt), "seq": 1, "line": outcome}
+                assert await worker.ok("log", {"lines": [line]}) == {"lost": []}
+                end = {"outcome": outcome, "delay": 600 if outcome == "deferred" else None}
+                assert (await worker.finish(attempt, **end)).json() == {"lost": []}
+                await api.house.client.cancel(id)
+            async with served.caller("all") as stranger:
+                answer = await stranger.post(f"{V1}/work/beat", json={}, headers=worker.headers)
+            assert answer.status_code == 404
+        async with served.caller(None) as stranger:
+            assert (await stranger.post(f"{V1}/work/beat", json={})).status_code == 401
+        await backend.close()
