@@ -12,7 +12,7 @@ from tests.sdk.conformance import ROOT, faults, verdicts
 REFERENCE = ROOT / "sdk/reference"
 
 PLANTED = {
-    "no cancellation": ("run.told = True\n", "pass\n", "cancelled_in_the_midst"),
+    "no cancellation": ('in answer["cancel"]', "in []", "cancelled_in_the_midst"),
     "no second request": (
         'message = {**message, "again": True}',
         'message = {**message, "request": str(uuid.uuid4())}',
@@ -20,7 +20,11 @@ PLANTED = {
     ),
     "results as text": ('"result": result}', '"result": str(result)}', "result_object"),
     "no state": ('"state": defer.state}', '"state": None}', "deferral_carries_state"),
-    "every failure is retried": ('"error": failed.error}', '"error": {"type": "E"}}', "failure_without_retry"),
+    "every failure is retried": (
+        '"error": failed.error}',
+        '"error": {"type": "E"}}',
+        "failure_without_retry",
+    ),
     "no bye": ('self.gateways.call("bye", {}, until=lambda: True)', "pass", "drain_lets_work_end"),
 }
 """Faults: what is replaced in the reference worker, by what, and the case that finds it."""
