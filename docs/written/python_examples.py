@@ -16,7 +16,7 @@ EXAMPLES: Mapping[str, str] = {
     "Defer": "def poll():\n    raise Defer(delay=60, state={'page': 7})  # the next run finds it as current().state",
     "Definitions": "found = Definitions([charge])\nfound.actions",
     "Document": "document: Document = charge.document()\ndocument.digest",
-    "Limit": "Limit(5, by='customer')  # five at once for each customer\nLimit(rate='100/min', burst=10)",
+    "Limit": "Limit(5, by='customer')  # five at once for each customer\nLimit(rate='100/min', burst=10)\nLimit(90_000, per='1m', cost='{{ parameters.tokens }}', unit='tokens')",
     "MissedFires": "MissedFires(policy='delay', delay='5m', catch_up='all')",
     "NonRetryable": "def pay():\n    raise NonRetryable('no such customer')",
     "Overlap": "overlap: Overlap = 'skip'",

@@ -18,7 +18,11 @@ begin
     v_closed := array(
         select (m.limit_id, m.group_value)::limit_key
         from unnest(p_rooms) m join unnest(p_keys, p_counts) c (limit_id, group_value, n) using (limit_id, group_value)
-        where m.free < c.n
+        where m.free < case when m.weighted then (
+                select sum(least(coalesce(k.cost, 1), m.allowed))
+                from unnest(p_asking) a cross join lateral unnest(a.keys, a.costs) k (limit_id, group_value, cost)
+                where k.limit_id = m.limit_id and k.group_value = m.group_value)
+            else c.n end
             or exists (select from lane l where l.gate_limit = m.limit_id and l.gate_group = m.group_value));
     v_aside := array(
         select n.id from (select distinct c.namespace_id as id, c.away from unnest(p_asking) c) n

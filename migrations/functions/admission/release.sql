@@ -34,7 +34,7 @@ begin
         perform leave_line(v_waiting, false);
     end if;
     if p_line <> '{}' then
-        perform join_line(find_lanes(p_line));
+        perform join_line(find_lanes(set_costs(p_line)));
     end if;
     return promote(v_keys || v_joined);
 end $$;

@@ -30,7 +30,7 @@ begin
         v_messages := request_again(v_again);
     end if;
     delete from lane l where l.id = any (v_lanes) and not exists (select from waiter w where w.lane = l.id);
-    update lane l set rank = w.rank, turn = w.turn, ready_at = w.ready_at, execution_id = w.execution_id
+    update lane l set rank = w.rank, turn = w.turn, ready_at = w.ready_at, execution_id = w.execution_id, costs = w.costs
     from unnest(v_lanes) p (id)
     cross join lateral (
         select * from waiter w where w.lane = p.id order by w.rank, w.turn, w.ready_at, w.execution_id limit 1) w

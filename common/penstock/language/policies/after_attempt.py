@@ -11,6 +11,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import orjson
@@ -32,6 +33,8 @@ class Ending:
     its place in the lane."""
     until: datetime | None = None
     reason: str | None = None
+    costs: Mapping[str, Decimal] | None = None
+    """The true costs that the attempt reported, by unit."""
 
 
 DONE_WITH_NOTHING = Ending(COMPLETED, "null")

@@ -134,6 +134,7 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "claim_executions": ("worker",),
     "claim_named": ("worker",),
     "finish_completed": ("worker",),
+    "settle_costs": ("worker",),
     "mark_holds": ("executor", "worker", "api", "client"),
     "note_tenants": ("executor", "worker", "api", "client"),
     "store_item_workflow": ("worker",),

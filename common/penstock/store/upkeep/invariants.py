@@ -38,13 +38,15 @@ INVARIANTS = (
         "limit: nothing was admitted while a key was at its limit",
         # Holders are counted from the instants of admission, and from the history, which says when executions left.
         """with hold as (
-               select a.limit_id, a.group_value, a.execution_id, a.seq, a.admitted_at, a.allowed, min(h.at) as freed_at
+               select a.limit_id, a.group_value, a.execution_id, a.seq, a.admitted_at, a.allowed, coalesce(a.cost, 1) as cost,
+                   min(h.at) as freed_at
                from admission a left join history h on h.execution_id = a.execution_id and h.at > a.admitted_at
                    and h.new not in ('scheduled', 'running', 'canceling')
-               group by a.limit_id, a.group_value, a.execution_id, a.seq, a.admitted_at, a.allowed
+               where a.cost is null or not a.rated
+               group by a.limit_id, a.group_value, a.execution_id, a.seq, a.admitted_at, a.allowed, a.cost
            ), step as (
-               select limit_id, group_value, admitted_at as at, 1 as change, execution_id, allowed from hold
-               union all select limit_id, group_value, freed_at, -1, null, null from hold where freed_at is not null
+               select limit_id, group_value, admitted_at as at, cost as change, execution_id, allowed from hold
+               union all select limit_id, group_value, freed_at, -cost, null, null from hold where freed_at is not null
            )
            select execution_id::text from (
                select execution_id, allowed,
@@ -52,6 +54,15 @@ INVARIANTS = (
                from step
            ) x where holders > allowed
            union select execution_id::text from admission where held > allowed""",
+    ),
+    Invariant(
+        "I3w",
+        "weights: a slot takes the cost that its admission has logged",
+        """select s.execution_id::text from slot s
+           join execution e on e.id = s.execution_id and e.attempt <= s.attempt and e.status in ('scheduled', 'running')
+           join admission a on a.limit_id = s.limit_id and a.group_value = s.group_value
+               and a.execution_id = s.execution_id and a.attempt = s.attempt
+           where s.cost is distinct from a.cost""",
     ),
     Invariant(
         "I3s",
@@ -105,7 +116,14 @@ INVARIANTS = (
                when 'worker' then n.away_since is null
                    and not exists (select from wake w where w.namespace_id = l.namespace_id)
                when 'limit' then (c.rate_count is not null and c.max = 2147483647 or (
-                       select count(*) from slot s where s.limit_id = l.gate_limit and s.group_value = l.gate_group) < c.max)
+                       select coalesce(sum(coalesce(s.cost, 1)), 0) from slot s
+                       where s.limit_id = l.gate_limit and s.group_value = l.gate_group) + coalesce(least(
+                           l.costs[array_position(l.keys, (l.gate_limit, l.gate_group)::limit_key)],
+                           least(c.max, coalesce(c.rate_count, c.max))), 1) <= c.max)
+                   -- Under a weighted key only the first lane can start: a later one may need less, and does not pass it.
+                   and (l.costs is null or not exists (
+                       select from lane b where b.gate_limit = l.gate_limit and b.gate_group = l.gate_group
+                           and (b.rank, b.place, b.ready_at, b.execution_id) < (l.rank, l.place, l.ready_at, l.execution_id)))
                    and not exists (select from wake w where w.limit_id = l.gate_limit and w.group_value = l.gate_group)
                end""",
     ),

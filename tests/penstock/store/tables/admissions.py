@@ -11,6 +11,7 @@ from sqlalchemy import (
     Double,
     Index,
     Integer,
+    Numeric,
     SmallInteger,
     Table,
     Text,
@@ -44,6 +45,7 @@ slot = Table(
     Column("execution_id", UUID, primary_key=True),
     Column("attempt", Integer, nullable=False),
     Column("admitted_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Column("cost", Numeric),
 )
 
 
@@ -59,6 +61,7 @@ waiter = Table(
     Column("fair_limit", Integer),
     Column("fair_key", Text),
     Column("fair_group", Text),
+    Column("costs", ARRAY(Numeric)),
     Index("waiter_execution", "execution_id"),
     Index(
         "waiter_round",
@@ -101,6 +104,7 @@ lane = Table(
         BigInteger,
         Computed("CASE WHEN (fair_limit = gate_limit) THEN turn ELSE (0)::bigint END", persisted=True),
     ),
+    Column("costs", ARRAY(Numeric)),
     Index("lane_gate", "gate_limit", "gate_group", "rank", "place", "ready_at", "execution_id"),
     Index("lane_shared", "gate_limit", "gate_group", postgresql_where=text("(cardinality(keys) > 1)")),
     Index(
@@ -142,6 +146,7 @@ admission = Table(
     Column("held", Integer, nullable=False),
     Column("allowed", Integer, nullable=False),
     Column("rated", Boolean, nullable=False),
+    Column("cost", Numeric),
     Index("admission_rate", "limit_id", "group_value", "admitted_at", postgresql_where=text("rated")),
     postgresql_partition_by="RANGE (admitted_at)",
 )

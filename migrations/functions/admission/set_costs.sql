@@ -1,0 +1,28 @@
+-- Return the candidates with their costs, in the order of their keys, if one of their limits has a cost. The key of a limit without one
+-- costs null, and counts as one. The function reads the stored parameters, or takes `p_params` of the executions `p_ids`, which are
+-- not stored yet.
+-- planner: lookups
+create or replace function set_costs(p_candidates candidate[], p_ids uuid[] default null, p_params text[] default null)
+returns candidate[]
+language plpgsql stable
+as $$
+begin
+    if not exists (
+        select from concurrency_limit l
+        where l.id = any (array(select k.limit_id from unnest(p_candidates) c cross join unnest(c.keys) k)) and l.cost is not null)
+    then
+        return p_candidates;
+    end if;
+    return array(
+        select (c.id, c.namespace_id, c.kind, c.queue, c.envelope, c.away, c.attempt, c.rank, c.ready_at, c.keys, c.lane,
+            c.fair_limit, c.fair_key, c.fair_group, c.turn, c.since, c.gate_limit,
+            case when exists (
+                select from unnest(c.keys) k join concurrency_limit l on l.id = k.limit_id and l.cost is not null)
+            then array(
+                select case when l.cost is not null then cost_of(l.cost, case when p_ids is null
+                    then (select p.params from payload p where p.execution_id = c.id)
+                    else p_params[array_position(p_ids, c.id)]::jsonb end) end
+                from unnest(c.keys) with ordinality k (limit_id, group_value, place)
+                left join concurrency_limit l on l.id = k.limit_id order by k.place) end)::candidate
+        from unnest(p_candidates) with ordinality c order by c.ordinality);
+end $$;
