@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 from penstock.errors import OutsideRun
+from penstock.run.costs import cost_amount
 from penstock.run.progress import STREAM, Progress
 from penstock.run.run import Run
 
@@ -121,6 +123,18 @@ class RunContext:
         It is stored as a log line on the stream `progress`. Raises ValueError for another number.
         """
         self._run.log(STREAM, Progress(done, text).line())
+
+    def cost(self, amount: float | Decimal | None = None, /, **amounts: float | Decimal) -> None:
+        """Report the true cost of this attempt, which replaces the reserved cost when the attempt ends: `cost(1234)`, or by
+        unit `cost(tokens=1234)`.
+
+        It counts for the limits on the action that have that unit. A later call replaces the amount of the same unit.
+        Raises ValueError for an amount that is negative, or not finite.
+        """
+        if amount is not None:
+            self._run.costs[""] = cost_amount(amount)
+        for unit, value in amounts.items():
+            self._run.costs[unit] = cost_amount(value)
 
 
 def current() -> RunContext:

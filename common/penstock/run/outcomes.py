@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Literal
 
 import orjson
@@ -85,7 +86,7 @@ class Outcome:
     `delay` (seconds on the database's clock), and `carry`, JSON for the next run of this execution. `inquiry`:
     `inquiry` (prompt, schema, assignee, timeout in seconds, default). `suspended`: `awaited`, what a durable function
     waits for (children, until, signals). `lost`: `error`; the remote machine that ran the attempt is gone, and its
-    effects are unknown.
+    effects are unknown. `costs`, of any kind: the true costs that the attempt reported where it ran, by unit.
     """
 
     kind: Kind
@@ -96,6 +97,7 @@ class Outcome:
     carry: dict[str, Any] | None = None
     inquiry: dict[str, Any] | None = None
     awaited: dict[str, Any] | None = None
+    costs: dict[str, Decimal] | None = None
 
     @property
     def result(self) -> Any:

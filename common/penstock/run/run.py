@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -98,6 +99,8 @@ class Run:
     """The number of durable sleeps that this attempt has passed (`penstock.run.steering.sleep`)."""
     inquiries: int = 0
     """The number of inquiries that this attempt has reached (`penstock.run.steering.ask`)."""
+    costs: dict[str, Decimal] = field(default_factory=dict)
+    """The true costs that the attempt has reported so far, by unit. The unit is '' for a cost without one."""
     task: asyncio.Task[Any] | None = None
     """The task in which a coroutine function runs, while it runs."""
     exited: BaseException | None = None

@@ -7,6 +7,8 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
 from functools import cache, partial
 from uuid import UUID
 
@@ -47,6 +49,7 @@ log = structlog.get_logger()
 
 ENVELOPE = 20
 """The number of executions in a full envelope, and so in one delivery."""
+NO_COSTS: Mapping[str, Decimal] = {}
 WRITTEN = 5.0
 """The seconds for writing the endings of stopped attempts, in addition to their grace."""
 
@@ -187,7 +190,6 @@ class Runner:
         event, version = owned.event, owned.version
         if owned.refers and not await self._complete(owned):
             return
-        self.running[event.execution_id].is_executing = True
         run = Run(
             event=event,
             params=owned.params,
@@ -203,10 +205,14 @@ class Runner:
             durable=self._durable.of(owned),
             trace=owned.traced.carrier if owned.traced is not None else {},
         )
+        running = self.running[event.execution_id]
+        running.is_executing, running.costs = True, run.costs
         began = time.monotonic()
         try:
             with owned.traced.begin() if owned.traced is not None else contextlib.nullcontext():
                 outcome = await attempt(chosen(self._executors, version.action, owned.of_route), run)
+                if outcome.costs:
+                    run.costs.update(outcome.costs)
                 outcome = await self._references.put_away(owned, outcome)
         except asyncio.CancelledError:
             self._stopped(owned)
@@ -231,7 +237,8 @@ class Runner:
             self.reports.discard(owned, known_to_be_lost=running.known_to_be_lost)
         else:
             version = owned.version
-            self._report(owned, ending_after(outcome, version.recovery, version.retry, owned.failures))
+            ending = ending_after(outcome, version.recovery, version.retry, owned.failures)
+            self._report(owned, ending, running.costs if running is not None else {})
 
     async def _complete(self, owned: OwnedAttempt) -> bool:
         """Resolve the references in the attempt's parameters. If that fails, end the attempt and return False."""
@@ -250,13 +257,15 @@ class Runner:
         if running.claim_lost:
             self.reports.discard(owned, known_to_be_lost=running.known_to_be_lost)
         elif running.cancelled:
-            self._report(owned, Ending(CANCELLED))
+            self._report(owned, Ending(CANCELLED), running.costs)
         elif running.is_executing:  # the worker drains, or gives the attempt up
-            self._report(owned, ending_of_unfinished(owned.version.recovery, running.given_up))
+            self._report(owned, ending_of_unfinished(owned.version.recovery, running.given_up), running.costs)
         else:
             self._report(owned, NOT_BEGUN)
 
-    def _report(self, owned: OwnedAttempt, ending: Ending) -> None:
+    def _report(self, owned: OwnedAttempt, ending: Ending, costs: Mapping[str, Decimal] = NO_COSTS) -> None:
+        if costs:
+            ending = replace(ending, costs=dict(costs))
         self._ends(owned.event.action, ending.status).inc()
         self.reports.add(owned, ending)
 

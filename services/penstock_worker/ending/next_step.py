@@ -72,7 +72,8 @@ async def finish(
     `go_on`: if possible, also advance the workflows of these tasks, and claim the tasks that follow or the admitted
     executions.
     """
-    if go_on is not None:
+    costs = any(end.costs for end in ends)
+    if go_on is not None and not costs:
         try:
             finished = await _going_on(session, worker, ends, claims, go_on)
             if finished is not None:
@@ -84,7 +85,10 @@ async def finish(
             # shows which one it was.
             log.warning("next_step.left_to_executors", reason=str(error))
     async with session.transaction() as tx:
-        if plain_executions.all_completed(ends):
+        if costs:
+            await attempts.settle_costs(tx, worker, ends)
+            moved = await attempts.finish(tx, worker, ends, claims)
+        elif plain_executions.all_completed(ends):
             moved = await plain_executions.finish(tx, worker, ends, claims)
         else:
             moved = await attempts.finish(tx, worker, ends, claims, alone=True)

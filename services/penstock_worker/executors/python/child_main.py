@@ -21,7 +21,7 @@ from typing import Any
 
 from penstock import tracing
 from penstock.run import capture
-from penstock.run.calls import call_plain
+from penstock.run.calls import call_plain, with_costs
 from penstock.run.task_executors import Outcome, Run, RunLog
 from penstock_worker.executors.python import frames
 
@@ -90,9 +90,9 @@ def _perform(job: frames.Job, log: RunLog) -> Outcome:
     try:
         _State.busy = True
         with tracing.inside(tracing.trace_of(job.trace)), _memory(job.memory_limit):
-            return call_plain(run)
+            return with_costs(call_plain(run), run)
     except BaseException as error:  # out of memory while answering, or stopped between two lines here
-        return Outcome.raised(error)
+        return with_costs(Outcome.raised(error), run)
     finally:
         _State.busy = False
 

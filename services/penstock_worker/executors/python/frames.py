@@ -9,18 +9,22 @@ from __future__ import annotations
 import asyncio
 import pickle
 import socket
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import orjson
 
 from penstock.run import results
+from penstock.run.costs import cost_amount
 from penstock.run.task_executors import Outcome, TaskError, TaskReadyEvent
 
 HEADER = 4
 """The bytes of the length, big-endian. Then one byte has the kind of the frame:"""
 LOG, RESULT, OUTCOME = b"L", b"R", b"O"
+COSTS = b"C"
+"""The kind of a frame with the costs of the attempt as JSON, a newline, and the kind and body of its outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,10 @@ def log_frame(stream: str, line: str) -> bytes:
 
 
 def outcome_frame(outcome: Outcome) -> bytes:
+    if outcome.costs is not None:
+        costs = {unit: str(amount) for unit, amount in outcome.costs.items()}
+        frame = outcome_frame(replace(outcome, costs=None))
+        return _framed(COSTS + orjson.dumps(costs) + b"\n" + frame[HEADER:])
     if outcome.result_json is not None:
         return _framed(RESULT + outcome.result_json)
     return _framed(OUTCOME + orjson.dumps(asdict(outcome)))
@@ -70,6 +78,10 @@ def outcome_of(kind: bytes, body: bytes) -> Outcome:
     """Return the outcome in a frame. Raises ValueError, KeyError or TypeError for an invalid frame."""
     if kind == RESULT:
         return Outcome("completed", results.check(body, len(body)))
+    if kind == COSTS:
+        costs, _, answer = body.partition(b"\n")
+        amounts = {str(unit): cost_amount(Decimal(amount)) for unit, amount in orjson.loads(costs).items()}
+        return replace(outcome_of(answer[:1], answer[1:]), costs=amounts)
     if kind != OUTCOME:
         raise ValueError(f"unknown frame {kind!r}")
     fields = orjson.loads(body)
