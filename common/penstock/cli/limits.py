@@ -114,6 +114,10 @@ def set_(
     while_waiting: Annotated[
         str | None, typer.Option(help="release or keep the slot while it waits for an answer.")
     ] = None,
+    cost: Annotated[
+        str | None, typer.Option(help="What an execution costs: 2, or '{{ parameters.tokens }}'.")
+    ] = None,
+    unit: Annotated[str | None, typer.Option(help="The unit of the cost, such as tokens.")] = None,
     unset: Annotated[
         list[str] | None, typer.Option(help="An option to take away, such as rate or max.")
     ] = None,
@@ -123,7 +127,7 @@ def set_(
     rm`."""
     options = {
         "max": max, "scope": scope, "by": by or None, "rate": rate, "burst": burst, "when_full": when_full,
-        "max_waiting": max_waiting, "fair": fair or None, "while_waiting": while_waiting,
+        "max_waiting": max_waiting, "fair": fair or None, "while_waiting": while_waiting, "cost": cost, "unit": unit,
     }  # fmt: skip
     changes: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     changes |= {name.replace("-", "_"): None for name in unset or ()}
@@ -159,10 +163,11 @@ def rm(ref: Ref, json: Json = False) -> None:
 
 
 def allows(row: LimitInForce) -> str:
-    """Return the text of a limit's bounds: `5 at once, 100 in 60 s`."""
-    parts = [f"{row.max} at once"] if row.max else []
+    """Return the text of a limit's bounds: `5 at once, 100 in 60 s`, or `90,000 tokens in 60 s`."""
+    unit = f" {row.unit}" if row.unit else ""
+    parts = [f"{row.max:,}{unit} at once"] if row.max else []
     if row.rate_count:
-        parts.append(f"{row.rate_count} in {row.rate_seconds:g} s")
+        parts.append(f"{row.rate_count:,}{unit} in {row.rate_seconds:g} s")
     return ", ".join(parts)
 
 

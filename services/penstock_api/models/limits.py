@@ -24,9 +24,14 @@ class Limit(Answer):
     rate_count: int | None
     rate_seconds: float | None
     while_waiting: str
+    cost: str | None = Field(
+        description="What an execution costs: a number, or a sum of parameters. Null: each counts as 1."
+    )
+    unit: str = Field(description="The unit of the cost, or empty.")
     by_hand: bool
     declared: JsonText = Field(description="What definitions say, if they say anything.")
     held: int
+    used: float | None = Field(description="What the held slots cost together; null without a cost.")
     waiting: int
     covers: int = Field(description="Namespaces of actions that were started at least once.")
 
@@ -71,6 +76,10 @@ class SetLimit(Given):
     max_waiting: int | None = Field(default=None, ge=0, le=2_000_000_000)
     fair: list[str] | None = None
     while_waiting: Literal["release", "keep"] | None = None
+    cost: str | float | None = Field(
+        default=None, description="What an execution costs: 2, or {{ parameters.tokens }}."
+    )
+    unit: str | None = Field(default=None, description="The unit of the cost, such as tokens.")
 
 
 class Line(Answer):
