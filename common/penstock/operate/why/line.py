@@ -77,10 +77,10 @@ async def _before(
         turn += ", where the groups take turns"
     about = "" if seconds is None else f" At the pace so far its turn comes in about {span(seconds)}."
     also = f" It needs a slot of {' and '.join(other_limits)} as well." if other_limits else ""
-    if limit.needs is not None and limit.left is not None and (limit.left < limit.needs or position > 1):
+    if limit.needs is not None and limit.room is not None and (limit.room < limit.needs or position > 1):
         facts |= {
             "needs": limit.needs,
-            "left": limit.left,
+            "left": limit.room,
             "unit": limit.unit or None,
             "next_look": limit.next_look,
         }
@@ -110,7 +110,7 @@ def _costs(limit: KeyLimit, whose: str, turn: str) -> str:
     unit = f" {limit.unit}" if limit.unit else ""
     whole = limit.rate_count if limit.rate_count is not None else limit.max
     where = "" if limit.rate_seconds is None else f" in {_window(limit.rate_seconds)}"
-    remainder = f"{_amount(max(0.0, limit.left or 0.0))} of {whole:,} are left{where}"
+    remainder = f"{_amount(max(0.0, limit.room or 0.0))} of {whole:,} are left{where}"
     refill = f", refilled in {span(limit.next_look)}" if (limit.next_look or 0) > 0 else ""
     return (
         f"Waits for the limit {limit.ref}{whose}: needs {_amount(limit.needs)}{unit}, {remainder}{refill}; {turn}"

@@ -92,7 +92,7 @@ async def pace(session: Session, place: LinePlace) -> Pace:
 class KeyLimit:
     """A key and its limit: at most `max` executions may hold it (None: any number), and `held` do. `next_look`:
     seconds until its rate is checked again. `group_value`: the values of the parameters that it is grouped by, as
-    text. Under a limit with a cost, the execution needs `needs` of the `unit`, and `left` is what it could get now."""
+    text. Under a limit with a cost, the execution needs `needs` of the `unit`, and `room` is what it could get now."""
 
     limit_id: int
     group_value: str
@@ -105,7 +105,7 @@ class KeyLimit:
     next_look: float | None
     unit: str
     needs: float | None
-    left: float | None
+    room: float | None
 
 
 LIMITS = """
@@ -119,7 +119,7 @@ select k.limit_id, k.group_value, l.ref, nullif(l.max, 2147483647) as max, l.by,
                  where l.max < 2147483647 and s.limit_id = k.limit_id and s.group_value = k.group_value),
         l.rate_count - (select coalesce(sum(coalesce(a.cost, 1)), 0) from admission a
                         where a.limit_id = k.limit_id and a.group_value = k.group_value and a.rated
-                            and a.admitted_at > clock_timestamp() - make_interval(secs => l.rate_seconds)))::float8 end as left
+                            and a.admitted_at > clock_timestamp() - make_interval(secs => l.rate_seconds)))::float8 end as room
 from lane cross join waiter w cross join lateral unnest(lane.keys, w.costs) k (limit_id, group_value, cost)
 join concurrency_limit l on l.id = k.limit_id
 where lane.id = $1 and w.lane = lane.id and w.execution_id = $2 order by l.id
