@@ -1,4 +1,4 @@
-"""Costs of executions under limits: weighted slots, and admissions with a cost that is settled later."""
+"""Costs of executions under limits, settled at the end of an attempt, and budgets that a tree of executions shares."""
 
 from __future__ import annotations
 
@@ -26,12 +26,66 @@ CANDIDATE = "alter type candidate add attribute costs numeric[]"
 # Under a weighted key, `held` and `free` are in the unit of the cost, and `free` is negative where settled costs exceed the
 # limit. `allowed` is then the largest possible cost of one execution.
 ROOM = """
-alter type room alter attribute held type numeric, alter attribute free type numeric, add attribute weighted boolean
+alter type room alter attribute held type numeric, alter attribute allowed type numeric, alter attribute free type numeric,
+    add attribute weighted boolean
+"""
+
+# The budget that limits costs instead of `max` and the rate. All limits of a unit have the row of that unit here, so that they
+# share one key for each tree. The unit's row names itself.
+BUDGET_OF_LIMIT = "alter table concurrency_limit add column budget integer"
+# A budget of a tree of executions. `owner` is the root for which it was made. `when_spent` decides what happens to an execution
+# that needs more than is left: it is refused, or waits until the amount is raised.
+BUDGET = """
+create table budget (
+    owner uuid not null,
+    unit text not null,
+    amount numeric not null,
+    when_spent text not null default 'refuse' check (when_spent in ('refuse', 'wait')),
+    created_at timestamptz not null default clock_timestamp(),
+    primary key (owner, unit)
+)
+"""
+CREATED = "create index budget_created on budget (created_at)"
+# A tree that shares a budget: the tree of the owner, and those of its re-runs.
+TREE = """
+create table budget_tree (
+    root uuid primary key,
+    owner uuid not null
+)
+"""
+TREE_OF = "create index budget_tree_owner on budget_tree (owner)"
+# The ledger of a budget: an attempt, the cost that was reserved at its admission, and the true cost that it reported. What is
+# left of a budget is its amount minus these, added up under the lock of the budget's key.
+ENTRY = """
+create table budget_entry (
+    owner uuid not null,
+    unit text not null,
+    execution_id uuid not null,
+    attempt integer not null,
+    reserved numeric not null,
+    spent numeric,
+    at timestamptz not null default clock_timestamp(),
+    primary key (owner, unit, execution_id, attempt)
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500)
 """
 
 
 def upgrade() -> None:
-    for statement in (LIMIT, SLOT, WAITER, LANE, ADMISSION, CANDIDATE, ROOM):
+    for statement in (
+        LIMIT,
+        SLOT,
+        WAITER,
+        LANE,
+        ADMISSION,
+        CANDIDATE,
+        ROOM,
+        BUDGET_OF_LIMIT,
+        BUDGET,
+        CREATED,
+        TREE,
+        TREE_OF,
+        ENTRY,
+    ):
         op.execute(statement)
 
 

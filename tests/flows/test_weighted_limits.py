@@ -76,5 +76,7 @@ async def test_each_attempt_has_its_own_cost(house: Installation) -> None:
 async def test_a_start_above_the_limit_is_refused(house: Installation) -> None:
     await house.start(ask)
     id = await house.client.start(ask, {"tokens": 101})
-    with pytest.raises(ExecutionFailed, match=r"needs 101 tokens, and the limit texts.ask.all_tokens allows 100"):
+    with pytest.raises(
+        ExecutionFailed, match=r"needs 101 tokens, and the limit texts.ask.all_tokens allows 100"
+    ):
         await house.client.result(id, timeout=20)

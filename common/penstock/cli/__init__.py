@@ -46,7 +46,7 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "executions": ("executions", "history"),
         "logs": ("logs",),
         "watch": ("watch",),
-        "execution_control": ("cancel", "rerun", "set-priority"),
+        "execution_control": ("cancel", "rerun", "set-priority", "raise-budget"),
         "workflow_control": ("pause", "resume", "skip", "set-result"),
         "durable": ("signal", "replay"),
         "why": ("why", "queues"),

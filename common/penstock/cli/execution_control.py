@@ -86,6 +86,22 @@ def set_priority(
         out.print(f"Nothing to change: its priority is {priority} already.")
 
 
+def raise_budget(
+    id: Annotated[
+        UUID, typer.Argument(help="An execution of the tree.", autocompletion=name_completion.executions)
+    ],
+    unit: Annotated[str, typer.Argument(help="The unit of the budget, such as tokens.")],
+    amount: Annotated[float, typer.Argument(help="The new amount, higher than before.")],
+    json: Json = False,
+) -> None:
+    """Raise a budget of an execution's tree. What waits for it starts as far as it fits."""
+    by_either(lambda client: client.raise_budget(id, unit, amount))
+    if json:
+        json_line({"id": id, "unit": unit, "amount": amount})
+    else:
+        out.print(f"The budget of {unit} is {amount:,.10g} now.")
+
+
 @choosing
 def rerun(
     id: Annotated[
@@ -163,3 +179,4 @@ def add_to(app: typer.Typer) -> None:
     app.command()(cancel)
     app.command()(rerun)
     app.command("set-priority")(set_priority)
+    app.command("raise-budget")(raise_budget)

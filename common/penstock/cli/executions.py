@@ -119,6 +119,20 @@ def print_execution(execution: dict[str, Any]) -> None:
     if execution["told"]:
         out.print()
         print_sent_commands(execution["told"])
+    if execution["budgets"]:
+        out.print()
+        table(
+            ["budget", "amount", "used", "reserved", "left", "most by"],
+            [
+                (
+                    budget["unit"],
+                    *(f"{budget[name]:,.10g}" for name in ("amount", "used", "reserved", "left")),
+                    budget["shares"][0]["action"] if budget["shares"] else None,
+                )
+                for budget in execution["budgets"]
+            ],
+            empty="",
+        )
     if execution["attempts"]:
         out.print()
         table(

@@ -164,6 +164,8 @@ def rm(ref: Ref, json: Json = False) -> None:
 
 def allows(row: LimitInForce) -> str:
     """Return the text of a limit's bounds: `5 at once, 100 in 60 s`, or `90,000 tokens in 60 s`."""
+    if row.budget:
+        return f"the budget of {row.unit} of each tree"
     unit = f" {row.unit}" if row.unit else ""
     parts = [f"{row.max:,}{unit} at once"] if row.max else []
     if row.rate_count:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 from uuid import UUID
 
 import orjson
@@ -15,6 +15,7 @@ from penstock import tracing
 from penstock.errors import InvalidInput, NotFound
 from penstock.language.rules.secret_references import checked_parameters, referring
 from penstock.language.schemas import Schema
+from penstock.language.terms.budgets import WhenSpent, check_budget
 from penstock.language.terms.column_ranges import HIGHEST_PRIORITY
 from penstock.language.terms.durations import seconds as duration
 from penstock.language.terms.ids import new_id
@@ -44,6 +45,8 @@ class Request:
     options: Mapping[str, Any] | None = None
     by: str | None = None
     secrets: Mapping[str, str] | None = None
+    budget: Mapping[str, float] | None = None
+    when_spent: str = "refuse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ class Starts:
             seconds = duration(delay)
             at = await retried(lambda: clock.in_seconds(session, seconds), deadline=30)
         keyed = request.key is not None
-        options = orjson.dumps(request.options).decode() if request.options else None
+        options = _options(request)
         origin = _origin(request)
         return [
             Submission(
@@ -158,6 +161,22 @@ def _check_options(request: Request) -> None:
             raise InvalidInput(f"{name} is out of the calendar", hint="Give a year from 1970 to 8999.")
     if not isinstance(request.by, str | None):
         raise InvalidInput("by is not text", hint="Name the caller that starts it.")
+
+
+def _options(request: Request) -> str | None:
+    """Return the options that are stored with the execution, as JSON. Raises InvalidInput for a budget."""
+    options = dict(request.options or {})
+    if request.budget is not None:
+        try:
+            options["budget"] = check_budget(request.budget)
+        except Wrong as wrong:
+            raise InvalidInput(f"budget: {wrong}", hint=wrong.hint) from None
+        options["when_spent"] = request.when_spent
+    if request.when_spent not in get_args(WhenSpent):
+        raise InvalidInput(
+            f"when_spent is not {' or '.join(get_args(WhenSpent))}", hint="Give when_spent='wait'."
+        )
+    return orjson.dumps(options).decode() if options else None
 
 
 def _origin(request: Request) -> str | None:

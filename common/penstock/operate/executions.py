@@ -15,6 +15,7 @@ from penstock.operate.durable_steps import steps_and_state
 from penstock.operate.masking import Masking
 from penstock.operate.workflow_tree import graph_of, sent_commands, tree
 from penstock.run.progress import STREAM, Progress
+from penstock.store.admission import budgets
 from penstock.store.definitions import catalog
 from penstock.store.executions import executions, inquiries, log_lines, past_attempts
 from penstock.store.executions.executions import Execution
@@ -77,6 +78,9 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     )
     document["progress"] = await _progress(session, id)
     document["told"] = await sent_commands(session, id)
+    document["budgets"] = [
+        {**asdict(budget), "left": budget.left} for budget in await budgets.budgets_of(session, id)
+    ]
     document["attempts"] = [
         {**asdict(row), "error": orjson.loads(row.error) if row.error else None}
         for row in await past_attempts.attempts(session, rows[0])

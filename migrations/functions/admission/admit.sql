@@ -47,7 +47,7 @@ begin
                      else clock_timestamp() end,
                 least(ceil(h.held + sum(coalesce(h.cost, 1)) over (partition by h.limit_id, h.group_value
                                                                  order by h.rank, h.turn, h.ready_at, h.id)), 2147483647),
-                h.allowed, h.rated, h.cost, h.admitted_at
+                least(ceil(h.allowed), 2147483647), h.rated, h.cost, h.admitted_at
             from held h where h.allowed is not null
         )
         select kind, queue, envelope, array_agg(id order by rank, turn, ready_at, id) as ids,
@@ -63,6 +63,14 @@ begin
             perform join_backlog(r.queue, r.ids);
         end if;
     end loop;
+    if exists (select from unnest(p_rooms) m where m.allowed = 'Infinity') then
+        insert into budget_entry as y (owner, unit, execution_id, attempt, reserved)
+        select s.group_value::uuid, l.unit, s.execution_id, s.attempt, s.cost
+        from unnest(p_candidates) c cross join unnest(c.keys) k
+        join concurrency_limit l on l.id = k.limit_id and l.budget = l.id
+        join slot s on s.limit_id = k.limit_id and s.group_value = k.group_value and s.execution_id = c.id
+        on conflict (owner, unit, execution_id, attempt) do update set reserved = excluded.reserved, spent = null;
+    end if;
     perform give_way_to(p_candidates);
     return v_messages;
 end $$;

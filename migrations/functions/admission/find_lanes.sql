@@ -10,7 +10,7 @@ begin
         select (c.id, c.namespace_id, c.kind, c.queue, c.envelope, c.away, c.attempt, c.rank, c.ready_at, c.keys,
             md5(c.namespace_id || '|' || coalesce(f.limit_id, 0) || '|' || c.keys::text || case when c.costs is null then '' else (
                 select string_agg('|' || (l.cost ->> 'text'), '' order by l.id)
-                from unnest(c.keys) k join concurrency_limit l on l.id = k.limit_id) end)::uuid,
+                from namespace n join concurrency_limit l on l.id = any (n.limits) where n.id = c.namespace_id) end)::uuid,
             f.limit_id, f.group_value, f.fair_group, c.turn, c.since, c.gate_limit, c.costs)::candidate
         from unnest(p_candidates) c
         left join lateral (

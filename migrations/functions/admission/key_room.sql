@@ -10,7 +10,8 @@ declare
 begin
     v_rooms := array(
         select (k.limit_id, k.group_value, s.held,
-            case when l.cost is null then l.max else least(l.max, coalesce(l.rate_count, l.max)) end, l.rate_count is not null,
+            case when l.cost is null then l.max when l.budget is not null then 'Infinity'::numeric
+                else least(l.max, coalesce(l.rate_count, l.max)) end, l.rate_count is not null,
             case when l.cost is null then greatest(l.max - s.held, 0) else l.max - s.held end, l.cost is not null)::room
         from unnest(p_keys) k join concurrency_limit l on l.id = k.limit_id
         cross join lateral (
@@ -24,7 +25,12 @@ begin
                 else m end
             from unnest(v_rooms) m join concurrency_limit l on l.id = m.limit_id
             cross join lateral (
-                select case when m.weighted and m.rated
+                select case when l.budget is not null then (
+                        select b.amount - (
+                            select coalesce(sum(coalesce(y.spent, y.reserved)), 0) from budget_entry y
+                            where y.owner = b.owner and y.unit = b.unit)
+                        from budget b where b.owner = case when l.budget is not null then m.group_value::uuid end and b.unit = l.unit)
+                    when m.weighted and m.rated
                     then least(m.free, l.rate_count - coalesce(sum(coalesce(a.cost, 1)), 0)) else m.free end as free
                 from admission a
                 where m.weighted and m.rated and a.limit_id = m.limit_id and a.group_value = m.group_value and a.rated

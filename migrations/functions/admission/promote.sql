@@ -45,5 +45,8 @@ begin
             select from wake w where w.limit_id = x.limit_id and w.group_value = x.group_value
                 and w.at > clock_timestamp() and w.at <= x.at));
     end if;
+    if exists (select from unnest(v_rooms) m where m.allowed = 'Infinity') then
+        perform note_spent(v_gates);
+    end if;
     return v_messages;
 end $$;

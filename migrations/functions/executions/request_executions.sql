@@ -26,6 +26,9 @@ declare
     v_messages message[] := '{}';
     r record;
 begin
+    if p_options is not null and exists (select from unnest(p_options) o where o like '%"budget"%') then
+        perform create_budgets(p_ids, p_options, p_parents);
+    end if;
     if p_priorities is null and p_parents is not null then
         p_priorities := inherited_priorities(p_parents);
     end if;

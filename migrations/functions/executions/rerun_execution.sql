@@ -24,6 +24,7 @@ begin
     if not known then
         return;
     end if;
+    perform share_budgets(p_new, p_old);
     messages := request_executions(array[p_new], array[v_old.namespace_id], array[v_old.definition_id],
         array[v_old.params], array[v_old.options], array[p_origin], array[v_old.priority], null, null, null, null, false);
     if messages <> '{}' then -- empty if an earlier try was committed and its answer lost

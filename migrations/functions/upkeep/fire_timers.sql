@@ -17,7 +17,7 @@ begin
     canceling := '{}';
     -- One kind in each transaction, so that it locks rows first, and then keys.
     select kind into v_kind from timer
-    where kind in ('ready', 'total', 'start', 'queued', 'expires', 'yield', 'wake') order by due_at limit 1;
+    where kind in ('ready', 'total', 'start', 'queued', 'expires', 'yield', 'spent', 'wake') order by due_at limit 1;
     with due as (
         delete from timer t using (
             select due_at, execution_id, kind from timer
@@ -42,6 +42,8 @@ begin
         messages := end_waits(v_ids, v_kind);
     elsif v_kind = 'expires' then
         messages := end_unstarted(v_ids);
+    elsif v_kind = 'spent' then
+        messages := refuse_spent(v_ids);
     elsif v_kind = 'yield' then
         select c.messages, c.canceling into messages, canceling
         from cancel_executions(v_ids, 'gave way to a newer one (when_full: cancel_running)') c;

@@ -8,7 +8,8 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, Field
 
-from penstock.language.terms.column_ranges import HIGHEST_PRIORITY
+from penstock.language.terms.budgets import MAX_UNITS, UNIT, WhenSpent
+from penstock.language.terms.column_ranges import HIGHEST_PRIORITY, MAX_AMOUNT
 from penstock_api.models.model import Answer, Given, Instant, JsonText, Seconds, Tenant, Text
 
 
@@ -37,6 +38,15 @@ class Start(Given):
     at: Instant | None = Field(default=None, description="The instant to start at.")
     expires_at: Instant | None = Field(
         default=None, description="One that has not started by then ends as `timeout`."
+    )
+    budget: dict[str, Annotated[float, Field(gt=0, le=MAX_AMOUNT)]] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAX_UNITS,
+        description="An amount for each unit, shared by all of its tree.",
+    )
+    when_spent: WhenSpent = Field(
+        default="refuse", description="What happens to an execution that needs more than is left of a budget."
     )
 
 
@@ -144,6 +154,35 @@ class Ending(Answer):
     error: Any
 
 
+class RaiseBudget(Given):
+    """A higher amount of a budget."""
+
+    unit: str = Field(pattern=f"^{UNIT}$", description="The unit, such as tokens.")
+    amount: float = Field(gt=0, le=MAX_AMOUNT)
+
+
+class BudgetShare(Answer):
+    """The part of a budget that the attempts of one action took."""
+
+    action: str
+    attempts: int
+    used: float = Field(description="By attempts that have ended.")
+    reserved: float = Field(description="By attempts that have not ended.")
+
+
+class Budget(Answer):
+    """A budget of the execution's tree."""
+
+    owner: UUID = Field(description="The execution for which it was made.")
+    unit: str
+    amount: float
+    when_spent: str
+    used: float
+    reserved: float
+    left: float
+    shares: list[BudgetShare]
+
+
 class Execution(Answer):
     """Everything about an execution; secrets are `***`."""
 
@@ -177,6 +216,7 @@ class Execution(Answer):
     result: Any
     error: Any
     attempts: list[Attempt]
+    budgets: list[Budget] = Field(default_factory=list, description="Of its tree.")
     progress: Progress | None = Field(description="What it said last of how far it is.")
     told: list[Told]
     tasks: list[Task] = Field(default_factory=list, description="Of a workflow.")

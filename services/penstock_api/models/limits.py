@@ -28,6 +28,7 @@ class Limit(Answer):
         description="What an execution costs: a number, or a sum of parameters. Null: each counts as 1."
     )
     unit: str = Field(description="The unit of the cost, or empty.")
+    budget: bool = Field(description="Whether the budgets of trees in that unit bound it.")
     by_hand: bool
     declared: JsonText = Field(description="What definitions say, if they say anything.")
     held: int

@@ -61,6 +61,8 @@ async def start(
         expires_at=given.expires_at,
         by=caller.name,
         secrets=given.secrets,
+        budget=given.budget,
+        when_spent=given.when_spent,
     )
     response.headers["location"] = f"/api/v1/executions/{id}"
     return models.Started(id=id)
@@ -224,6 +226,12 @@ async def set_priority(id: ExecutionId, backend: Here, body: models.NewPriority)
     """Change the priority of an execution and of its tasks that have not ended. What waits has its new place at once."""
     await one(backend.client.session, id)
     return models.PriorityChanged(changed=await backend.client.set_priority(id, body.priority))
+
+
+@router.post("/executions/{id}/budget", status_code=204, dependencies=[OPERATE])
+async def raise_budget(id: ExecutionId, backend: Here, body: models.RaiseBudget) -> None:
+    """Raise a budget of an execution's tree. What waits for it starts as far as it fits."""
+    await backend.client.raise_budget(id, body.unit, body.amount)
 
 
 @router.post("/executions/{id}/rerun", status_code=201, dependencies=[OPERATE])

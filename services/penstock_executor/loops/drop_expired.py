@@ -70,6 +70,8 @@ async def turn(parts: Parts, session: Session) -> bool | float:
     has_more = (
         await drop_rows(session, "dead_letter", settings.dead_letter_retention_days, settings) or has_more
     )
+    async with session.transaction() as tx:
+        has_more = await retention.delete_old_budgets(tx, settings.archive_retention_days) or has_more
     has_more = await drop_audit(session, settings) or has_more
     return True if has_more else AGAIN if held else False
 

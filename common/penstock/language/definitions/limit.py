@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from penstock.language.definitions.declaration import Declaration
 from penstock.language.definitions.qualified_name import is_name, is_ref, ref_of
+from penstock.language.terms.budgets import UNIT
 from penstock.language.terms.column_ranges import INTEGER
 from penstock.language.terms.costs import cost_terms
 from penstock.language.terms.durations import positive_seconds
@@ -21,7 +22,6 @@ _RATE = re.compile(r"\s*(\d+)\s*(?:/|per)\s*(\d+)?\s*(s|sec|second|m|min|minute|
 _PERIODS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 EVERYTHING = "*"
-_UNIT = r"[a-z][a-z0-9_]{0,39}"
 
 
 def _paths(value: object) -> object:
@@ -124,9 +124,12 @@ class Limit(Declaration):
     """The cost of one execution, which counts instead of 1 in `max` and in `rate`: a number, or a sum of parameters such as
     `"{{ parameters.tokens }}"`. It is reserved at admission. A new execution that costs more than the whole limit is
     refused."""
-    unit: Annotated[str, Field(pattern=f"^({_UNIT})?$")] = ""
+    unit: Annotated[str, Field(pattern=f"^({UNIT})?$")] = ""
     """The unit of the cost, such as `tokens`. An attempt reports its true cost in it: `current().cost(tokens=1234)`, or
     `current().cost(1234)` for a limit without a unit."""
+    budget: Annotated[str, Field(pattern=f"^{UNIT}$")] | None = None
+    """The unit of the budgets that bound the cost, instead of `max` and `rate`: an execution takes its cost from the budget of
+    its tree in this unit. A tree without such a budget is not limited."""
 
     if TYPE_CHECKING:
 
@@ -144,6 +147,7 @@ class Limit(Declaration):
             per: str | float | None = None,
             cost: float | str | None = None,
             unit: str = "",
+            budget: str | None = None,
             ref: str = "",
             scope: object = None,
             description: str = "",
@@ -187,6 +191,22 @@ class Limit(Declaration):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
+        if self.budget is not None:
+            bounds = {
+                "max": self.max,
+                "rate": self.rate,
+                "by": self.by,
+                "fair": self.fair,
+                "max_waiting": self.max_waiting,
+            }
+            names = [name for name, value in bounds.items() if value not in (None, ())]
+            names += ["when_full"] * (self.when_full != "enqueue")
+            if names or self.unit not in ("", self.budget) or self.cost is None:
+                raise Wrong(
+                    "with a budget, has a cost and nothing else that bounds it",
+                    "Limit(budget='tokens', cost='{{ parameters.tokens }}'); use a second limit for the rest.",
+                )
+            return self
         if self.unit and self.cost is None:
             raise Wrong(
                 "has a unit and no cost", 'Say what an execution costs: cost="{{ parameters.tokens }}".'
@@ -217,7 +237,7 @@ class Limit(Declaration):
             )
         by = f"by_{'_'.join(self.by)}" if self.by else "all"
         if self.cost is not None:
-            by += f"_{self.unit or 'cost'}"
+            by = f"budget_{self.budget}" if self.budget else f"{by}_{self.unit or 'cost'}"
         limit = self.model_copy(
             update={"ref": f"{action}.{re.sub('[^a-z0-9]+', '_', by.lower())}", "scope": action}
         )

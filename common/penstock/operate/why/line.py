@@ -108,13 +108,17 @@ async def _before(
 def _costs(limit: KeyLimit, whose: str, turn: str) -> str:
     """Explain the wait for a share of a limit with a cost."""
     unit = f" {limit.unit}" if limit.unit else ""
+    if limit.budget is not None:
+        remainder = f"{_amount(max(0.0, limit.room or 0.0))} of {_amount(limit.budget)} are left"
+        return (
+            f"Waits for the budget of its tree: needs {_amount(limit.needs)}{unit}, {remainder}; {turn}. "
+            f"To raise it: penstock raise-budget ID {limit.unit} AMOUNT"
+        )
     whole = limit.rate_count if limit.rate_count is not None else limit.max
     where = "" if limit.rate_seconds is None else f" in {_window(limit.rate_seconds)}"
     remainder = f"{_amount(max(0.0, limit.room or 0.0))} of {whole:,} are left{where}"
     refill = f", refilled in {span(limit.next_look)}" if (limit.next_look or 0) > 0 else ""
-    return (
-        f"Waits for the limit {limit.ref}{whose}: needs {_amount(limit.needs)}{unit}, {remainder}{refill}; {turn}"
-    )
+    return f"Waits for the limit {limit.ref}{whose}: needs {_amount(limit.needs)}{unit}, {remainder}{refill}; {turn}"
 
 
 def _amount(value: float | None) -> str:

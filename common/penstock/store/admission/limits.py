@@ -26,14 +26,23 @@ BY_HAND = "limit_by_hand"
 BEFORE = "select fair, cost::text as cost from concurrency_limit where ref = $1 and by = $2::text[]"
 STORE = """
 insert into concurrency_limit (ref, definition_id, scope, max, by, fair, when_full, max_waiting, rate_count,
-    rate_seconds, while_waiting, cost, unit)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::text::jsonb, $13)
+    rate_seconds, while_waiting, cost, unit, budget)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::text::jsonb, $13, $14)
 on conflict (ref, by) do update set definition_id = excluded.definition_id, scope = excluded.scope,
     max = excluded.max, fair = excluded.fair, when_full = excluded.when_full, max_waiting = excluded.max_waiting,
     rate_count = excluded.rate_count, rate_seconds = excluded.rate_seconds, while_waiting = excluded.while_waiting,
-    cost = excluded.cost, unit = excluded.unit
+    cost = excluded.cost, unit = excluded.unit, budget = excluded.budget
 returning id
 """
+UNIT_OF_BUDGETS = """
+with made as (
+    insert into concurrency_limit (ref, definition_id, scope, max, cost, unit)
+    values ('budget.' || $1, $2, '', 2147483647, '{"terms": []}', $1)
+    on conflict (ref, by) do nothing returning id
+)
+select id from made union all select id from concurrency_limit where ref = 'budget.' || $1 and by = '{}' limit 1
+"""
+NAME_UNIT = "update concurrency_limit set budget = id where id = $1 and budget is null"
 DROP_UNDECLARED = """
 delete from catalog c where c.kind = 'limit' and c.ref <> all($2::text[])
     and exists (select from unnest($1::text[]) r where starts_with(c.ref, r || '.'))
@@ -114,6 +123,7 @@ async def store(tx: Transaction, ref: str, definition: int, body: dict[str, Any]
     by, fair = list(body.get("by") or ()), list(body.get("fair") or ())
     cost = _stored_cost(body.get("cost"))
     old_rows = await tx.fetch(BEFORE, ref, by)
+    budget = body.get("budget")
     rows = await tx.fetch(
         STORE,
         ref,
@@ -128,12 +138,20 @@ async def store(tx: Transaction, ref: str, definition: int, body: dict[str, Any]
         rate.get("seconds"),
         body.get("while_waiting") or "release",
         None if cost is None else orjson.dumps(cost).decode(),
-        body.get("unit") or "",
+        body.get("unit") or budget or "",
+        await _unit_of_budgets(tx, budget, definition) if budget else None,
     )
     regroups = bool(old_rows) and (
         list(old_rows[0]["fair"]) != fair or orjson.loads(old_rows[0]["cost"] or b"null") != cost
     )
     return Stored(rows[0]["id"], regroups)
+
+
+async def _unit_of_budgets(tx: Transaction, unit: str, definition: int) -> int:
+    """Return the id of the row that all limits by budgets of a unit share."""
+    [row] = await tx.fetch(UNIT_OF_BUDGETS, unit, definition)
+    await tx.fetch(NAME_UNIT, row["id"])
+    return int(row["id"])
 
 
 def _stored_cost(cost: float | str | None) -> dict[str, Any] | None:
@@ -172,7 +190,7 @@ async def regroup(tx: Transaction, stored: Sequence[Stored], namespaces: Sequenc
 class LimitInForce:
     """A limit that is in force. `by_hand`: it was set by hand; `declared` is the declared version (JSON) in either
     case. `held` executions hold a slot, and `waiting` ones wait for one. With a `cost`, the slots take `used` of `max`, in the
-    `unit`. `covers` is the number of its namespaces,
+    `unit`. With `budget`, the budgets of trees in that unit bound it. `covers` is the number of its namespaces,
     counting actions that were started at least once."""
 
     ref: str
@@ -187,6 +205,7 @@ class LimitInForce:
     while_waiting: str
     cost: str | None
     unit: str
+    budget: bool
     by_hand: bool
     declared: str | None
     held: int
@@ -197,7 +216,8 @@ class LimitInForce:
 
 IN_FORCE = """
 select c.ref, l.scope, nullif(l.max, 2147483647) as max, l.by, l.fair, l.when_full, l.max_waiting, l.rate_count,
-    l.rate_seconds, l.while_waiting, l.cost ->> 'text' as cost, l.unit, c.kind = 'limit_by_hand' as by_hand,
+    l.rate_seconds, l.while_waiting, l.cost ->> 'text' as cost, l.unit, l.budget is not null as budget,
+    c.kind = 'limit_by_hand' as by_hand,
     d.body::text as declared, coalesce(h.held, 0) as held,
     case when l.cost is not null then coalesce(h.used, 0)::float8 end as used, coalesce(s.waiting, 0) as waiting,
     (select count(*) from namespace n where l.id = any (n.limits)) as covers

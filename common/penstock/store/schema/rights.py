@@ -21,6 +21,9 @@ attempt             rawd      raw     raw   -       r*
 awaited             rad       rad     rad   a       r
 backlog             rawd      rawd    rawd  -       r
 claim               rawd      rawd    rd    -       r
+budget              rad       r       raw   -       r
+budget_entry        rawd      rawd    rawd  -       r
+budget_tree         rad       r       ra    -       r
 cluster             rw        rw      rw    -       r
 figures             rw        -       r     -       r
 finished            rawd      a       a     -       r

@@ -56,6 +56,18 @@ INVARIANTS = (
            union select execution_id::text from admission where held > allowed""",
     ),
     Invariant(
+        "I3b",
+        "budget: what was reserved fits, and each running attempt is in the ledger with its cost",
+        # A true cost above the reserved one is the only way to spend more than the budget.
+        """select b.owner::text from budget b join budget_entry y on y.owner = b.owner and y.unit = b.unit
+           group by b.owner, b.unit, b.amount having sum(least(y.reserved, coalesce(y.spent, y.reserved))) > b.amount
+           union select s.execution_id::text from slot s
+           join concurrency_limit l on l.id = s.limit_id and l.budget = l.id
+           left join budget_entry y on y.owner::text = s.group_value and y.unit = l.unit
+               and y.execution_id = s.execution_id and y.attempt = s.attempt
+           where y.reserved is distinct from s.cost""",
+    ),
+    Invariant(
         "I3w",
         "weights: a slot takes the cost that its admission has logged",
         """select s.execution_id::text from slot s
@@ -115,11 +127,15 @@ INVARIANTS = (
                when 'regroup' then l.moved_at < clock_timestamp() - {SETTLED} * 20
                when 'worker' then n.away_since is null
                    and not exists (select from wake w where w.namespace_id = l.namespace_id)
-               when 'limit' then (c.rate_count is not null and c.max = 2147483647 or (
+               when 'limit' then (c.budget is null and (c.rate_count is not null and c.max = 2147483647 or (
                        select coalesce(sum(coalesce(s.cost, 1)), 0) from slot s
                        where s.limit_id = l.gate_limit and s.group_value = l.gate_group) + coalesce(least(
                            l.costs[array_position(l.keys, (l.gate_limit, l.gate_group)::limit_key)],
                            least(c.max, coalesce(c.rate_count, c.max))), 1) <= c.max)
+                       or c.budget is not null and l.costs[array_position(l.keys, (l.gate_limit, l.gate_group)::limit_key)] <= (
+                           select b.amount - (select coalesce(sum(coalesce(y.spent, y.reserved)), 0) from budget_entry y
+                                              where y.owner = b.owner and y.unit = b.unit)
+                           from budget b where b.owner::text = l.gate_group and b.unit = c.unit))
                    -- Under a weighted key only the first lane can start: a later one may need less, and does not pass it.
                    and (l.costs is null or not exists (
                        select from lane b where b.gate_limit = l.gate_limit and b.gate_group = l.gate_group

@@ -49,6 +49,40 @@ slot = Table(
 )
 
 
+budget = Table(
+    "budget",
+    METADATA,
+    Column("owner", UUID, primary_key=True),
+    Column("unit", Text, primary_key=True),
+    Column("amount", Numeric, nullable=False),
+    Column("when_spent", Text, nullable=False, server_default=text("'refuse'::text")),
+    Column("created_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Index("budget_created", "created_at"),
+)
+
+
+budget_tree = Table(
+    "budget_tree",
+    METADATA,
+    Column("root", UUID, primary_key=True),
+    Column("owner", UUID, nullable=False),
+    Index("budget_tree_owner", "owner"),
+)
+
+
+budget_entry = Table(
+    "budget_entry",
+    METADATA,
+    Column("owner", UUID, primary_key=True),
+    Column("unit", Text, primary_key=True),
+    Column("execution_id", UUID, primary_key=True),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("reserved", Numeric, nullable=False),
+    Column("spent", Numeric),
+    Column("at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+)
+
+
 waiter = Table(
     "waiter",
     METADATA,

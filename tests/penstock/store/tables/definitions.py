@@ -94,6 +94,7 @@ concurrency_limit = Table(
     Column("while_waiting", Text, nullable=False, server_default=text("'release'::text")),
     Column("cost", JSONB),
     Column("unit", Text, nullable=False, server_default=text("''::text")),
+    Column("budget", Integer),
     UniqueConstraint("ref", "by"),
 )
 
