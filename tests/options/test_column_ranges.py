@@ -14,7 +14,7 @@ from tests.options.declared_options import Option, branches, by_suffix, options
 from tests.options.declaring import in_python
 
 COLUMNS: dict[str, tuple[str, ...]] = {
-    "max": ("concurrency_limit.max", "room.allowed"),
+    "max": ("concurrency_limit.max",),
     "max_waiting": ("concurrency_limit.max_waiting",),
     "priority": ("execution.priority", "enforcement.priority", "archive.priority", "waiter.rank", "lane.rank"),
     "retry": ("execution.failures", "execution.attempt", "attempt.attempt", "archive.failures", "history.attempt"),
