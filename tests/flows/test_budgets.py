@@ -12,7 +12,7 @@ from tests.flows.installation import Installation
 
 pytestmark = pytest.mark.either_transport
 
-asked = Trigger("texts.asked", schema={"n": "integer"})
+asking = Trigger("texts.asked", schema={"n": "integer"})
 
 
 @action(pack="texts", limits=[Limit(budget="tokens", cost="{{ parameters.tokens }}")])
@@ -32,7 +32,7 @@ tasks:
 """)
 rule = Rule(
     "texts.on_asked",
-    trigger=asked,
+    trigger=asking,
     action="texts.report",
     params={"parts": "{{ [payload.n, payload.n] }}"},
     budget={"tokens": 15},
@@ -56,7 +56,7 @@ async def test_tasks_spend_the_budget_of_their_workflow(house: Installation) -> 
 
 
 async def test_a_rule_gives_each_execution_a_budget(house: Installation) -> None:
-    await house.start(ask, report, asked, rule)
+    await house.start(ask, report, asking, rule)
     for n in (7, 8):
         await house.client.publish("texts.asked", {"n": n})
     rows = await house.until(

@@ -15,7 +15,7 @@ language plpgsql
 as $$
 declare
     v_most constant integer := 1000;
-    v_few integer := 16;
+    v_few integer := 4;
     v_weighted boolean;
     v_away boolean;
     v_locked uuid[];
@@ -72,5 +72,5 @@ begin
     end if;
     perform leave_line(v_locked, true);
     p_again := array(select (m.limit_id, m.group_value)::limit_key from unnest(p_rooms) m
-                     where (m.rated or m.weighted or m.free > v_most) and (m.limit_id, m.group_value)::limit_key <> all (v_stuck));
+                     where (m.rated or case when m.weighted then v_few = v_most else m.free > v_most end) and (m.limit_id, m.group_value)::limit_key <> all (v_stuck));
 end $$;

@@ -73,5 +73,5 @@ begin
     end loop;
     p_again := array(
         select (m.limit_id, m.group_value)::limit_key from unnest(p_rooms) m
-        where (m.rated or m.weighted or cardinality(p_chosen) = 500) and (m.limit_id, m.group_value)::limit_key <> all (v_stuck));
+        where (m.rated or cardinality(p_chosen) = 500) and (m.limit_id, m.group_value)::limit_key <> all (v_stuck));
 end $$;

@@ -113,8 +113,8 @@ class Machine(RuleBasedStateMachine):
 
         async def work() -> None:
             params = [{"customer": customer, "tokens": cost} for cost in costs]
-            ids, asked = await self.desk.submit_group(params, action, priority)
-            assert not asked, "they are few"
+            ids, messages = await self.desk.submit_group(params, action, priority)
+            assert not messages, "they are few"
             ready = await self._ready(ids)
             items = [
                 Costed(id, action, customer, cost, -priority, ready[id])
