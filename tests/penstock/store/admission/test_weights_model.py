@@ -59,7 +59,7 @@ class Machine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.model = self.kind(tokens=12, memory=12, each=2)
+        self.model = self.kind(tokens=12, memory=12, charges=2)
         self.run(self._open())
 
     def run(self, work: Any) -> Any:
@@ -68,7 +68,7 @@ class Machine(RuleBasedStateMachine):
     def limits(self) -> list[Limit]:
         if self.kind is Memory:
             return [memory(self.model.memory)]
-        return [tokens(self.model.tokens), each(self.model.each)]
+        return [tokens(self.model.tokens), each(self.model.charges)]
 
     async def _open(self) -> None:
         await self.desk.session.fetch(EMPTY)
@@ -207,7 +207,7 @@ class Machine(RuleBasedStateMachine):
     @rule(count=st.integers(4, 20), each_max=st.integers(1, 3))
     def the_limits_change(self, count: int, each_max: int) -> None:
         self.model.tokens = self.model.memory = count
-        self.model.each = each_max
+        self.model.charges = each_max
 
         async def work() -> None:
             await self.desk.apply(*self.limits())

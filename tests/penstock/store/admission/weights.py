@@ -30,12 +30,12 @@ class Costed:
 
 @dataclass
 class Weights:
-    """`tokens` in a window for all of the pack, `memory` at once for shop.refund, and `each` at once for each customer of
+    """`tokens` in a window for all of the pack, `memory` at once for shop.refund, and `charges` at once for each customer of
     shop.charge. `now` counts the seconds that were skipped."""
 
     tokens: int
     memory: int
-    each: int
+    charges: int
     now: float = 0.0
     all: dict[UUID, Costed] = field(default_factory=dict)
     window: list[tuple[float, UUID, int, int]] = field(default_factory=list)
@@ -58,7 +58,7 @@ class Weights:
             for other in self.those(*HOLDING)
             if (other.action, other.customer) == (item.action, item.customer)
         ]
-        return item.action == "shop.charge" and len(same) >= self.each
+        return item.action == "shop.charge" and len(same) >= self.charges
 
     def ask(self, items: list[Costed]) -> None:
         for item in items:
