@@ -49,7 +49,7 @@ async def test_tasks_spend_the_budget_of_their_workflow(house: Installation) -> 
     document = await described(house.session, bad)
     assert document is not None
     [budget] = document["budgets"]
-    assert (budget["used"], budget["reserved"], budget["left"]) == (10, 0, 20)
+    assert (budget["used"], budget["reserved"], budget["remaining"]) == (10, 0, 20)
     assert budget["shares"] == [{"action": "texts.ask", "attempts": 1, "used": 10, "reserved": 0}]
     await house.quiet()
     await house.sound()

@@ -126,7 +126,7 @@ def print_execution(execution: dict[str, Any]) -> None:
             [
                 (
                     budget["unit"],
-                    *(f"{budget[name]:,.10g}" for name in ("amount", "used", "reserved", "left")),
+                    *(f"{budget[name]:,.10g}" for name in ("amount", "used", "reserved", "remaining")),
                     budget["shares"][0]["action"] if budget["shares"] else None,
                 )
                 for budget in execution["budgets"]

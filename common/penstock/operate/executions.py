@@ -79,7 +79,7 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     document["progress"] = await _progress(session, id)
     document["told"] = await sent_commands(session, id)
     document["budgets"] = [
-        {**asdict(budget), "left": budget.left} for budget in await budgets.budgets_of(session, id)
+        {**asdict(budget), "remaining": budget.remaining} for budget in await budgets.budgets_of(session, id)
     ]
     document["attempts"] = [
         {**asdict(row), "error": orjson.loads(row.error) if row.error else None}

@@ -179,7 +179,7 @@ class Budget(Answer):
     when_spent: str
     used: float
     reserved: float
-    left: float
+    remaining: float
     shares: list[BudgetShare]
 
 

@@ -35,7 +35,7 @@ class BudgetState:
     shares: list[BudgetShare] = field(default_factory=list)
 
     @property
-    def left(self) -> float:
+    def remaining(self) -> float:
         return self.amount - self.used - self.reserved
 
 

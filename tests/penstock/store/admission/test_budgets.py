@@ -58,7 +58,7 @@ async def settled(desk: Desk) -> None:
 
 async def figures(desk: Desk, id: UUID) -> tuple[float, float, float]:
     [budget] = await budgets_of(desk.session, id)
-    return budget.used, budget.reserved, budget.left
+    return budget.used, budget.reserved, budget.remaining
 
 
 async def test_children_reserve_from_the_budget_of_their_root(desk: Desk) -> None:

@@ -170,7 +170,7 @@ class Machine(RuleBasedStateMachine):
             for id, tree in self.trees.items():
                 assert [status[child.id] for child in tree.line] == [child.status for child in tree.line]
                 [budget] = await budgets_of(self.desk.session, id)
-                assert budget.left == tree.free
+                assert budget.remaining == tree.free
 
         self.run(work())
 
