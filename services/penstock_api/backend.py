@@ -15,6 +15,7 @@ from penstock.client.limits import Limits
 from penstock.client.schedules import Schedules
 from penstock.operate.access import PREFIX, Caller, find_caller
 from penstock.operate.activity import Activity, ActivityWatch
+from penstock.operate.execution_tokens import EXECUTION_PREFIX, find_execution_caller
 from penstock.operate.log_in_line import LogInLine
 from penstock.operate.people import find_session_caller
 from penstock.service.assembly import cancel
@@ -93,7 +94,10 @@ class Backend:
         cached = self._callers.get(secret)
         if cached is not None and now - cached[1] < KNOWN_FOR:
             return cached[0]
-        find = find_caller if secret.startswith(PREFIX) else find_session_caller
+        if secret.startswith(EXECUTION_PREFIX):
+            find = find_execution_caller
+        else:
+            find = find_caller if secret.startswith(PREFIX) else find_session_caller
         async with self.pool.session() as session:
             caller = await find(session, secret)
         if caller is None:

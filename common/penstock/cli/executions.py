@@ -119,6 +119,12 @@ def print_execution(execution: dict[str, Any]) -> None:
     if execution["told"]:
         out.print()
         print_sent_commands(execution["told"])
+    if effects := execution.get("effects"):
+        out.print()
+        table(
+            ["published or started", "name", "status", "at"],
+            [(f"{e['kind']} {e['id']}", e["name"], e["status"], e["created_at"]) for e in effects],
+        )
     if execution["attempts"]:
         out.print()
         table(

@@ -44,6 +44,8 @@ class Request:
     options: Mapping[str, Any] | None = None
     by: str | None = None
     secrets: Mapping[str, str] | None = None
+    started_by: UUID | None = None
+    """The execution whose action starts this one, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,5 +164,9 @@ def _check_options(request: Request) -> None:
 
 def _origin(request: Request) -> str | None:
     traced = tracing.current()
-    origin = {**({"by": request.by} if request.by else {}), **({"trace": traced} if traced else {})}
+    origin: dict[str, Any] = {"by": request.by} if request.by else {}
+    if request.started_by is not None:
+        origin["started_by"] = str(request.started_by)
+    if traced:
+        origin["trace"] = traced
     return orjson.dumps(origin).decode() if origin else None

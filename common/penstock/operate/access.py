@@ -20,10 +20,10 @@ from penstock.store.session.database import Session
 READ, OPERATE, DEFINE, ADMIN = SCOPES = ("read", "operate", "define", "admin")
 """The broad scopes. read: look at anything. operate: publish, start, and command running executions. define: change
 definitions, limits, schedules, webhooks. admin: give access to others."""
-START, ANSWER = NARROW = ("start", "answer")
+START, PUBLISH, ANSWER = NARROW = ("start", "publish", "answer")
 """Parts of `operate` that a token can have alone. `start:REF` allows to start only actions that match the pattern:
 `shop.charge`, `shop.*`."""
-IMPLIED_BY = {START: OPERATE, ANSWER: OPERATE}
+IMPLIED_BY = {START: OPERATE, PUBLISH: OPERATE, ANSWER: OPERATE}
 LIFETIME_S = 90 * 86400.0
 """Seconds after which a token expires, unless its creator chooses another lifetime, or none."""
 OVERLAP_S = 86400.0

@@ -16,7 +16,7 @@ from penstock.operate.masking import Masking
 from penstock.operate.workflow_tree import graph_of, sent_commands, tree
 from penstock.run.progress import STREAM, Progress
 from penstock.store.definitions import catalog
-from penstock.store.executions import executions, inquiries, log_lines, past_attempts
+from penstock.store.executions import effects, executions, inquiries, log_lines, past_attempts
 from penstock.store.executions.executions import Execution
 from penstock.store.session.database import Session
 from penstock.store.workflows import workflow_runs
@@ -77,6 +77,7 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     )
     document["progress"] = await _progress(session, id)
     document["told"] = await sent_commands(session, id)
+    document["effects"] = [asdict(effect) for effect in await effects.caused(session, id)]
     document["attempts"] = [
         {**asdict(row), "error": orjson.loads(row.error) if row.error else None}
         for row in await past_attempts.attempts(session, rows[0])

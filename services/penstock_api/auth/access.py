@@ -161,9 +161,9 @@ _ACCOUNT = AccountGuard(everywhere=False)
 READ = Security(_SOME, scopes=[access.READ])
 OPERATE = Security(_SOME, scopes=[access.OPERATE])
 DEFINE = Security(_SOME, scopes=[access.DEFINE])
-SUBMIT = Security(_SUBMIT, scopes=[access.OPERATE])
 START = Security(_SUBMIT, scopes=[access.START])
-"""The guard of starts and events. The audit leaves them out, as they are frequent and stored with their caller."""
+PUBLISH = Security(_SUBMIT, scopes=[access.PUBLISH])
+"""The guards of starts and events. The audit leaves them out, as they are frequent and stored with their caller."""
 ANSWER = Security(_SOME, scopes=[access.ANSWER])
 ACCOUNT = Security(_ACCOUNT, scopes=[access.READ])
 """The guard of a person's own account. Each role has the scope; unlike with `READ`, a change is audited."""
@@ -186,7 +186,7 @@ class GuardedRoute(APIRoute):
             raise TypeError(f"{path} does not say who may call it: dependencies=[READ], or another")
         self.guard: Guard = guards[0].dependency
         [self.scope] = guards[0].scopes
-        self._changes = guards[0] not in (READ, READ_ALL, SUBMIT, START)
+        self._changes = guards[0] not in (READ, READ_ALL, START, PUBLISH)
         super().__init__(path, endpoint, **options)
 
     def get_route_handler(self) -> Handler:

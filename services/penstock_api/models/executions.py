@@ -144,6 +144,18 @@ class Ending(Answer):
     error: Any
 
 
+class Effect(Answer):
+    """An event that an action published through its worker, or an execution that it started."""
+
+    id: UUID
+    kind: Literal["event", "execution"]
+    created_at: datetime
+    name: str | None = Field(
+        description="The trigger or the action; null if the row is older than the retention."
+    )
+    status: str | None = Field(description="The status of an execution.")
+
+
 class Execution(Answer):
     """Everything about an execution; secrets are `***`."""
 
@@ -179,6 +191,7 @@ class Execution(Answer):
     attempts: list[Attempt]
     progress: Progress | None = Field(description="What it said last of how far it is.")
     told: list[Told]
+    effects: list[Effect] = Field(default_factory=list, description="At most 200, oldest first.")
     tasks: list[Task] = Field(default_factory=list, description="Of a workflow.")
     critical_path: list[str] = Field(default_factory=list)
     durable: bool = Field(description="Whether it is a durable function.")

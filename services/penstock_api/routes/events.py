@@ -12,7 +12,7 @@ from penstock.language.terms.event_sources import API
 from penstock.operate import enforcements, event_rules
 from penstock.store.events.enforcement_list import EnforcementFilter
 from penstock.store.events.event_list import EventFilter
-from penstock_api.auth.access import READ, SUBMIT, Asked, Tenants, own
+from penstock_api.auth.access import PUBLISH, READ, Asked, Tenants, own
 from penstock_api.backend import Db, Here, Lists
 from penstock_api.models import events as models
 from penstock_api.models.model import Instant, Page
@@ -22,7 +22,7 @@ from penstock_api.routes.router import Router
 router = Router("events")
 
 
-@router.post("/events", status_code=201, dependencies=[SUBMIT])
+@router.post("/events", status_code=201, dependencies=[PUBLISH])
 @quickly(models.Publish)
 async def publish(
     given: models.Publish,

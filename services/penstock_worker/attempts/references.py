@@ -52,6 +52,10 @@ class References:
             LIVE.hide(secrets)
             owned.secrets = worth_hiding((*owned.secrets, *hidden_forms(secrets)))
 
+    async def reveal_named(self, owned: OwnedAttempt) -> None:
+        """Read the secrets that the options of the attempt's action name. Raises NotFound, ConfigurationError."""
+        await secret_values.reveal_named(self._session, owned, self._process)
+
     def concealed(self, owned: OwnedAttempt, outcome: Outcome) -> Outcome:
         """Return an outcome without secrets, and without the credentials of this process."""
         outcome = concealed_outcome(outcome, owned.secrets, owned.of_store)

@@ -37,7 +37,12 @@ class DurableRuns:
     """The runs of durable functions. `running` are the attempts that run on this worker."""
 
     def __init__(
-        self, parts: Parts, worker: Identity, slots: Slots, running: Mapping[UUID, RunningAttempt]
+        self,
+        parts: Parts,
+        worker: Identity,
+        slots: Slots,
+        running: Mapping[UUID, RunningAttempt],
+        watch: ResultWatch,
     ) -> None:
         self._settings = parts.settings
         self._own = hidden_forms(credentials(parts.settings))
@@ -49,7 +54,7 @@ class DurableRuns:
             parts.publisher.publish,
             lambda ids: broadcast.cancel_requested(parts.transport, ids),
         )
-        self._watch = ResultWatch(parts.database)
+        self._watch = watch
 
     def of(self, owned: OwnedAttempt) -> Durable | None:
         """Return the driver of an attempt, or None if its action is not durable."""

@@ -17,11 +17,14 @@ import structlog
 from penstock.advance import turn_spans
 from penstock.advance.ends import NotAtOnce, follow_ends_at_once
 from penstock.advance.remembered import RememberedWorkflows
+from penstock.language.moves import WAITING
 from penstock.store.executions import attempts, letting_in, plain_executions
 from penstock.store.executions.attempts import AttemptEnd, ClaimAnswer, Claimant
 from penstock.store.session.database import Session, Transaction, is_transient
 from penstock.store.session.staged_messages import StagedMessage
 from penstock.store.workflows import steps
+from penstock_worker.outgoing.writer import store_with_ends
+from penstock_worker.records.new_effect import NewEffect
 
 log = structlog.get_logger()
 
@@ -66,8 +69,10 @@ async def finish(
     ends: Sequence[AttemptEnd],
     claims: Sequence[UUID],
     go_on: NextClaim | None,
+    effects: Sequence[NewEffect] = (),
 ) -> Finished:
-    """Record the ends, and delete the `claims` that have no attempts left.
+    """Record the ends, and delete the `claims` that have no attempts left. Store the transactional `effects` of those
+    attempts that the worker still owned. Raises Conflict or Stale for an effect that cannot be stored.
 
     `go_on`: if possible, also advance the workflows of these tasks, and claim the tasks that follow or the admitted
     executions.
@@ -84,7 +89,10 @@ async def finish(
             # shows which one it was.
             log.warning("next_step.left_to_executors", reason=str(error))
     async with session.transaction() as tx:
-        if plain_executions.all_completed(ends):
+        if effects:
+            moved = await attempts.finish(tx, worker, ends, claims)
+            await store_with_ends(tx, effects, moved, {e.execution_id for e in ends if e.status == WAITING})
+        elif plain_executions.all_completed(ends):
             moved = await plain_executions.finish(tx, worker, ends, claims)
         else:
             moved = await attempts.finish(tx, worker, ends, claims, alone=True)

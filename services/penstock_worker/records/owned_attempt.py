@@ -9,6 +9,7 @@ from uuid import UUID
 
 from penstock.run.task_executors import TaskReadyEvent
 from penstock_worker.records.action_versions import ActionVersion
+from penstock_worker.records.new_effect import NewEffect
 from penstock_worker.records.traced_attempt import TracedAttempt
 
 
@@ -38,3 +39,9 @@ class OwnedAttempt:
     store_names: Mapping[str, str] = field(default_factory=dict)
     """The names of the store's secrets by their values, longest value first, to store them as references when they are
     passed on."""
+    named_secrets: Mapping[str, str] = field(default_factory=dict)
+    """The stored secrets that the action's options name, by the names that its templates use."""
+    token: str | None = None
+    """The attempt's token for the API, or None."""
+    effects: list[NewEffect] = field(default_factory=list)
+    """The transactional requests of the attempt in order."""

@@ -36,9 +36,9 @@ def conceal_step(step: Record, secrets: Sequence[str], of_store: Sequence[str]) 
     """Mask the secrets in a step before it is recorded. The function then gets the masked value, in the first attempt
     too."""
     if step.result is not None and of_store:
-        step.result = orjson.dumps(_cleaned(orjson.loads(step.result), of_store)).decode()
+        step.result = orjson.dumps(cleaned(orjson.loads(step.result), of_store)).decode()
     if step.error is not None and secrets:
-        step.error = orjson.dumps(_cleaned(orjson.loads(step.error), secrets)).decode()
+        step.error = orjson.dumps(cleaned(orjson.loads(step.error), secrets)).decode()
 
 
 def passed_on(value: Any, names: Mapping[str, str], forms: Sequence[str]) -> Any:
@@ -57,18 +57,19 @@ def passed_on(value: Any, names: Mapping[str, str], forms: Sequence[str]) -> Any
 def _without(outcome: Outcome, secrets: Sequence[str]) -> Outcome:
     result = outcome.result_json
     if result is not None:
-        result = orjson.dumps(_cleaned(orjson.loads(result), secrets))
-    carry, inquiry = _cleaned(outcome.carry, secrets), _cleaned(outcome.inquiry, secrets)
+        result = orjson.dumps(cleaned(orjson.loads(result), secrets))
+    carry, inquiry = cleaned(outcome.carry, secrets), cleaned(outcome.inquiry, secrets)
     return replace(outcome, result_json=result, carry=carry, inquiry=inquiry)
 
 
-def _cleaned(value: Any, secrets: Sequence[str]) -> Any:
+def cleaned(value: Any, secrets: Sequence[str]) -> Any:
+    """Return a value with `secrets` masked in its texts and names."""
     if isinstance(value, str):
         return concealed(value, secrets)
     if isinstance(value, Mapping):
-        return {concealed(name, secrets): _cleaned(item, secrets) for name, item in value.items()}
+        return {concealed(name, secrets): cleaned(item, secrets) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_cleaned(item, secrets) for item in value]
+        return [cleaned(item, secrets) for item in value]
     return value
 
 

@@ -66,6 +66,7 @@ event_key           rad       ra      ra    -       -
 event_path          ra        ra      ra    -       -
 event_trace         rad       r       ra    -       -
 event_wait          rad       rad     rad   -       -
+effect              rad       ra      r     -       r
 unmatched           rawd      ra      rawd  -       r
 enforcement         rawd      ra      rawd  -       r*
 dead_letter         rawd      -       rawd  -       r*
@@ -93,6 +94,7 @@ login_failure       -         -       rad   -       -
 audit               a         -       ra    -       -
 audit_chain         -         -       r     -       -
 secret              -         -       rawd  -       -
+signing_key         -         -       r     -       -
 tenant_key          r         r       r     r       r
 webhook             -         -       rawd  -       -
 subscription        rw        -       rawd  -       -
@@ -131,15 +133,16 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "drop_audit": ("executor",),
     "secrets_of_attempt": ("worker",),
     "secrets_of_subscriptions": ("executor",),
+    "sign_attempt": ("worker",),
     "claim_executions": ("worker",),
     "claim_named": ("worker",),
     "finish_completed": ("worker",),
     "mark_holds": ("executor", "worker", "api", "client"),
     "note_tenants": ("executor", "worker", "api", "client"),
     "store_item_workflow": ("worker",),
-    "submit_executions": ("executor", "api", "client"),
+    "submit_executions": ("executor", "worker", "api", "client"),
     "place_alike": ("executor", "api", "client"),
-    "store_events": ("executor", "api", "client"),
+    "store_events": ("executor", "worker", "api", "client"),
     "find_executions": ("executor", "worker", "api", "client"),
     "moves_of_execution": ("executor", "worker", "api", "client"),
     "failed_attempts": ("executor", "worker", "api", "client"),

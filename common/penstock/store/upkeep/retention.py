@@ -22,6 +22,7 @@ KEYS = {
     "event_trace": ("created_at", ("event_id",)),
     "idempotency": ("created_at", ("tenant", "key")),
     "enforcement": ("created_at", ("event_id", "rule")),
+    "effect": ("created_at", ("parent", "id")),
     "workflow_command": ("created_at", ("id",)),
     "awaited": ("at", ("execution_id", "watcher")),
     "untraced": ("at", ("execution_id",)),

@@ -66,6 +66,16 @@ workflow_command = Table(
     Index("workflow_command_rerun", "execution_id", postgresql_where=text("(kind = 'rerun'::text)")),
 )
 
+effect = Table(
+    "effect",
+    METADATA,
+    Column("parent", UUID, primary_key=True),
+    Column("id", UUID, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("created_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Index("effect_created", "created_at"),
+)
+
 paused_workflow = Table("paused_workflow", METADATA, Column("execution_id", UUID, primary_key=True))
 
 event_wait = Table(
