@@ -18,7 +18,7 @@ from penstock_api.requests.description import describe
 from penstock_api.requests.problems import ANSWERS, answer, handle_errors, too_large
 from penstock_api.routes import ROUTERS, log_in
 from penstock_api.traced_requests import TracedRequests
-from penstock_api.webhooks import webhook_calls
+from penstock_api.webhooks import callbacks, webhook_calls
 
 PREFIX = "/api/v1"
 LOG_IN_PATH = f"{PREFIX}/session"
@@ -91,6 +91,7 @@ def make_app(backend: Backend) -> FastAPI:
         app.include_router(router, prefix=PREFIX, responses=ANSWERS)
     app.include_router(log_in.router, prefix=PREFIX)
     app.include_router(webhook_calls.router)
+    app.include_router(callbacks.router)
     for router in pages.ROUTERS:
         app.include_router(router)
     describe(app)

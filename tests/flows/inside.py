@@ -219,6 +219,18 @@ async def publishes_and_starts(n: int) -> int:
     return n
 
 
+calls_back = command_action(
+    "inside.calls_back",
+    [
+        "python3",
+        "-c",
+        "import json, os, sys, time, pathlib\n"
+        "path = pathlib.Path(json.load(sys.stdin)['path'])\n"
+        "path.write_text(os.environ['PENSTOCK_TOKEN'])\n"
+        "while path.exists(): time.sleep(0.05)\n",
+    ],
+    parameters={"type": "object", "properties": {"path": {"type": "string"}}},
+)
 shows_environment = command_action(
     "inside.shows_environment",
     [

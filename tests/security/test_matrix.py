@@ -146,6 +146,7 @@ POST    /api/v1/session                                open
 POST    /api/v1/session/code                           open
 DELETE  /api/v1/session                                open
 POST    /hooks/{name}                                  open
+POST    /callbacks/{signed}                            open
 GET     /                                              read    own
 GET     /executions                                    read    own
 GET     /executions/many                               operate own

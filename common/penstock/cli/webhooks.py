@@ -44,6 +44,15 @@ def set_(
             help="name=value of the payload, with templates: 'id={{ body.id }}'. Default: the body."
         ),
     ] = None,
+    completes: Annotated[
+        str | None,
+        typer.Option(
+            help="The id of what executions wait for, as a template: 'gh:run:{{ body.workflow_run.id }}'."
+        ),
+    ] = None,
+    fails: Annotated[
+        str | None, typer.Option(help="They fail if this condition holds: \"body.conclusion != 'success'\".")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Create a webhook, or change it."""
@@ -58,6 +67,8 @@ def set_(
             header=header,
             key_header=key_header,
             payload=parse_params(payload) if payload else None,
+            completes=completes,
+            fails=fails,
             by=ME,
         )
     )
@@ -101,6 +112,8 @@ def _shown(row: Webhook) -> dict[str, object]:
         "header": row.header,
         "key_header": row.key_header,
         "payload": orjson.loads(row.payload) if row.payload else None,
+        "completes": row.completes,
+        "fails": row.fails,
         "created_by": row.created_by,
         "created_at": row.created_at,
     }

@@ -16,7 +16,7 @@ from penstock.operate.masking import Masking
 from penstock.operate.workflow_tree import graph_of, sent_commands, tree
 from penstock.run.progress import STREAM, Progress
 from penstock.store.definitions import catalog
-from penstock.store.executions import effects, executions, inquiries, log_lines, past_attempts
+from penstock.store.executions import effects, executions, inquiries, log_lines, outside_waits, past_attempts
 from penstock.store.executions.executions import Execution
 from penstock.store.session.database import Session
 from penstock.store.workflows import workflow_runs
@@ -108,6 +108,10 @@ def _without_trace(origin: dict[str, Any] | None) -> dict[str, Any] | None:
 
 async def _progress(session: Session, id: UUID) -> dict[str, Any] | None:
     """Return the last reported progress: `done` from 0 to 1, `text`, `at`, and the `attempt` that reported it."""
+    wait = await outside_waits.find(session, id)
+    if wait is not None and wait.progress is not None:
+        said = {"done": wait.progress, "text": wait.progress_text or ""}
+        return {**said, "at": wait.progress_at, "attempt": wait.attempt}
     line = await log_lines.latest(session, id, STREAM)
     return (
         None

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from penstock.errors import OutsideRun
 from penstock.run.action_call import ActionCall
-from penstock.run.outgoing import AwaitResult, Outgoing, Publish, Start
+from penstock.run.outgoing import AwaitResult, Callback, Outgoing, Publish, Start
 from penstock.run.progress import STREAM, Progress
 from penstock.run.run import Run
 
@@ -248,6 +248,17 @@ class RunContext:
         id: UUID = await outgoing.send(_start(target, params, key, priority))
         return await outgoing.send(AwaitResult(id, timeout))
 
+    async def callback(self) -> str:
+        """Return a signed address by which something outside completes this attempt, once. Pass it on, and then
+        `return later(...)`. An outcome that comes before that is kept.
+
+        A POST of `{"result": ...}` completes the execution, and `{"error": "..."}` fails it. `{"progress": 0.4}` and
+        `{"heartbeat": true}` report that the work goes on. Raises ConfigurationError if the worker does not know the
+        address of the API, and ClaimLost and OutsideRun as `publish` does.
+        """
+        address: str = await _outgoing(self._run).send(Callback())
+        return address
+
     @property
     def cancelled(self) -> bool:
         """Return whether this attempt was cancelled or timed out. A thread cannot be killed, so a long function in one
@@ -279,7 +290,12 @@ class SyncRunContext:
     def __init__(self, run: Run) -> None:
         self._run = run
 
-    def _send(self, request: Publish | Start | AwaitResult) -> Any:
+    def callback(self) -> str:
+        """Return the address of a callback, as `RunContext.callback` does."""
+        address: str = self._send(Callback())
+        return address
+
+    def _send(self, request: Publish | Start | AwaitResult | Callback) -> Any:
         return _outgoing(self._run).send_blocking(request, lambda: self._run.cancelled)
 
     def publish(

@@ -52,9 +52,16 @@ class AwaitResult:
 
 LOOK_S = 0.5
 """The seconds after which a waiting thread checks again that its attempt is not cancelled."""
-Request: TypeAlias = Publish | Start | AwaitResult
-KINDS: Mapping[str, type[Publish] | type[Start] | type[AwaitResult]] = {
-    kind.__name__: kind for kind in (Publish, Start, AwaitResult)
+
+
+@dataclass(frozen=True, slots=True)
+class Callback:
+    """A request for the address by which something outside completes this attempt."""
+
+
+Request: TypeAlias = Publish | Start | AwaitResult | Callback
+KINDS: Mapping[str, type[Publish] | type[Start] | type[AwaitResult] | type[Callback]] = {
+    kind.__name__: kind for kind in (Publish, Start, AwaitResult, Callback)
 }
 
 
@@ -63,7 +70,7 @@ class Outgoing(Protocol):
 
     async def send(self, request: Request) -> Any:
         """Carry out a request, and return its answer: the id of an event or an execution (None if it is
-        transactional), or a result."""
+        transactional), a result, or an address."""
 
     def send_blocking(self, request: Request, is_cancelled: Callable[[], bool]) -> Any:
         """Carry out a request as `send` does, while the calling thread waits. Raises CancelledError once `is_cancelled`

@@ -20,6 +20,8 @@ class Webhook(Answer):
     header: str | None
     key_header: str | None
     payload: JsonText
+    completes: str | None
+    fails: str | None
     created_by: str
     created_at: datetime
 
@@ -33,4 +35,10 @@ class PutWebhook(Given):
     key_header: str | None = Field(default=None, description="Its value tells a copy of a call.")
     payload: Any = Field(
         default=None, description="Template over `body`, `headers`, `query`; null: the body."
+    )
+    completes: str | None = Field(
+        default=None, description="Template that gives the id of what executions wait for, or nothing."
+    )
+    fails: str | None = Field(
+        default=None, description="Condition over the same names: the executions fail instead of completing."
     )

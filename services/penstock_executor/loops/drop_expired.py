@@ -50,6 +50,7 @@ def keyed(settings: Settings) -> Mapping[str, int]:
         "idempotency": keys,
         # No longer than the archive: invariant I7 requires that an enforcement's execution exists.
         "enforcement": min(keys, settings.archive_retention_days),
+        "early_outcome": 1,
         "effect": settings.archive_retention_days,
         "workflow_command": settings.archive_retention_days,
         "awaited": 1,  # rows of processes that died; a process that still waits writes its rows again earlier

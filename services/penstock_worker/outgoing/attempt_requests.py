@@ -8,7 +8,7 @@ from uuid import UUID
 
 from penstock.errors import ClaimLost, InvalidInput
 from penstock.language.definitions.action import Action
-from penstock.run.outgoing import AwaitResult, LoopOutgoing, Publish, Request, Start
+from penstock.run.outgoing import AwaitResult, Callback, LoopOutgoing, Publish, Request, Start
 from penstock.store.executions.result_watch import ResultWatch
 from penstock_worker.outgoing.writer import EffectWriter
 from penstock_worker.records.owned_attempt import OwnedAttempt
@@ -44,6 +44,8 @@ class AttemptRequests:
             )
         if isinstance(request, AwaitResult):
             return await self._watch.result(request.execution_id, timeout=request.timeout)
+        if isinstance(request, Callback):
+            return await self._writer.callback(self._owned.event)
         if request.transactional:
             await self._keep(request)
             return None

@@ -10,10 +10,11 @@ from penstock.client import answers
 from penstock.client.publishing import Publishing
 from penstock.client.starts import Request as StartRequest
 from penstock.client.starts import Starts
-from penstock.errors import ClaimLost, Conflict, InvalidInput, WrongClock
+from penstock.errors import ClaimLost, ConfigurationError, Conflict, InvalidInput, WrongClock
 from penstock.language.terms.event_sources import ACTION
 from penstock.language.terms.ids import new_id
 from penstock.messaging.outbox import Publisher
+from penstock.operate.outside import callback_path
 from penstock.run.outgoing import Publish, Start
 from penstock.run.task_executors import TaskReadyEvent
 from penstock.store.events import events
@@ -74,6 +75,21 @@ class EffectWriter:
             except answers.Stale:
                 [effect] = await self.renewed([effect])
         raise Conflict("a definition is being redefined again and again", hint="Try again in a moment.")
+
+    async def callback(self, event: TaskReadyEvent) -> str:
+        """Return the address by which something outside completes an attempt. Raises ConfigurationError, ClaimLost."""
+        address = self._writing.settings.api_address
+        if address is None:
+            raise ConfigurationError(
+                "this worker does not know the address of the API, which a callback needs",
+                hint="Set PENSTOCK_API_ADDRESS for workers too, such as https://penstock.example.org.",
+            )
+        path = await retried(
+            lambda: callback_path(self._writing, self._worker, event.execution_id, event.attempt)
+        )
+        if path is None:
+            raise _lost(event)
+        return address.rstrip("/") + path
 
     async def renewed(self, group: Sequence[NewEffect]) -> list[NewEffect]:
         """Return requests that are checked again, with the current definitions. Raises NotFound, InvalidInput."""

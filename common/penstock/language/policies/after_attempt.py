@@ -66,6 +66,9 @@ def ending_of(outcome: Outcome, policy: RetryPolicy, failures: int) -> Ending:
         )
     if outcome.kind == "inquiry":
         return Ending(WAITING, result=orjson.dumps(outcome.inquiry).decode(), reason="waits for an answer")
+    if outcome.kind == "later":
+        outside = orjson.dumps({"outside": outcome.outside}).decode()
+        return Ending(WAITING, result=outside, reason="waits for something outside")
     if outcome.kind == "suspended":
         awaits = orjson.dumps({"awaits": outcome.awaited}).decode()
         return Ending(WAITING, result=awaits, reason="waits, and goes on where it was")

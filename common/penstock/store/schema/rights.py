@@ -29,6 +29,8 @@ history             r         r       r     -       r
 hold                rwd       r       rawd  r       r
 idempotency         rad       ra      ra    -       -
 inquiry             rawd      rawd    rawd  -       r*
+outside_wait        rawd      raw     raw   -       r*
+early_outcome       rad       rad     ra    -       -
 lane                rawd      rawd    rawd  -       r
 live                rawd      rawd    rawd  -       r
 log_line            rawd      ra      r     -       -
@@ -115,6 +117,9 @@ _COLUMNS: Mapping[tuple[str, str], str] = {
     ),
     ("event", "look"): "id trigger tenant source created_at",
     ("inquiry", "look"): "execution_id status prompt assignee due_at created_at answered_at responder",
+    ("outside_wait", "look"): (
+        "execution_id attempt tenant name since heartbeat deadline_at due_at progress progress_at settled_at"
+    ),
     ("outbox", "client"): "id tries",
     ("outbox", "look"): "id queue ids message_id type tries due_at created_at error holder",
     (

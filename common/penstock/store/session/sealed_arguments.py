@@ -80,6 +80,16 @@ STATEMENTS: Mapping[str, tuple[Place, ...]] = {
     "from finish_completed(": (Place("json", 4, "execution", 2),),
     "from end_executions(": (Place("error", 5, "execution", 1), Place("text", 4, "execution", 1)),
     "insert into log_line ": (Place("text", 5, "execution", 1),),
+    "from settle_outside(": (
+        Place("json", 3, "execution", 1),
+        Place("error", 4, "execution", 1),
+        Place("text", 5, "execution", 1),
+    ),
+    "insert into early_outcome ": (
+        Place("json", 3, "tenant", 1),
+        Place("error", 4, "tenant", 1),
+        Place("text", 5, "tenant", 1),
+    ),
     "from answer_inquiry(": (Place("json", 2, "execution", 1),),
     # workflows
     "start_children(case": (

@@ -190,7 +190,8 @@ INVARIANTS = (
         """select e.id::text from execution e where e.status = 'waiting'
                and not exists (select from inquiry i where i.execution_id = e.id and i.status = 'created')
                and not exists (select from event_wait w where w.execution_id = e.id)
-               and not exists (select from suspended s where s.execution_id = e.id)""",
+               and not exists (select from suspended s where s.execution_id = e.id)
+               and not exists (select from outside_wait w where w.execution_id = e.id and w.settled_at is null)""",
     ),
     Invariant(
         "I10g",

@@ -22,6 +22,7 @@ KEYS = {
     "event_trace": ("created_at", ("event_id",)),
     "idempotency": ("created_at", ("tenant", "key")),
     "enforcement": ("created_at", ("event_id", "rule")),
+    "early_outcome": ("created_at", ("tenant", "name")),
     "effect": ("created_at", ("parent", "id")),
     "workflow_command": ("created_at", ("id",)),
     "awaited": ("at", ("execution_id", "watcher")),

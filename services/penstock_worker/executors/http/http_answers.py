@@ -76,7 +76,7 @@ def onward(url: httpx.URL, answer: httpx.Headers) -> httpx.URL:
         location = url.join(answer["location"])
     except (KeyError, httpx.InvalidURL):
         raise DefinitionError(f"{url} redirects to nowhere") from None
-    if not location.host:
+    if not location.host or "[" in location.host:
         raise DefinitionError(f"{url} redirects to nowhere", hint="Name the right URL.")
     if location.scheme not in ("http", "https") or (url.scheme == "https" and location.scheme == "http"):
         raise AddressRefused(f"{url} redirects to {location}, which is less safe", hint="Name the right URL.")

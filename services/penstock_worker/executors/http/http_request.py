@@ -101,8 +101,11 @@ def _body(
     request: HttpRequest, namespace: Mapping[str, Any], folder: Path | None
 ) -> tuple[bytes, str | None]:
     if request.body is not None:
+        body = render(request.body, namespace)
+        if body is None:
+            return b"", None
         try:
-            return orjson.dumps(render(request.body, namespace)), "application/json"
+            return orjson.dumps(body), "application/json"
         except TypeError as error:
             raise InvalidInput(f"the body is not JSON: {error}", hint="Give plain values.") from None
     if request.text is not None:
@@ -150,11 +153,22 @@ def _file(
 
 
 def _pairs(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield names and texts. A list gives its name several times, and null gives nothing."""
+    """Yield names and texts. A list gives its name several times, and null gives nothing. A mapping gives `name[key]`,
+    and a list inside of it `name[key][0]`."""
     for name, value in values.items():
         for item in value if isinstance(value, list | tuple) else (value,):
-            if item is not None:
-                yield name, _text(item)
+            yield from _nested(name, item)
+
+
+def _nested(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _nested(f"{name}[{key}]", item)
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(value):
+            yield from _nested(f"{name}[{number}]", item)
+    elif value is not None:
+        yield name, _text(value)
 
 
 def _header(name: str, value: Any) -> str:

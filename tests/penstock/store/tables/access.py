@@ -80,6 +80,8 @@ webhook = Table(
     Column("payload", JSONB),
     Column("created_by", Text, nullable=False),
     Column("created_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Column("completes", Text),
+    Column("fails", Text),
 )
 
 audit = Table(
