@@ -34,6 +34,7 @@ PLACE_MOVED = re.compile(r"\bupdate\s+execution\b(?:(?!\bwhere\b)[^;])*?\bready_
 PLACES_MOVE_IN = {
     FUNCTIONS / "executions/finish_attempts.sql",
     FUNCTIONS / "executions/resume_asking.sql",
+    FUNCTIONS / "executions/settle_outside.sql",
     FUNCTIONS / "durable/wake_functions.sql",
 }
 CREATED_TABLE = re.compile(

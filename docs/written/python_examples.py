@@ -14,6 +14,7 @@ EXAMPLES: Mapping[str, str] = {
     "Context": "def total(context: Context) -> None:\n    context['total'] = sum(context['prices'])",
     "ContextTask": "pack = Pack('etl')\n\n@task()\nasync def extract(context): ...\n\nassert isinstance(extract, ContextTask)",
     "Defer": "def poll():\n    raise Defer(delay=60, state={'page': 7})  # the next run finds it as current().state",
+    "Later": "async def build():\n    run = await begin_build(await current().callback())\n    return Later(f'ci:run:{run}', timeout=172_800)",
     "Definitions": "found = Definitions([charge])\nfound.actions",
     "Document": "document: Document = charge.document()\ndocument.digest",
     "Limit": "Limit(5, by='customer')  # five at once for each customer\nLimit(rate='100/min', burst=10)",
@@ -44,6 +45,7 @@ EXAMPLES: Mapping[str, str] = {
     "command_action": "command_action('shop.resize', ['node', 'resize.js'], parameters={'path': 'string'}, timeout='1m')",
     "context": _FLOW + "    charge(order=context.last_order)",
     "current": "def pay():\n    current().idempotency_token  # the same in every attempt\n    current().log('paying')",
+    "later": "async def build():\n    return later('ci:run:123', timeout=172_800, heartbeat=600)",
     "DurableContext": "@action(pack='shop')\nasync def order(ctx: DurableContext, id: int) -> str:\n    await ctx.sleep('3d')\n    return await ctx.step('ship', str, id)",
     "each": _FLOW + "    return {'charged': charge(order=each([1, 2, 3], concurrency=2))}",
     "error": _FLOW

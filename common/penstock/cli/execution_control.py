@@ -8,6 +8,7 @@ from uuid import UUID
 import typer
 
 from penstock.cli import bulk_output, name_completion
+from penstock.cli.arguments import parse_params
 from penstock.cli.bulk_output import DryRun
 from penstock.cli.command_runner import ME
 from penstock.cli.execution_filter import choosing
@@ -105,6 +106,10 @@ def rerun(
             "--from", metavar="TASK", help="Of a workflow: keep what does not come after this task."
         ),
     ] = None,
+    changed: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A parameter to change; of one run, and all of it."),
+    ] = None,
     *,
     chosen: ExecutionFilter,
     every: All = False,
@@ -116,8 +121,19 @@ def rerun(
     executions that were re-run before are left out, so after an interruption it can be called again."""
     _say_which(id is not None, chosen, every, dry_run)
     if id is not None:
-        _rerun_one(id, from_failed, from_task, by, reason, json)
+        params = parse_params(changed) if changed else None
+        new = by_either(
+            lambda client: client.rerun(
+                id, from_failed=from_failed, from_task=from_task, params=params, by=by, reason=reason
+            )
+        )
+        if json:
+            json_line({"id": new, "rerun_of": id})
+        else:
+            out.print(f"Execution {new} is requested. See it with: penstock show {new}")
         return
+    if changed:
+        raise InvalidInput("--set changes the parameters of one run", hint="Name the run.")
     if from_task is not None:
         raise InvalidInput("--from names a task of one run", hint="Name the run, or use --from-failed.")
 
@@ -133,18 +149,6 @@ def rerun(
         lambda client: client.rerun_chosen(chosen, reason=reason, from_failed=from_failed, dry_run=dry_run),
     )
     bulk_output.show(outcomes, outcome_text, each=False, json=json)
-
-
-def _rerun_one(
-    id: UUID, from_failed: bool, from_task: str | None, by: str, reason: str | None, json: bool
-) -> None:
-    new = by_either(
-        lambda client: client.rerun(id, from_failed=from_failed, from_task=from_task, by=by, reason=reason)
-    )
-    if json:
-        json_line({"id": new, "rerun_of": id})
-    else:
-        out.print(f"Execution {new} is requested. See it with: penstock show {new}")
 
 
 def _say_which(named: bool, filters: ExecutionFilter, every: bool, dry_run: bool) -> None:

@@ -55,6 +55,7 @@ class Steering(Protocol):
         *,
         from_failed: bool = ...,
         from_task: str | None = ...,
+        params: Mapping[str, Any] | None = ...,
         by: str,
         reason: str | None = ...,
     ) -> UUID: ...

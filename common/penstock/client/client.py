@@ -285,10 +285,12 @@ class Client(StartAndWatch):
         *,
         from_failed: bool = False,
         from_task: str | None = None,
+        params: Mapping[str, Any] | None = None,
         by: str,
         reason: str | None = None,
     ) -> UUID:
-        """Run an ended execution again, with the same version and parameters. Return the id of the new execution.
+        """Run an ended execution again, with the same version and parameters. Return the id of the new execution. `params`
+        replace parameters of the same names, in a whole re-run.
 
         For a workflow, `from_failed` keeps the tasks that succeeded, and `from_task` keeps those that do not come
         after that task. The re-run is stored with `by` and `reason`. Raises NotFound, Conflict, InvalidInput.
@@ -304,7 +306,14 @@ class Client(StartAndWatch):
                 async with self.session.transaction() as tx:
                     old = await commands.found(tx, id)
                     await commands.rerun(
-                        tx, new, old, from_failed=from_failed, from_task=from_task, by=by, reason=reason
+                        tx,
+                        new,
+                        old,
+                        from_failed=from_failed,
+                        from_task=from_task,
+                        by=by,
+                        reason=reason,
+                        changed=params,
                     )
             except WrongClock:
                 new = new_id()

@@ -154,11 +154,14 @@ class HttpClient(StartAndWait):
         *,
         from_failed: bool = False,
         from_task: str | None = None,
+        params: Mapping[str, Any] | None = None,
         by: str = "",
         reason: str | None = None,
     ) -> UUID:
         """Re-run an execution, as `Client.rerun`; `by` is the name of the token."""
-        body = {"from_failed": from_failed, "from_task": from_task, "reason": reason}
+        body: dict[str, Any] = {"from_failed": from_failed, "from_task": from_task, "reason": reason}
+        if params:
+            body["parameters"] = params
         return UUID((await self._send("POST", f"/executions/{id}/rerun", body))["id"])
 
     async def command(

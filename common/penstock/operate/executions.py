@@ -110,8 +110,8 @@ async def _progress(session: Session, id: UUID) -> dict[str, Any] | None:
     """Return the last reported progress: `done` from 0 to 1, `text`, `at`, and the `attempt` that reported it."""
     wait = await outside_waits.find(session, id)
     if wait is not None and wait.progress is not None:
-        said = {"done": wait.progress, "text": wait.progress_text or ""}
-        return {**said, "at": wait.progress_at, "attempt": wait.attempt}
+        latest = {"done": wait.progress, "text": wait.progress_text or ""}
+        return {**latest, "at": wait.progress_at, "attempt": wait.attempt}
     line = await log_lines.latest(session, id, STREAM)
     return (
         None

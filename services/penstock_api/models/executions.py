@@ -277,6 +277,9 @@ class Rerun(Given):
         default=None,
         description="Of a workflow: keep what does not come after this task. Of a durable function: what came before this step.",
     )
+    parameters: dict[str, Any] | None = Field(
+        default=None, description="Parameters that replace those of the same names, in a whole re-run."
+    )
     reason: Reason = None
 
 

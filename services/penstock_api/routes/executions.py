@@ -228,8 +228,13 @@ async def set_priority(id: ExecutionId, backend: Here, body: models.NewPriority)
 
 @router.post("/executions/{id}/rerun", status_code=201, dependencies=[OPERATE])
 async def rerun(id: ExecutionId, backend: Here, caller: Asked, body: models.Rerun = WHOLE) -> models.Started:
-    """Run an ended execution again, with the same version and the same parameters."""
+    """Run an ended execution again, with the same version, and the same parameters unless some are replaced."""
     new = await backend.client.rerun(
-        id, from_failed=body.from_failed, from_task=body.from_task, by=caller.name, reason=body.reason
+        id,
+        from_failed=body.from_failed,
+        from_task=body.from_task,
+        params=body.parameters,
+        by=caller.name,
+        reason=body.reason,
     )
     return models.Started(id=new)

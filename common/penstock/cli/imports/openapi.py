@@ -130,7 +130,7 @@ class OpenApiDocument:
                 if isinstance(operation := item.get(method), dict) and self._is_wanted(operation):
                     self._add(path, method, item, operation)
         if not self.report.found["actions"]:
-            self.report.gap(self._file, 1, "no operation was chosen", "Look at the patterns of --only.")
+            self.report.gap(self._file, 1, "no operation was selected", "Look at the patterns of --only.")
         return self.project
 
     def _own_server(self) -> str:
@@ -205,17 +205,17 @@ class OpenApiDocument:
 
     def _parameters(self, item: Mapping[str, Any], operation: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the parameters of an operation. Its own replace those of its path."""
-        chosen: dict[tuple[str, str], dict[str, Any]] = {}
+        selected: dict[tuple[str, str], dict[str, Any]] = {}
         for parameter in [*(item.get("parameters") or ()), *(operation.get("parameters") or ())]:
             parameter = self._resolved(parameter)
-            chosen[parameter["in"], parameter["name"]] = parameter
-        return list(chosen.values())
+            selected[parameter["in"], parameter["name"]] = parameter
+        return list(selected.values())
 
     def _schema_of(self, parameter: Mapping[str, Any]) -> Any:
         if "schema" in parameter:
             return parameter["schema"]
-        content = parameter.get("content") or {}
-        return next(iter(content.values()), {}).get("schema", {})
+        content: Mapping[str, Any] = parameter.get("content") or {}
+        return next((media.get("schema", {}) for media in content.values()), {})
 
     def _add_body(
         self, name: str, request: dict[str, Any], types: _Types, operation: Mapping[str, Any]
@@ -277,17 +277,17 @@ class OpenApiDocument:
         required = operation.get("security", self._document.get("security"))
         schemes = (self._document.get("components") or {}).get("securitySchemes") or {}
         named = [name for choice in required or () for name in choice]
-        chosen = [self._resolved(schemes[name]) for name in named if name in schemes]
-        if not chosen and self._secret is None:
+        selected = [self._resolved(schemes[name]) for name in named if name in schemes]
+        if not selected and self._secret is None:
             return {}
         stored = self._secret or f"{self.project.name}_token"
-        for scheme in chosen:
+        for scheme in selected:
             if scheme.get("type") == "apiKey" and scheme.get("in") in ("header", "query"):
                 (headers if scheme["in"] == "header" else query)[scheme["name"]] = "{{ secrets.token }}"
                 return {"token": stored}
-        is_basic = bool(chosen) and all(
+        is_basic = bool(selected) and all(
             scheme.get("type") == "http" and str(scheme.get("scheme", "")).lower() == "basic"
-            for scheme in chosen
+            for scheme in selected
         )
         headers["Authorization"] = f"{'Basic' if is_basic else 'Bearer'} {{{{ secrets.token }}}}"
         if is_basic:

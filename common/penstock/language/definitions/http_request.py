@@ -75,7 +75,7 @@ class HttpPages(Options):
 
     items: Template
     next: Template
-    most: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 100
+    max_pages: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 100
     """The most pages. More of them fail the attempt."""
 
 
@@ -112,9 +112,9 @@ class HttpRequest(Options):
     """The files of a multipart body, with the fields of `form`."""
     content_type: str | None = None
     """The type of a `text` body: `text/plain; charset=utf-8` if it is not set."""
-    expect: Statuses = Field(default_factory=lambda: ["2xx"], min_length=1)
+    expect: Statuses = Field(default=["2xx"], min_length=1)
     """The statuses with which the attempt completes."""
-    retry: Statuses = Field(default_factory=lambda: [408, 425, 429, "5xx"])
+    retry: Statuses = Field(default=[408, 425, 429, "5xx"])
     """The other statuses that are retried. All others fail for good."""
     answer: Literal["auto", "json", "text", "base64", "none"] = "auto"
     """The form of `response.body`. `auto`: JSON or text by the response's type, and base64 for other types."""

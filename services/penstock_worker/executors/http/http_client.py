@@ -171,7 +171,7 @@ async def _pages(
     pages, items = exchange.request.pages, []
     assert pages is not None
     seen = {str(first.url)}
-    for number in range(1, pages.most + 1):
+    for number in range(1, pages.max_pages + 1):
         page = render(pages.items, namespace)
         if not isinstance(page, list):
             raise InvalidInput(
@@ -184,7 +184,7 @@ async def _pages(
         following = render(pages.next, namespace)
         if not following:
             return items
-        if number == pages.most:
+        if number == pages.max_pages:
             break
         url = _following(response.url, first.url, following)
         if str(url) in seen:
@@ -205,7 +205,8 @@ async def _pages(
         response.body = _decoded(response, exchange.request)
         namespace["response"] = response.namespace()
     raise InvalidInput(
-        f"there are more than {pages.most} pages", hint="Raise pages.most, or ask for less with the query."
+        f"there are more than {pages.max_pages} pages",
+        hint="Raise pages.max_pages, or ask for less with the query.",
     )
 
 

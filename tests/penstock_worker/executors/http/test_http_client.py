@@ -222,7 +222,7 @@ async def test_pages_end(executor: HttpExecutor, web: Web, following: str, messa
 
     web.routes |= dict.fromkeys(("/loop", "/loop?1", "/loop?2", "/loop?3"), loop)
     outcome, _ = await ask(
-        executor, web.url("/loop"), {"pages": {"items": "{{ [1] }}", "next": following, "most": 3}}
+        executor, web.url("/loop"), {"pages": {"items": "{{ [1] }}", "next": following, "max_pages": 3}}
     )
     assert outcome.error is not None
     assert message in outcome.error.message
