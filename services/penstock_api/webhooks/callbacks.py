@@ -12,7 +12,8 @@ from pydantic import Field
 from penstock.errors import InvalidInput
 from penstock.operate import outside
 from penstock.operate.outside import Report
-from penstock.store.session.database import Transaction, retried
+from penstock.store.session.committed_once import committed_once
+from penstock.store.session.database import Transaction
 from penstock_api.backend import Here
 from penstock_api.models.model import Answer
 from penstock_api.requests.problems import ANSWERS
@@ -49,11 +50,9 @@ async def report(
             await outside.progress(session, execution, attempt, outcome)
             return Received(effect="noted")
 
-        async def settle() -> tuple[str, Transaction]:
-            async with session.transaction() as tx:
-                cap = session.settings.payload_cap
-                return await outside.report(tx, cap, execution, attempt, outcome), tx
+        async def settle(tx: Transaction) -> str:
+            return await outside.report(tx, tx.settings.payload_cap, execution, attempt, outcome)
 
-        effect, tx = await retried(settle, deadline=30)
+        tx, effect = await committed_once(session, settle)
     backend.client.publish_staged(tx)
     return Received(effect=effect)

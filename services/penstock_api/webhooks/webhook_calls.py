@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
+from uuid import UUID
 
 import orjson
 from fastapi import APIRouter, Path, Request
@@ -16,7 +17,8 @@ from penstock.language.terms.event_sources import of_webhook
 from penstock.operate import outside, signing_secrets, webhooks
 from penstock.operate.outside import Report
 from penstock.store.access.webhooks import Webhook
-from penstock.store.session.database import Transaction, retried
+from penstock.store.session.committed_once import committed_once
+from penstock.store.session.database import Transaction
 from penstock_api.backend import Backend, Here
 from penstock_api.models.events import Published
 from penstock_api.requests.problems import ANSWERS
@@ -72,13 +74,11 @@ async def _complete(backend: Backend, webhook: Webhook, names: dict[str, Any], p
     outcome = Report("error", "the webhook reports a failure") if fails else Report("result", payload)
     async with backend.pool.session() as session:
 
-        async def settle() -> Transaction:
-            async with session.transaction() as tx:
-                cap, by = session.settings.payload_cap, f"webhook {webhook.name}"
-                await outside.report_by_id(tx, cap, webhook.tenant, str(awaited), outcome, by)
-                return tx
+        async def settle(tx: Transaction) -> list[UUID]:
+            cap, by = tx.settings.payload_cap, f"webhook {webhook.name}"
+            return await outside.report_by_id(tx, cap, webhook.tenant, str(awaited), outcome, by)
 
-        tx = await retried(settle, deadline=30)
+        tx, _ = await committed_once(session, settle)
     backend.client.publish_staged(tx)
 
 

@@ -68,15 +68,15 @@ class HttpFile(Options):
 
 
 class HttpPages(Options):
-    """The pagination of a response. `items` gives the list of one page. `next` gives the URL of the next page, or a
-    mapping of query parameters for it, or null or an empty value after the last one."""
+    """The pagination of a response. `items` gives the list of one page. `next` gives the URL of the next page, or its query
+    parameters. After the last page it gives null or an empty value."""
 
     thing: ClassVar[str] = "pagination"
 
     items: Template
     next: Template
     max_pages: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 100
-    """The most pages. More of them fail the attempt."""
+    """The maximum number of pages. More of them fail the attempt."""
 
 
 class HttpTls(Options):
