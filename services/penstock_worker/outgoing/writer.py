@@ -156,14 +156,14 @@ async def store(tx: Transaction, group: Sequence[NewEffect], *, retries: bool) -
 
 
 async def store_with_ends(
-    tx: Transaction, group: Sequence[NewEffect], ended: set[UUID], waiting: set[UUID]
+    tx: Transaction, group: Sequence[NewEffect], moved: set[UUID], waiting: set[UUID]
 ) -> None:
-    """Store the transactional requests of attempts in the transaction that ends them. `ended` are the executions that
+    """Store the transactional requests of attempts in the transaction that ends them. `moved` are the executions that
     it moved. Those in `waiting` were to wait, and keep their requests only if they do: one that was cancelled meanwhile
     stores nothing. Raises Conflict, Stale."""
     refused = waiting - await effects.filter_waiting(tx, sorted(waiting)) if waiting else set()
-    kept = [e for e in group if e.event.execution_id in ended and e.event.execution_id not in refused]
-    for answer in await store(tx, kept, retries=False) if kept else ():
+    effective = [e for e in group if e.event.execution_id in moved and e.event.execution_id not in refused]
+    for answer in await store(tx, effective, retries=False) if effective else ():
         answers.unwrap(answer)
 
 

@@ -124,9 +124,9 @@ class _Exchange:
                 extensions={"timeout": timeout},
             ) as answer:
                 response_headers = httpx.Headers(answer.headers)
-                took = time.monotonic() - began
+                elapsed = time.monotonic() - began
                 self._run.log(
-                    "log", f"{method} {url.copy_with(query=None)}: {answer.status} after {took:.3f} s"
+                    "log", f"{method} {url.copy_with(query=None)}: {answer.status} after {elapsed:.3f} s"
                 )
                 redirects = KEEPS_METHOD | TURNS_TO_GET if "location" in response_headers else frozenset()
                 if answer.status not in redirects or _matches(answer.status, self.request.expect):
@@ -170,7 +170,7 @@ async def _pages(
     """Return the items of all pages, or the failure of one. `response` is the first page."""
     pages, items = exchange.request.pages, []
     assert pages is not None
-    seen = {str(first.url)}
+    visited = {str(first.url)}
     for number in range(1, pages.max_pages + 1):
         page = render(pages.items, namespace)
         if not isinstance(page, list):
@@ -187,11 +187,11 @@ async def _pages(
         if number == pages.max_pages:
             break
         url = _following(response.url, first.url, following)
-        if str(url) in seen:
+        if str(url) in visited:
             raise InvalidInput(
                 f"page {number} names itself, or an earlier page, as the next one", hint="Correct pages.next."
             )
-        seen.add(str(url))
+        visited.add(str(url))
         response = await exchange.send(
             Request(first.method, url, first.headers, first.content, first.content_type)
         )

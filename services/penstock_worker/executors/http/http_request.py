@@ -71,10 +71,10 @@ def built(
 def with_query(url: httpx.URL, query: Mapping[str, Any]) -> httpx.URL:
     """Return a URL with these query parameters in place of those of the same names."""
     pairs = list(_pairs(query))
-    kept = [(name, value) for name, value in url.params.multi_items() if name not in query]
+    remaining = [(name, value) for name, value in url.params.multi_items() if name not in query]
     return (
-        url.copy_with(query=urlencode([*kept, *pairs]).encode())
-        if kept or pairs
+        url.copy_with(query=urlencode([*remaining, *pairs]).encode())
+        if remaining or pairs
         else url.copy_with(query=None)
     )
 

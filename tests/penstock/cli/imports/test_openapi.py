@@ -180,7 +180,7 @@ def test_other_documents_are_refused(tmp_path: Path) -> None:
         OpenApiDocument(str(tmp_path / "missing.json"), **none)  # type: ignore[arg-type]
 
 
-def test_what_cannot_be_mapped_is_listed(tmp_path: Path) -> None:
+def test_gaps_are_listed(tmp_path: Path) -> None:
     path = tmp_path / "odd.json"
     odd = {
         "openapi": "3.1.0",
