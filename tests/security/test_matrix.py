@@ -195,7 +195,7 @@ STRANGER = "stranger"
 """A tenant of which nothing exists."""
 NARROW = ("start", "publish", "answer")
 """Scopes of which `operate` is the sum, with others."""
-ABSENT = {"ref": "no.such", "name": "nobody", "pattern": "x", "version": "0"}
+ABSENT = {"ref": "no.such", "name": "nobody", "pattern": "x", "version": "0", "signed": "forged"}
 """What is in the paths beside ids: nothing of that name exists, so that no request of an admitted caller changes anything."""
 
 
