@@ -69,7 +69,7 @@ def parameter(
     if is_required and "default" not in schema:
         schema["required"] = True
     elif not is_required:
-        _allow_null(schema)
+        allow_null(schema)
     immutable = source.get("immutable")
     if immutable is not None and immutable.peek() is True:
         if "default" in schema:
@@ -136,7 +136,8 @@ def _is_of(value: Any, kind: str) -> bool:
     return kind in types and isinstance(value, types[kind])
 
 
-def _allow_null(schema: dict[str, Any]) -> None:
+def allow_null(schema: dict[str, Any]) -> None:
+    """Let a parameter be null."""
     kind = schema.get("type")
     if isinstance(kind, str) and kind != "null":
         schema["type"] = [kind, "null"]
