@@ -192,7 +192,7 @@ class AttunePack:
         if keys.take("enabled", True) is not True:
             keys.gap("enabled", f"trigger {name} is disabled", "Retire it: `penstock retire`.")
         keys.close()
-        self._count("triggers", gaps_before)
+        self._count("triggers", name, gaps_before)
 
     def _sensor(self, file: str, source: Marked) -> None:
         keys = TakenKeys(self.report, file, source, f"sensor {source.get('ref')}")
@@ -272,7 +272,7 @@ class AttunePack:
             "default_execution_permission_set_refs", "Code that runs has no credential of ours: leave it out."
         )
         keys.close()
-        self._count("actions", gaps_before)
+        self._count("actions", name, gaps_before)
 
     def _program(self, keys: TakenKeys, name: str) -> dict[str, Any]:
         """Return the keys that say what an action runs: its program, or a function that is to be written."""
@@ -362,9 +362,10 @@ class AttunePack:
     def _rule(self, file: str, source: Marked) -> None:
         keys = TakenKeys(self.report, file, source, f"rule {source.get('ref')}")
         gaps_before = open_gaps(self.report)
-        self.report.found["rules"] += 1
         name = self._own(keys)
         trigger, action = keys.take_text("trigger_ref"), keys.take_text("action_ref")
+        kind = "schedules" if trigger in TIMERS else "rules"
+        self.report.found[kind] += 1
         enabled, description = keys.take("enabled", True), _described(keys)
         mapping = AttuneExpressions(_RULE)
         try:
@@ -410,7 +411,7 @@ class AttunePack:
                 rule["when"] = when
             self.project.rules[name] = rule
         keys.close()
-        self._count("rules", gaps_before)
+        self._count(kind, name, gaps_before)
 
     def _timer(
         self, keys: TakenKeys, name: str, rule: dict[str, Any], trigger: str, times: Any, when: str | None
@@ -513,7 +514,7 @@ class AttunePack:
             keys.gap("enabled", f"policy {name} is not in force", "It was left out.")
         elif "max" in limit or "rate" in limit:
             self.project.limits[name] = limit
-        self._count("policies", gaps_before)
+        self._count("policies", name, gaps_before)
 
     # -- helpers -------------------------------------------------------------------------------------------------
 
@@ -525,9 +526,9 @@ class AttunePack:
     def _mark(self, inside: str) -> None:
         self._read.add(self._folder / inside)
 
-    def _count(self, kind: str, gaps_before: int) -> None:
+    def _count(self, kind: str, name: str, gaps_before: int) -> None:
         if open_gaps(self.report) == gaps_before:
-            self.report.mapped[kind] += 1
+            self.report.map(kind, name)
 
 
 def _name(text: str) -> str:

@@ -130,7 +130,7 @@ class AttuneWorkflow:
         for subject, by_hand in self._order.gaps(kept):
             keys.gap("tasks", subject, by_hand)
         if open_gaps(self.report) == gaps_before:
-            self.report.mapped["workflows"] += 1
+            self.report.map("workflows", self.name)
         return entry
 
     def _task(self, source: Any) -> tuple[str, dict[str, Any]]:

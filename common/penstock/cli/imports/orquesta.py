@@ -121,7 +121,7 @@ class Orquesta:
         for name, default, line in inputs:
             about = parameters.setdefault(name, {})
             value = default.value() if default is not None else None
-            if value is not None and about.get("default") is None:
+            if value is not None and about.get("default") is None and not about.get("required"):
                 names = OrquestaNames("start", target_action, surroundings=self._surroundings)
                 try:
                     ours = as_expression(value, names)
@@ -134,6 +134,7 @@ class Orquesta:
                     self._gap(
                         line, f"the default {value} of the input {name}: {reason}", "Give it in the caller."
                     )
+                    about["required"] = True
             if about.get("default") is not None:
                 about.pop("required", None)
             elif not about.get("required") or name in computed:

@@ -68,6 +68,8 @@ class StackStormPack:
         """Places in the list of gaps of what is counted by itself: actions and triggers of other packs."""
         self._given: list[tuple[str, Any]] = []
         """The parameters that workflows and rules give to actions."""
+        self._with_gaps: set[str] = set()
+        """The files of actions whose parameters have gaps."""
         self._kept: dict[str, str] = {}
         """By the name of an action that returns its failure: the name of the action that it runs."""
         self._keys: set[str] = set()
@@ -245,6 +247,7 @@ class StackStormPack:
     def _know_action(self, file: str, node: Node) -> None:
         theirs = str(_peek(node, "name") or "")
         runner = runner_of(_peek(node, "runner_type"))
+        previous = self._count()
         if _name(theirs) in {_name(name) for name in self._sources}:
             self.report.gap(file, node.line, f"two actions become {_name(theirs)}", "Rename one of them.")
         self._sources[theirs] = (file, node, runner)
@@ -254,13 +257,17 @@ class StackStormPack:
             if child.is_mapping or child.peek() is None:
                 if not child.is_mapping:
                     child.drop()
-                about = parameter(name, child, tell, runner_parameters(runner))
+                about = parameter(
+                    name, child, tell, runner_parameters(runner), is_of_workflow=runner in _WORKFLOWS
+                )
                 if about is not None:
                     schema[name] = about
             else:
                 tell(child.line, f"the parameter {name} is no mapping", "Write its type.")
                 child.drop()
         self._schemas[f"{self.project.name}.{_name(theirs)}"] = schema
+        if self._count() > previous:
+            self._with_gaps.add(file)
 
     def _action(self, file: str, node: Node) -> None:
         runner = runner_of(_peek(node, "runner_type"))
@@ -290,6 +297,8 @@ class StackStormPack:
                     "description": str(_peek(node, "description") or ""),
                     "parameters": parameters,
                 }
+        if file in self._with_gaps:
+            self.report.unmap(kind, name)
 
     def _run(self, file: str, node: Node, name: str, runner: str) -> dict[str, Any]:
         """Return the keys that say what the action runs, and its parameters."""
@@ -303,6 +312,8 @@ class StackStormPack:
             for place in (file, f"actions/{entry}"):
                 self._tell_environment(place)
             try:
+                if file in self._with_gaps:
+                    raise NotMapped("a parameter of it has a gap")
                 body = self._shell(node, name, entry, schema)
                 return body | {"parameters": schema, "timeout": timeout, "on_worker_loss": "fail"}
             except NotMapped as reason:
