@@ -27,6 +27,7 @@ from penstock.cli.imports.shell_actions import (
     filled,
     script_function,
 )
+from penstock.cli.imports.stackstorm_policies import limit_of, retry_of
 from penstock.cli.imports.stackstorm_runners import (
     BUILT_IN,
     RUNNER_TIMEOUTS,
@@ -672,12 +673,12 @@ class StackStormPack:
         target = self.project.actions.get(_name(theirs)) if pack == self._theirs else None
         is_workflow = target is None and pack == self._theirs and _name(theirs) in self.project.workflows
         body = self.project.workflows[_name(theirs)] if is_workflow else target
-        limit = _limit(kind, supplied)
+        limit = limit_of(kind, supplied)
         if body is not None and limit is not None:
             body.setdefault("limits", []).append(limit)
         elif (
             target is not None
-            and (retry := _retry(kind, supplied, self._runner_of(_name(theirs)))) is not None
+            and (retry := retry_of(kind, supplied, self._runner_of(_name(theirs)))) is not None
         ):
             target["retry"] = retry
             self._leave_out_of_workflows(ref)
@@ -698,52 +699,6 @@ class StackStormPack:
             for task in workflow["tasks"].values():
                 if task.get("action") in refs:
                     task.setdefault("retry", {"max_attempts": 1})
-
-
-def _retry(kind: str, supplied: Mapping[str, Any], runner: str) -> dict[str, Any] | None:
-    """Return the retries of a policy; None for one that has no equal. StackStorm tries again after a failure or after a
-    timeout, and never after both. An attempt that Penstock ends is a TimeoutError and no Exception."""
-    retry_on, count, delay = (supplied.get(key) for key in ("retry_on", "max_retry_count", "delay"))
-    count, delay = 2 if count is None else count, 0 if delay is None else delay
-    if kind != "action.retry" or supplied.keys() - {"retry_on", "max_retry_count", "delay"}:
-        return None
-    if any(isinstance(number, bool) or not isinstance(number, int | float) for number in (count, delay)):
-        return None
-    errors: dict[str, list[str]]
-    if retry_on == "failure":
-        errors = {"retry_on": ["Exception"]} | ({"never_on": ["ActionTimedOut"]} if runner in SHELLS else {})
-    elif retry_on == "timeout" and runner in SHELLS:
-        errors = {"retry_on": ["ActionTimedOut", "TimeoutError"]}
-    else:
-        return None
-    return {
-        "max_attempts": int(count) + 1,
-        "backoff": "fixed",
-        "initial_delay": float(delay),
-        "max_delay": max(float(delay), 60),
-        "jitter": 0,
-        **errors,
-    }
-
-
-def _limit(kind: str, supplied: Mapping[str, Any]) -> dict[str, Any] | None:
-    threshold = supplied.get("threshold")
-    if isinstance(threshold, bool) or not isinstance(threshold, int) or threshold < 1:
-        return None
-    action = supplied.get("action", "delay")
-    if kind not in ("action.concurrency", "action.concurrency.attr") or action not in ("delay", "cancel"):
-        return None
-    if supplied.keys() - {"threshold", "action", "attributes"}:
-        return None
-    limit: dict[str, Any] = {"max": threshold}
-    attributes = supplied.get("attributes")
-    if kind == "action.concurrency.attr":
-        if not isinstance(attributes, list) or not attributes:
-            return None
-        limit["by"] = attributes
-    elif attributes:
-        return None
-    return limit | ({"when_full": "cancel_new"} if action == "cancel" else {})
 
 
 def _python_stub(name: str, entry: str) -> str:
