@@ -67,7 +67,7 @@ class AttuneExpressions:
         self._lists = lists
         """Tasks that run for each item of a list: their result is a list here, and is not there."""
         self._own = own
-        """The task whose end is looked at."""
+        """The task that has ended."""
         self._kinds = kinds or {}
         self._after_failure = after_failure
         self.secrets: set[str] = set()
@@ -163,9 +163,9 @@ class AttuneExpressions:
         kinds = [_ALIKE.get(side.kind, side.kind) for side in (first, second)]
         if all(kinds) and kinds[0] != kinds[1]:
             return Ours("false" if op == "eq" else "true", "bool")
-        for one, other in ((first, second), (second, first)):
-            if not other.kind and one.kind in ("int", "number", "bool"):
-                is_boolean = "is boolean" if (one.kind == "bool") is (op == "eq") else "is not boolean"
+        for side, other in ((first, second), (second, first)):
+            if not other.kind and side.kind in ("int", "number", "bool"):
+                is_boolean = "is boolean" if (side.kind == "bool") is (op == "eq") else "is not boolean"
                 return Ours(f"({other.text} {is_boolean} {'and' if op == 'eq' else 'or'} {plain})", "bool")
         if not first.kind and not second.kind:
             alike = f"({first.text} is boolean) == ({second.text} is boolean)"
@@ -245,9 +245,9 @@ def _within(needle: Ours, haystack: Ours) -> Ours:
     if needle.kind in ("str", "none", "list", "dict") or haystack.kind in ("str", "dict"):
         return Ours(f"({plain})", "bool")
     booleans = f"{needle.text} in ({haystack.text} | select('boolean') | list)"
-    others = f"{needle.text} in ({haystack.text} | reject('boolean') | list)"
-    within = {"bool": booleans, "int": others, "number": others}.get(
-        needle.kind, f"({booleans} if {needle.text} is boolean else {others})"
+    numbers = f"{needle.text} in ({haystack.text} | reject('boolean') | list)"
+    within = {"bool": booleans, "int": numbers, "number": numbers}.get(
+        needle.kind, f"({booleans} if {needle.text} is boolean else {numbers})"
     )
     if haystack.kind == "list":
         return Ours(f"({within})", "bool")
@@ -258,18 +258,18 @@ def _within(needle: Ours, haystack: Ours) -> Ours:
 def _calculated(kind: type[nodes.Node], first: Ours, second: Ours) -> Ours:
     """Write a calculation. Attune's quotient of whole numbers is whole where it can be, and its remainder has the sign of the
     first number."""
-    one, two = first.text, second.text
+    lhs, rhs = first.text, second.text
     kinds = {first.kind, second.kind}
     if kind is nodes.Add:
-        return Ours(f"({one} + {two})", first.kind if len(kinds) == 1 else "")
+        return Ours(f"({lhs} + {rhs})", first.kind if len(kinds) == 1 else "")
     if kind in _CALCULATED:
-        return Ours(f"({one} {_CALCULATED[kind]} {two})", "int" if kinds == {"int"} else "number")
+        return Ours(f"({lhs} {_CALCULATED[kind]} {rhs})", "int" if kinds == {"int"} else "number")
     if kind is nodes.Div:
-        is_whole = f"{one} is integer and {two} is integer and {one} % {two} == 0"
-        return Ours(f"({one} // {two} if {is_whole} else {one} / {two})", "number")
+        is_whole = f"{lhs} is integer and {rhs} is integer and {lhs} % {rhs} == 0"
+        return Ours(f"({lhs} // {rhs} if {is_whole} else {lhs} / {rhs})", "number")
     if kind is nodes.Mod:
-        is_plain = f"{one} % {two} == 0 or ({one} < 0) == ({two} < 0)"
-        return Ours(f"({one} % {two} if {is_plain} else {one} % {two} - {two})", "number")
+        is_plain = f"{lhs} % {rhs} == 0 or ({lhs} < 0) == ({rhs} < 0)"
+        return Ours(f"({lhs} % {rhs} if {is_plain} else {lhs} % {rhs} - {rhs})", "number")
     raise NotMapped(f"`{kind.__name__.lower()}`, which Attune has not")
 
 

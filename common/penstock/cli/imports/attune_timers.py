@@ -76,7 +76,8 @@ def _cron(times: Mapping[str, Any]) -> dict[str, Any]:
     if len(fields) != len(_FIELDS):
         raise NotMapped(f"the expression {times.get('expression')}")
     numbers = {name: _numbers(name, text) for name, text in zip(_FIELDS, fields, strict=True)}
-    return schedule_of(CronTimes(**numbers))
+    second, minute, hour, day, month, weekday = (numbers[name] for name in _FIELDS)
+    return schedule_of(CronTimes(minute, hour, day, month, weekday, second))
 
 
 def _numbers(field: str, text: str) -> frozenset[int]:

@@ -19,13 +19,13 @@ def guard(when: Any) -> Guard:
     if when is None:
         return Guard(ANY)
     text = str(when).strip()
-    found = guard_of(text if text.startswith("{{") else "{{ " + text + " }}")
+    asked_for = guard_of(text if text.startswith("{{") else "{{ " + text + " }}")
     bare = text.removeprefix("{{").removesuffix("}}").strip().removesuffix("()")
     if bare in _KINDS:
         return Guard(FAILURE, frozenset({("how it failed", _KINDS[bare], True)}))
-    if any(subject == "timed_out" and holds for subject, _, holds in found.atoms):
-        return Guard(FAILURE, found.atoms)
-    return found
+    if any(subject == "timed_out" and holds for subject, _, holds in asked_for.atoms):
+        return Guard(FAILURE, asked_for.atoms)
+    return asked_for
 
 
 @dataclass(slots=True)
@@ -49,9 +49,9 @@ class Order:
         for variable in published:
             self.writers.setdefault(variable, []).append((name, own))
 
-    def gaps(self, kept: Mapping[str, Collection[str]]) -> Iterator[Gap]:
-        """Yield what Attune does otherwise. `kept` are the targets of each task that are left: none leads back."""
-        edges = tuple(edge for edge in self.edges if edge.target in kept.get(edge.source, ()))
+    def gaps(self, targets: Mapping[str, Collection[str]]) -> Iterator[Gap]:
+        """Yield what Attune does otherwise. `targets` are those of each task, without ways that lead back."""
+        edges = tuple(edge for edge in self.edges if edge.target in targets.get(edge.source, ()))
         graph = Graph(tuple(self.tasks), edges, frozenset(self.joins))
         for name in self.tasks:
             into = graph.into(name)
@@ -66,8 +66,8 @@ class Order:
                         "Here only those count that lead to it: say with `when` what should happen.",
                     )
             elif any(
-                one.source != two.source and not graph.is_exclusive(one, two)
-                for one, two in combinations(into, 2)
+                first.source != second.source and not graph.is_exclusive(first, second)
+                for first, second in combinations(into, 2)
             ):
                 yield (
                     f"{name} may be reached several times and has no join: Attune may run it again",
@@ -78,10 +78,10 @@ class Order:
     def _of_variables(self, graph: Graph) -> Iterator[Gap]:
         for variable, places in self.writers.items():
             writers = list(dict.fromkeys(name for name, _ in places))
-            for one, two in combinations(writers, 2):
-                if graph.are_concurrent(one, two):
+            for first, second in combinations(writers, 2):
+                if graph.are_concurrent(first, second):
                     yield (
-                        f"{one} and {two} run side by side and publish {variable}: the later one wins in Attune",
+                        f"{first} and {second} run side by side and publish {variable}: the later one wins in Attune",
                         "Here the later one in the order of the workflow wins: publish under two names.",
                     )
             for reader, variables in self.readers.items():

@@ -117,17 +117,17 @@ class AttuneWorkflow:
                 "Write them anew.",
             )
         self._cut_circles(entry)
-        kept = {
+        ways = {
             name: [target for way in task.get("next", ()) for target in way.get("do", ())]
             for name, task in entry["tasks"].items()
         }
-        led_to = {target for targets in kept.values() for target in targets}
+        led_to = {target for targets in ways.values() for target in targets}
         for name in sorted(self._order.joins.keys() - led_to):
             keys.gap(
                 "tasks", f"join of {name}, to which nothing leads", "It starts at once: take `join` out."
             )
             del self._order.joins[name], entry["tasks"][name]["join"]
-        for subject, by_hand in self._order.gaps(kept):
+        for subject, by_hand in self._order.gaps(ways):
             keys.gap("tasks", subject, by_hand)
         if open_gaps(self.report) == gaps_before:
             self.report.map("workflows", self.name)

@@ -16,6 +16,7 @@ from penstock.cli.imports.celery_calls import (
     called,
     imported_names,
     literal,
+    names_of_others,
     root_name,
     seconds,
     signature_of,
@@ -99,11 +100,12 @@ class CeleryProject:
         self._constants = _shared_constants(trees.values())
         self._config = _config_files(self._relevant)
         for name, tree in trees.items():
+            foreign = names_of_others(tree)
             for node in walk(tree):
-                if (
-                    isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-                    and task_options(node) is not None
-                ):
+                if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    continue
+                decorator = task_decorator(node)
+                if decorator is not None and root_name(decorator) not in foreign:
                     self._task(name, node)
         settings = CelerySettings(trees, self._gap)
         for name, key, value in settings.entries(ROUTES):

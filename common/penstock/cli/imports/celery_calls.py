@@ -168,6 +168,15 @@ def imported_names(tree: ast.AST) -> Iterator[tuple[str, str]]:
                 yield alias.asname or alias.name, f"{node.module or ''}.{alias.name}"
 
 
+_OTHERS = frozenset({"airflow", "dramatiq", "fabric", "huey", "invoke", "locust", "prefect"})
+"""Packages with a decorator `task` that is not Celery's."""
+
+
+def names_of_others(tree: ast.AST) -> frozenset[str]:
+    """Return the names that a module imports from other systems with tasks."""
+    return frozenset(name for name, path in imported_names(tree) if path.partition(".")[0] in _OTHERS)
+
+
 def root_name(node: ast.AST) -> str:
     """Return the name with which an expression begins."""
     while isinstance(node, ast.Attribute | ast.Call | ast.Subscript):

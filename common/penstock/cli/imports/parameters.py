@@ -51,8 +51,8 @@ def parameter(
     holds.
 
     In StackStorm one that is required and has a default may be left out, and one that is not required may be null. A
-    parameter that is immutable always has its default. One of a workflow whose default is not mapped is required, so
-    that nothing runs with another value."""
+    parameter that is immutable always has its default. A workflow requires one with a default that is not mapped,
+    so that nothing runs with another value."""
     schema: dict[str, Any] = {}
     for key, child in source.items():
         value = child.peek()

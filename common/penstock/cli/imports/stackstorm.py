@@ -70,7 +70,7 @@ class StackStormPack:
         self._given: list[tuple[str, Any]] = []
         """The parameters that workflows and rules give to actions."""
         self._with_gaps: set[str] = set()
-        """The files of actions whose parameters have gaps."""
+        """The files of actions with gaps of their parameters."""
         self._kept: dict[str, str] = {}
         """By the name of an action that returns its failure: the name of the action that it runs."""
         self._keys: set[str] = set()

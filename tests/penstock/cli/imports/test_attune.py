@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from penstock.cli import build
 from penstock.cli.imports.attune import AttunePack
-from penstock.cli.imports.attune_expressions import AttuneExpressions, NotMapped
+from penstock.cli.imports.attune_expressions import AttuneExpressions
+from penstock.cli.imports.wanted_text import NotMapped
 from penstock.language.loading.load import load
 from penstock.language.terms.sources import Source
 from penstock.language.workflows.serialization import from_value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import random
 from typing import Any
 
@@ -53,7 +54,7 @@ def contains(haystack: Any, needle: Any) -> bool:
 
 def calculated(kind: str, first: Any, second: Any) -> Any:
     if kind == "Add" and isinstance(first, str | list) and type(first) is type(second):
-        return first + second
+        return operator.add(first, second)
     if not is_number(first) or not is_number(second):
         raise WrongKind
     both_whole = isinstance(first, int) and isinstance(second, int)
@@ -62,8 +63,8 @@ def calculated(kind: str, first: Any, second: Any) -> Any:
     if kind == "Div":
         return first // second if both_whole and first % second == 0 else first / second
     if kind == "Mod":  # the sign is that of the first number
-        rest = abs(first) % abs(second)
-        return -rest if first < 0 else rest
+        remainder = abs(first) % abs(second)
+        return -remainder if first < 0 else remainder
     return {"Add": first + second, "Sub": first - second, "Mul": first * second}[kind]
 
 
@@ -75,7 +76,9 @@ def compared(op: str, first: Any, second: Any) -> bool:
     alike = (is_number(first) and is_number(second)) or (isinstance(first, str) and isinstance(second, str))
     if not alike:
         raise WrongKind
-    return {"lt": first < second, "lteq": first <= second, "gt": first > second, "gteq": first >= second}[op]
+    return bool(
+        {"lt": first < second, "lteq": first <= second, "gt": first > second, "gteq": first >= second}[op]
+    )
 
 
 def as_text(value: Any) -> str:
@@ -136,18 +139,19 @@ def random_expression(rng: random.Random, depth: int = 3) -> str:
         return rng.choice(
             ["parameters.a", "parameters.b", "parameters.c", "7", "-7", "2", "'a'", "true", "null"]
         )
-    inner = lambda: random_expression(rng, depth - 1)  # noqa: E731
+    first, second = (random_expression(rng, depth - 1) for _ in range(2))
     form = rng.choice(["{} {} {}"] * 5 + ["not {}", "length({})", "lower({})", "string({})", "bool({})", "int({})",
                                            "contains({}, {})", "trim({})"])  # fmt: skip
     if form == "{} {} {}":
         sign = rng.choice(["+", "-", "*", "/", "%", "==", "!=", "<", ">=", "in", "and", "or"])
-        return f"(({inner()}) {sign} ({inner()}))"
-    return form.replace("{}", "({})").format(inner(), inner())
+        return f"(({first}) {sign} ({second}))"
+    return form.replace("{}", "({})").format(first, second)
 
 
 def theirs_of(text: str, values: dict[str, Any]) -> Any:
-    tree = Environment(autoescape=False).parse("{{ " + text.replace("null", "none") + " }}")
-    return evaluated(tree.body[0].nodes[0], values)  # type: ignore[attr-defined]
+    (output,) = Environment(autoescape=False).parse("{{ " + text.replace("null", "none") + " }}").body
+    assert isinstance(output, nodes.Output)
+    return evaluated(output.nodes[0], values)
 
 
 def is_same(ours: Any, theirs: Any) -> bool:

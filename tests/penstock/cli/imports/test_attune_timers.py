@@ -26,8 +26,8 @@ def fires(times: dict[str, Any], start: datetime, count: int) -> list[datetime]:
 
 
 def term(rng: random.Random, low: int, high: int) -> str:
-    one, two = sorted((rng.randint(low, high), rng.randint(low, high)))
-    return rng.choice(["*", str(one), f"{one}-{two}", f"{one},{two}", f"*/{rng.randint(2, 3)}"])
+    first, last = sorted((rng.randint(low, high), rng.randint(low, high)))
+    return rng.choice(["*", str(first), f"{first}-{last}", f"{first},{last}", f"*/{rng.randint(2, 3)}"])
 
 
 @pytest.mark.parametrize("seed", range(2))

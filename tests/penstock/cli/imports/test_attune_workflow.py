@@ -65,7 +65,7 @@ def way(when: str | None, *targets: str, **published: Any) -> dict[str, Any]:
         (("a", "timeout", {"type": "TimeoutError", "message": "late"}), "wait"),
     ],
 )
-def test_failed_leaves_out_what_timed_out(end: Any, runs: str, tmp_path: Path) -> None:
+def test_failed_leaves_out_timeouts(end: Any, runs: str, tmp_path: Path) -> None:
     ways = [way("succeeded()", "done"), way("failed()", "mourn"), way("timed_out()", "wait")]
     flow, _ = imported(tmp_path, {"tasks": [task("a", *ways), task("done"), task("mourn"), task("wait")]})
     world = MemoryWorkflow(flow, {}).begin()
@@ -83,7 +83,8 @@ def test_transition_after_any_end_handles_a_failure(when: str | None, tmp_path: 
         {"tasks": [task("a", way(when, "b")), task("b")]},
         {"go": {"type": "string", "required": True}},
     )
-    for end in (("a", {}), ("a", "failed", FAILED)):
+    ends: tuple[tuple[Any, ...], ...] = (("a", {}), ("a", "failed", FAILED))
+    for end in ends:
         world = MemoryWorkflow(flow, {"go": "x"}).begin()
         world.finish(end)
         world.finish(("b", {}))
@@ -167,7 +168,7 @@ def test_missing_parameter_is_null_and_null_is_the_default(tmp_path: Path) -> No
         ([task("a", way("succeeded()", "b"), timeout="{{ parameters.t }}"), task("b")], "the timeout of"),
     ],
 )  # fmt: skip
-def test_what_attune_does_otherwise_is_named(tasks: Any, subject: str, tmp_path: Path) -> None:
+def test_difference_of_attune_is_named(tasks: Any, subject: str, tmp_path: Path) -> None:
     _, report = imported(tmp_path, {"vars": {"x": 0}, "tasks": tasks})
     assert subject in gaps(report)
 

@@ -106,7 +106,7 @@ FAILURE = TaskError.of(ValueError("no"))
         ("local-shell-cmd", "timeout", [LATE_ATTEMPT, LATE_COMMAND]),
     ],
 )
-def test_policy_tries_again_after_what_it_names(
+def test_policy_tries_again_after_failures_it_names(
     tmp_path: Path, runner: str, retry_on: str, retried: list[TaskError]
 ) -> None:
     """StackStorm keeps failures and timeouts apart."""

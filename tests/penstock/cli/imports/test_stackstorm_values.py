@@ -203,7 +203,7 @@ def test_command_with_a_computed_default_fails_until_it_is_written(tmp_path: Pat
     assert simulation.run("depot.store", {}).status == "failed"
 
 
-def test_workflow_requires_what_has_a_computed_default(tmp_path: Path) -> None:
+def test_workflow_requires_values_of_computed_defaults(tmp_path: Path) -> None:
     workflow = {
         "input": [{"word": "bye"}],
         "tasks": {"first": {"action": "depot.say", "input": {"word": "<% ctx(word) %>"}}},
