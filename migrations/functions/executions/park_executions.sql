@@ -9,8 +9,8 @@ create or replace function park_executions(
 language plpgsql
 as $$
 begin
-    insert into parked (execution_id, queue, definition_id, ready_at, worker, executor)
-    select e.id, n.queue, e.definition_id, e.ready_at, p_worker,
+    insert into parked (execution_id, queue, definition_id, rank, ready_at, worker, executor)
+    select e.id, n.queue, e.definition_id, -e.priority, e.ready_at, p_worker,
         (select l.executor from unnest(p_limited) l where l.definition_id = e.definition_id)
     from execution e join namespace n on n.id = e.namespace_id
     where e.id = any (p_ids) and e.status = 'scheduled' and n.queue = p_queue

@@ -29,6 +29,9 @@ begin
     )
     select coalesce(array_agg(id), '{}') into changed from moved;
     update held_execution set rank = -p_priority where execution_id = any (changed);
+    -- A worker that claims one of these has locked its row in `parked`, and waits for the execution.
+    update parked set rank = -p_priority where ctid = any (array(
+        select ctid from parked where execution_id = any (changed) for update skip locked));
     messages := '{}';
     for r in
         select n.queue, n.envelope, array_agg(e.id order by e.ready_at, e.id) as ids
