@@ -47,17 +47,13 @@ begin
             from held h join unnest(p_rooms) m using (limit_id, group_value)
         )
         select kind, queue, envelope, array_agg(id order by rank, turn, ready_at, id) as ids,
-            array_agg(id) filter (where timed) as timed,
-            kind = 'action' and (bool_or(rank <> 0) or exists (select from ordered_route o where o.queue = moved.queue)) as ordered
+            array_agg(id) filter (where timed) as timed, bool_or(rank <> 0) as prior
         from moved group by kind, queue, envelope
     loop
         if r.timed is not null then
             perform set_clocks(r.timed);
         end if;
-        v_messages := v_messages || send_on(r.kind, r.queue, r.ids, r.envelope);
-        if r.ordered then
-            perform join_backlog(r.queue, r.ids);
-        end if;
+        v_messages := v_messages || place_ready(r.kind, r.queue, r.ids, r.envelope, r.prior, false, true);
     end loop;
     perform give_way_to(p_candidates);
     return v_messages;

@@ -91,12 +91,13 @@ begin
     )
     select coalesce((select array_agg((id, queue, ids)::message) from staged), '{}'),
         (select array_agg((x.worker, x.channel, x.claim, x.attempts)::assignment) from (
-            select t.worker, t.channel, t.claim, json_agg(json_build_array(d.id, d.params::text, d.origin -> 'trace')) as attempts
+            select t.worker, t.channel, t.claim, json_agg(json_build_array(d.id, 1, 0, v_name, p_definition, 0, d.params::text,
+                null, null, null, null, null, (d.origin -> 'trace')::text)) as attempts
             from written w join placed d on d.id = w.id join takers t on t.worker = w.worker group by t.worker, t.channel, t.claim) x)
     into messages, v_assigned;
     perform set_config('penstock.moves', '', true);
     if v_assigned is not null then
-        messages := messages || notify_assigned(v_assigned, v_queue, v_name, p_definition);
+        messages := messages || notify_workers(v_assigned, v_queue);
     end if;
     if (v_ordered or p_priority <> 0) and messages <> '{}' then
         perform join_backlog(v_queue, p_ids);

@@ -1,4 +1,4 @@
--- Delete at most `p_limit` due timers of one kind, and act on them. A due retry or delay is staged as requested, and a
+-- Delete at most `p_limit` due timers of one kind, and act on them. A due retry or delay is scheduled, and a
 -- function that slept until now is woken. An execution that is past one of its times ends as timeout, and one that must give
 -- way is cancelled. `fired` is the number of timers; some may have had no effect, since an execution may have ended, or gone
 -- on, meanwhile.
@@ -32,7 +32,7 @@ begin
     if fired = 0 then
         return;
     elsif v_kind = 'ready' then
-        messages := stage('execution.requested', v_ids, 50);
+        messages := schedule_due(v_ids);
     elsif v_kind = 'wake' then
         messages := wake_functions(v_ids, 'its time has come');
     elsif v_kind = 'total' then

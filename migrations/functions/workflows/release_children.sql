@@ -23,7 +23,7 @@ begin
     if v_timed is not null then
         perform set_clocks(v_timed);
     end if;
-    v_messages := stage('execution.requested', v_ready, 50);
+    v_messages := schedule_due(v_ready);
     for v_inside in select w.execution_id from execution e join workflow w on w.execution_id = e.id
                     where e.parent = any (p_ids) and e.status = 'running' order by 1
     loop

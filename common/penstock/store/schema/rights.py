@@ -139,6 +139,7 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "store_item_workflow": ("worker",),
     "submit_executions": ("executor", "api", "client"),
     "place_alike": ("executor", "api", "client"),
+    "assign_scheduled": ("executor", "worker", "api"),
     "store_events": ("executor", "api", "client"),
     "find_executions": ("executor", "worker", "api", "client"),
     "moves_of_execution": ("executor", "worker", "api", "client"),
