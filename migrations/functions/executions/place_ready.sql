@@ -1,9 +1,9 @@
 -- Place executions that have just started: the one way of whatever makes work ready. Actions are assigned to workers that have
 -- permits (assign_scheduled), and the others are staged on their route, in the order of `p_ids`. `p_prior`: some have a priority.
--- `p_lacked`: some worker of the route lacks their action, so they are parked instead. Waiting tasks begin their waits, and workflows are staged.
--- `p_assigns` is false in a caller's own transaction, which may stay open, as may one behind a pooler (`penstock.assigns`). A worker whose transaction claims the next work for itself
--- says so by `penstock.own_queues` and `penstock.own_slots`: work that fits into its slots is left to it.
--- The message `placed.<queue>` says that work was assigned there.
+-- `p_lacked`: some worker of the route lacks their action, so they are parked instead. Waiting tasks begin their waits, and workflows
+-- are staged. `p_assigns` is false in a caller's own transaction, which may stay open, as may one behind a pooler (`penstock.assigns`).
+-- A worker that claims the next work in its transaction says so by `penstock.own_queues` and `penstock.own_slots`: work that fits into
+-- its slots is left to it. The message `placed.<queue>` says that work was assigned there.
 create or replace function place_ready(
     p_kind text, p_queue text, p_ids uuid[], p_size integer, p_prior boolean, p_lacked boolean, p_assigns boolean
 ) returns message[]
