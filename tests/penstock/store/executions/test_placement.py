@@ -47,6 +47,9 @@ where e.status = 'scheduled' and n.queue = 'work.default' and n.kind = 'action'
         where t.queue = n.queue and e.definition_id = any (t.definitions) and t.at > clock_timestamp() - interval '5 s'
             and w.name in ('idle', 'busy'))
 """
+ASSIGNED = """
+select c.worker, e.definition_id from claim c, unnest(c.executions) x join execution e on e.id = x where c.assigned
+"""
 AT_MOST_ONCE = """
 select from claim c, unnest(c.executions) x join payload p on p.execution_id = x
 where c.assigned and p.options #>> '{recovery,on_worker_loss}' = 'fail'
@@ -85,6 +88,8 @@ class Game:
         self.definitions: list[int] = []
         self.space = 0
         self.scheduled_before: set[UUID] = set()
+        self.valid: list[tuple[UUID, int]] = []
+        """Workers with valid permits, and the definitions that each permit names."""
 
     async def surroundings(self) -> None:
         stand, draw = self.stand, self.draw
@@ -116,6 +121,10 @@ class Game:
                 draw.choice([1.0, 2.0, 3.0, 3600.0]) + draw.random() / 2,
                 draw.choice([self.definitions, self.definitions[:1], self.definitions[1:]]),
             )
+            worker, queue, age, definitions = arguments
+            lives = worker in (self.worker_ids["idle"], self.worker_ids["busy"])
+            if lives and queue == QUEUE and age < 5:
+                self.valid += [(worker, definition) for definition in definitions]
             if self.permits:
                 await self.stand.sql(PERMIT, *arguments)
 
@@ -312,6 +321,8 @@ async def test_assigned_work_leaves_same_tables_as_messages_and_claims(stand: St
                 rows = await stand.sql(PERMITTED)
                 claims = [(row["worker"], [ids.index(id) for id in row["executions"]]) for row in rows]
                 left = {row["id"] for row in await stand.sql(ELIGIBLE)} - game.scheduled_before
+                pairs = Counter((row["worker"], row["definition_id"]) for row in await stand.sql(ASSIGNED))
+                assert not pairs - Counter(game.valid), f"seed {seed}: assigned without a valid permit"
                 if not await stand.sql("select from backlog"):
                     assert not left, f"seed {seed}: a permit is left, and work for it"
             else:
