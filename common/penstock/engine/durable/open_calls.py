@@ -110,7 +110,8 @@ class OpenCalls(ABC):
         return call.answer()
 
     async def _end_of(self, call: Call) -> None:
-        """Tell a step to end, and wait until it has. Cancelled again meanwhile, the task waits on: it is being cancelled."""
+        """Cancel the function of a step, and wait until it has ended. If the waiting task is cancelled again meanwhile,
+        it still waits."""
         call.cancelling = True
         call.future = self._core.loop.create_future()
         if call.record is not None and call.record.status == CANCELLED:
@@ -164,11 +165,11 @@ class OpenCalls(ABC):
         return child.at if child is not None and child.ended else None
 
     def expect(self, call: Call, instant: datetime) -> None:
-        """The result of a call is there at this instant, and is known a moment later."""
+        """Note the instant at which the result of a call is there. It is known a moment later."""
         heapq.heappush(self._expected, (instant, id(call), call))
 
     def expect_children(self, ends: Mapping[UUID, Child]) -> None:
-        """These children have ended: the calls that wait for them are about to know it."""
+        """Note that these children have ended. The calls that wait for them receive the results shortly."""
         for call in self._open:
             child = None if call.child is None or call.answer is not None else ends.get(call.child)
             if child is not None and child.at is not None:
@@ -197,7 +198,7 @@ class OpenCalls(ABC):
             self._cancels.append((record, None if child is None else child.id))
 
     def cancel_started(self, call: Call, child: UUID) -> None:
-        """This child was started for a call that was cancelled meanwhile."""
+        """Cancel a child that was started for a call which was cancelled meanwhile."""
         if call.record is not None:
             self._cancels.append((call.record, child))
 
@@ -318,7 +319,7 @@ class OpenCalls(ABC):
             await self._core.ours(self._core.backend.cancel(sorted(self._core.open_children)))
 
     def open_children(self) -> dict[UUID, Call]:
-        """The calls that wait for children that have been started, by child."""
+        """Return the calls that wait for started children, by child."""
         return {call.child: call for call in self._open if call.child is not None and call.answer is None}
 
 
