@@ -257,7 +257,8 @@ class Permits:
             arrived = max(expected, limit) - route.out
             pending = max(0, expected - withdrawn)
             if everything:
-                # Permits that were gone a renewal ago and have not arrived since are no more: their submit took them in vain.
+                # A permit that was gone at the last renewal, and has not arrived since, is lost: its submit rolled
+                # back.
                 pending -= min(pending, route.late)
                 route.late = pending
             route.out = max(0, pending + placed - arrived)
