@@ -171,7 +171,7 @@ class Action(ActionRef[P, R]):
     def policies(self) -> Policies:
         return self.choices
 
-    # The type is Any. The result is what the function returns, or in a workflow function a stand-in for it, which has
+    # The declared type is Any. The call returns the function's result, or in a workflow function a stand-in for it with
     # methods of its own. No other type fits both.
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         intercept = CALL_INTERCEPTOR.get()

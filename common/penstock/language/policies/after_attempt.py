@@ -1,9 +1,6 @@
-"""The outcome of an execution after one attempt, where it is decided between a retry and the end. The worker that ran
-the attempt asks for it, as does an executor that ends an attempt in the worker's place.
-
-If the worker is gone, the outcome of the attempt is unknown. Then the database function `after_loss` decides, by the
-same rules as `ending_of_unfinished`.
-"""
+"""The outcome of an execution after one attempt: a retry, or its end. The worker that ran the attempt uses it, and so
+does an executor that ends an attempt in the worker's place. If the worker is gone, the outcome of the attempt is
+unknown. Then the database function `after_loss` decides, by the same rules as `ending_of_unfinished`."""
 
 from __future__ import annotations
 
