@@ -99,7 +99,7 @@ async def set_by_hand(tx: Transaction) -> set[str]:
 
 
 async def put_by_hand(tx: Transaction, ref: str, digest: str, body: dict[str, Any]) -> Stored:
-    """Store a version of a limit that is in force whatever is declared."""
+    """Store a version of a limit that is in force even if another version is declared."""
     await tx.fetch(DEFINE, ref, digest, orjson.dumps(body).decode())
     [row] = await tx.fetch(SET_BY_HAND, ref, digest)
     return await store(tx, ref, row["definition_id"], body)
