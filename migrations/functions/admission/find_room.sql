@@ -1,7 +1,7 @@
--- Split the candidates into `p_free`, which may start at once, and `p_waiting`. An execution waits if a key that it needs has
--- waiters, or has less room than there are candidates for it. It also waits if no live worker runs its namespace, or if a
--- lane (the line of executions with the same keys) of its namespace is out of line for want of a worker, or has to be sorted
--- anew because limits changed. `p_rooms` are the free slots of each key. The caller holds the locks of all keys, and passes the keys and counts
+-- Split the candidates into `p_free`, which may start at once, and `p_waiting`. An execution waits if a key that it needs
+-- has waiters, or has less room than there are candidates for it. It also waits if no live worker runs its namespace. It
+-- waits too if a lane of its namespace stands aside because no worker runs it, or is to be regrouped because limits
+-- changed. `p_rooms` are the free slots of each key. The caller holds the locks of all keys, and passes the keys and counts
 -- of count_keys.
 -- planner: hashed
 create or replace function find_room(

@@ -29,8 +29,8 @@ begin
     if p_priorities is null and p_parents is not null then
         p_priorities := inherited_priorities(p_parents);
     end if;
-    -- Read once: another transaction may add a limit between two statements, and an execution that was created as started
-    -- must be sent.
+    -- One statement reads all of it. If there were two, another transaction could add a limit between them, and an
+    -- execution that was created as started would not be sent.
     select coalesce(array_agg(id) filter (where limits = '{}'), '{}'), bool_or(limits <> '{}'), bool_or(hold is not null)
     into v_free, v_limited, v_held
     from namespace where id = any (p_namespaces);
