@@ -1,4 +1,4 @@
-"""The command `penstock announce`: which status changes are announced to other programs."""
+"""The command `penstock announce`, which names the status changes that are announced to other programs."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def announce(
     off: Annotated[bool, typer.Option("--off", help="Announce nothing any more.")] = False,
     json: Json = False,
 ) -> None:
-    """Announce executions that reach these statuses, as execution.status.STATUS, and rules that match, as
-    enforcement.created, to programs that listen."""
+    """Announce status changes to listening programs: an execution that reaches one of these statuses, as
+    execution.status.STATUS. Announce rules that match as enforcement.created."""
     if off and statuses:
         raise InvalidInput("--off and statuses exclude each other", hint="Name those to announce, or --off.")
     if off or statuses:

@@ -1,4 +1,4 @@
-"""`penstock enforcements`: which rules matched which events, and what came of it."""
+"""The command `penstock enforcements`, which lists the rules that matched events, and the outcomes."""
 
 from __future__ import annotations
 

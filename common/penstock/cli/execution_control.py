@@ -75,7 +75,7 @@ def set_priority(
     ],
     json: Json = False,
 ) -> None:
-    """Change the priority of an execution, and of its tasks. What waits has its new place at once. For a negative
+    """Change the priority of an execution, and of its tasks. Waiting work takes its new place at once. For a negative
     priority: penstock set-priority ID -- -5."""
     count = by_either(lambda client: client.set_priority(id, priority))
     if json:

@@ -1,4 +1,4 @@
-"""The options of the whole command line, which stand before every command."""
+"""The options of the whole command line, which come before every command."""
 
 from __future__ import annotations
 

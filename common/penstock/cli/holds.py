@@ -28,8 +28,8 @@ def hold(
     by: Annotated[str, typer.Option(help="Who says so; kept with the hold.")] = ME,
     json: Json = False,
 ) -> None:
-    """Hold an action or workflow, a pack, a route or a tenant: what it covers is stored and takes no worker. What runs goes
-    on."""
+    """Hold an action or workflow, a pack, a route or a tenant: the executions that it covers are stored, and no worker
+    runs them. Running executions go on."""
     until = None if for_ is None else datetime.now(UTC) + timedelta(seconds=parse_duration("--for", for_))
     by_either(lambda client: client.holds.hold(kind, name, by=by, reason=reason, until=until))
     if json:
@@ -48,7 +48,7 @@ def release(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Release what is held: at once, or at a rate."""
+    """Release held executions: at once, or at a rate."""
     by_either(lambda client: client.holds.release(kind, name, rate))
     if json:
         json_line({"kind": kind, "name": name, "rate": rate})
@@ -57,7 +57,7 @@ def release(
 
 
 def holds(json: Json = False) -> None:
-    """List what is held, with the number of executions that wait."""
+    """List the holds, each with the number of executions that wait."""
     rows = read(all_holds, lambda client: client.holds.all())
     if json:
         for row in rows:

@@ -1,4 +1,4 @@
-"""`penstock recoveries`: what was lost with a worker or a message, and recovered."""
+"""The command `penstock recoveries`, which lists work that was lost with a worker or a message, and recovered."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def recoveries(
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 50,
     json: Json = False,
 ) -> None:
-    """List what was lost and recovered, the newest first; by default of one day."""
+    """List recovered losses, the newest first; by default those of one day."""
     begin = of.instant("--since", since) or datetime.now(UTC) - DEFAULT
 
     async def here(session: Session) -> list[dict[str, Any]]:
