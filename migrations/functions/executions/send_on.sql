@@ -1,4 +1,4 @@
--- Stage started executions on their route. For waiting tasks (`p_kind` = wait), begin the waits instead.
+-- Stage started executions on their route; for waiting tasks (`p_kind` = wait), begin the waits.
 create or replace function send_on(p_kind text, p_queue text, p_ids uuid[], p_size integer) returns message[]
 language plpgsql
 as $$
