@@ -110,7 +110,7 @@ class Permits:
         self.turn = asyncio.Lock()
         """Held by what gives slots away: claims, and renewals of permits."""
 
-    # -- what others say -----------------------------------------------------------------------------------------
+    # -- notices from other parts ---------------------------------------------------------------------------------
 
     def listens(self) -> None:
         """Note that this worker hears what is sent on its channel."""

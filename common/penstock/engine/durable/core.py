@@ -166,7 +166,7 @@ class Core:
         for write in self._writing:
             write.cancel()
 
-    # -- a fresh look ---------------------------------------------------------------------------------------------------
+    # -- new signals and ends ------------------------------------------------------------------------------------------
 
     async def look(self) -> None:
         """Look for signals and for children that have ended, so that they are told before an instant that came later."""

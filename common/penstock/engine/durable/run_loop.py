@@ -108,7 +108,7 @@ class RunLoop(asyncio.AbstractEventLoop):
         self._tasks.clear()
         self._ready.clear()
 
-    # -- what asyncio asks of a loop --------------------------------------------------------------------------------
+    # -- the interface for asyncio ----------------------------------------------------------------------------------
 
     def get_debug(self) -> bool:
         return False
