@@ -13,13 +13,15 @@ from penstock.store.outbox import announcements as store
 
 Statuses = Annotated[
     list[str] | None,
-    typer.Argument(help="Such as completed failed enforcement.created. None: say what is announced."),
+    typer.Argument(
+        help="The names, such as completed failed enforcement.created. Without any, print what is announced."
+    ),
 ]
 
 
 def announce(
     statuses: Statuses = None,
-    off: Annotated[bool, typer.Option("--off", help="Announce nothing any more.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Stop all announcements.")] = False,
     json: Json = False,
 ) -> None:
     """Announce status changes to listening programs: an execution that reaches one of these statuses, as

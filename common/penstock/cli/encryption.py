@@ -16,7 +16,7 @@ encryption = typer.Typer(
     help="Encrypt the parameters, payloads, results and log lines of a tenant.", no_args_is_help=True
 )
 
-Tenant = Annotated[str, typer.Argument(help="The tenant whose values it is about.")]
+Tenant = Annotated[str, typer.Argument(help="The tenant of the values.")]
 
 
 @encryption.command("on")

@@ -20,7 +20,7 @@ from penstock.errors import InvalidInput
 from penstock.language.terms.column_ranges import HIGHEST_PRIORITY
 from penstock.store.executions.execution_list import ExecutionFilter
 
-All = Annotated[bool, typer.Option("--all", help="All of them.")]
+All = Annotated[bool, typer.Option("--all", help="All executions.")]
 
 
 @choosing
@@ -28,14 +28,17 @@ def cancel(
     ids: Annotated[
         list[UUID] | None,
         typer.Argument(
-            help="Executions to end; or say which by options.", autocompletion=name_completion.open_executions
+            help="The executions to end. Options can select them instead.",
+            autocompletion=name_completion.open_executions,
         ),
     ] = None,
     *,
     chosen: ExecutionFilter,
     every: All = False,
     dry_run: DryRun = False,
-    reason: Annotated[str, typer.Option(help="Kept in the history.")] = "asked on the command line",
+    reason: Annotated[
+        str, typer.Option(help="The reason, stored in the history.")
+    ] = "asked on the command line",
     json: Json = False,
 ) -> None:
     """Ask executions to end: the named ones, or all that match a filter. Running ones are notified at once. After an
@@ -71,7 +74,11 @@ def set_priority(
     ],
     priority: Annotated[
         int,
-        typer.Argument(min=-HIGHEST_PRIORITY, max=HIGHEST_PRIORITY, help="Higher goes first; 0 is ordinary."),
+        typer.Argument(
+            min=-HIGHEST_PRIORITY,
+            max=HIGHEST_PRIORITY,
+            help="The priority: higher goes first, and 0 is the default.",
+        ),
     ],
     json: Json = False,
 ) -> None:
@@ -91,25 +98,25 @@ def rerun(
     id: Annotated[
         UUID | None,
         typer.Argument(
-            help="An execution that has ended; or say which by options.",
+            help="Ended executions. Options can select them instead.",
             autocompletion=name_completion.executions,
         ),
     ] = None,
-    by: Annotated[str, typer.Option(help="Who says so; kept with the run.")] = ME,
+    by: Annotated[str, typer.Option(help="The author, stored with the run.")] = ME,
     from_failed: Annotated[
-        bool, typer.Option("--from-failed", help="Of a workflow: keep what succeeded.")
+        bool, typer.Option("--from-failed", help="For a workflow: keep the tasks that succeeded.")
     ] = False,
     from_task: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="TASK", help="Of a workflow: keep what does not come after this task."
+            "--from", metavar="TASK", help="For a workflow: keep the tasks that do not come after this task."
         ),
     ] = None,
     *,
     chosen: ExecutionFilter,
     every: All = False,
     dry_run: DryRun = False,
-    reason: Annotated[str | None, typer.Option("--reason", help="Kept with the run.")] = None,
+    reason: Annotated[str | None, typer.Option("--reason", help="The reason, stored with the run.")] = None,
     json: Json = False,
 ) -> None:
     """Run ended executions again: a new execution of the same version, with the same parameters. With a filter,

@@ -27,9 +27,9 @@ from penstock.store.executions.execution_list import ExecutionFilter
 def executions(
     *,
     chosen: ExecutionFilter,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 20,
-    before: Annotated[UUID | None, typer.Option(help="Go on after this id.")] = None,
-    children: Annotated[bool, typer.Option("--children", help="With the tasks of workflows.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="The maximum number to list.")] = 20,
+    before: Annotated[UUID | None, typer.Option(help="List those after this id.")] = None,
+    children: Annotated[bool, typer.Option("--children", help="Include the tasks of workflows.")] = False,
     json: Json = False,
 ) -> None:
     """List the newest executions."""

@@ -31,12 +31,15 @@ def common(
         str | None,
         typer.Option(
             envvar="PENSTOCK_SERVER",
-            help="Ask this API, such as https://penstock.example.org, with the token of PENSTOCK_TOKEN.",
+            help="The API to use, such as https://penstock.example.org, with the token in PENSTOCK_TOKEN.",
         ),
     ] = None,
     profile: Annotated[
         str | None,
-        typer.Option(envvar="PENSTOCK_PROFILE", help="Server and token of ~/.config/penstock/profiles.toml."),
+        typer.Option(
+            envvar="PENSTOCK_PROFILE",
+            help="A profile of ~/.config/penstock/profiles.toml, with a server and a token.",
+        ),
     ] = None,
 ) -> None:
     """Penstock runs work when events happen and keeps its promises when machines die."""

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from penstock.cli.imports.cloaca import CloacaFile
 
 Into = Annotated[
-    Path | None, typer.Option(help="The folder to make; by default one of the pack's name, here.")
+    Path | None,
+    typer.Option(help="The folder to create; by default one of the pack's name in the current folder."),
 ]
 
 

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from penstock.cli.imports.celery import CeleryProject
     from penstock.cli.imports.stackstorm import StackStormPack
 
-imports = typer.Typer(no_args_is_help=True, help="Make a project out of one of another system.")
+imports = typer.Typer(no_args_is_help=True, help="Import a project of another system.")
 Into = Annotated[
-    Path | None, typer.Option(help="The folder to make; by default one of the pack's name, here.")
+    Path | None,
+    typer.Option(help="The folder to create; by default one of the pack's name in the current folder."),
 ]
 
 
@@ -28,9 +29,7 @@ def stackstorm(
     into: Into = None,
     timezone: Annotated[
         str,
-        typer.Option(
-            help="The zone of the machine that StackStorm runs on: timers without a zone are read in it."
-        ),
+        typer.Option(help="The time zone of StackStorm's machine, for timers without a zone."),
     ] = "UTC",
     json: Json = False,
 ) -> None:

@@ -22,10 +22,10 @@ def recoveries(
     since: of.Since = None,
     kind: Annotated[
         Literal["attempt", "fire"] | None,
-        typer.Option(help="attempt: lost with its worker; fire: of a schedule."),
+        typer.Option(help="attempt (lost with its worker) or fire (of a schedule)."),
     ] = None,
     worker: Annotated[str | None, typer.Option(help="Only what was lost with this worker.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="The maximum number to list.")] = 50,
     json: Json = False,
 ) -> None:
     """List recovered losses, the newest first; by default those of one day."""

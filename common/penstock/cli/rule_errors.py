@@ -25,7 +25,7 @@ Rule = Annotated[
 
 def errors(
     rule: Rule = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="The maximum number to list.")] = 50,
     json: Json = False,
 ) -> None:
     """List the events on which rules failed, newest first, with the reason."""

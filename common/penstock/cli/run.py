@@ -49,12 +49,14 @@ def run(
     ] = None,
     delay: Annotated[float | None, typer.Option(min=0, help="Seconds to wait before it starts.")] = None,
     priority: Annotated[
-        int, typer.Option(help="Higher starts first where executions wait for a limit or a worker.")
+        int,
+        typer.Option(help="The priority: higher starts first if executions wait for a limit or a worker."),
     ] = 0,
     timeout: Annotated[
-        float | None, typer.Option(min=0, help="Seconds to wait for the result; the execution goes on.")
+        float | None,
+        typer.Option(min=0, help="Seconds to wait for the result. After that the execution goes on."),
     ] = None,
-    tenant: Annotated[str, typer.Option(help="The tenant it belongs to.")] = "public",
+    tenant: Annotated[str, typer.Option(help="The tenant of the execution.")] = "public",
     secret: Annotated[
         list[str] | None, typer.Option(help="name=SECRET: a parameter that is a secret of the store.")
     ] = None,

@@ -15,9 +15,9 @@ from penstock.operate import access
 from penstock.store.access import tokens as store
 from penstock.store.access.tokens import Token
 
-tokens = typer.Typer(help="Tokens of the HTTP API: make, list, revoke.", no_args_is_help=True)
+tokens = typer.Typer(help="Create, rotate, list and revoke tokens of the HTTP API.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="Who has it, such as ci or dashboard.")]
+Name = Annotated[str, typer.Argument(help="The name of its holder, such as ci or dashboard.")]
 Expires = Annotated[str, typer.Option(help='After how long, such as "30d"; "never".')]
 
 
@@ -53,7 +53,7 @@ def create(
 @tokens.command()
 def rotate(
     name: Name,
-    overlap: Annotated[str, typer.Option(help="How long the secret before stays good.")] = "1d",
+    overlap: Annotated[str, typer.Option(help="The time for which the old secret stays valid.")] = "1d",
     expires: Expires = "90d",
     json: Json = False,
 ) -> None:
