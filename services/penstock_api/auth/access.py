@@ -288,7 +288,7 @@ def own(caller: Caller, tenant: str) -> str:
 
 
 async def _tenants(
-    caller: Asked, tenant: Annotated[str | None, Query(description="Only that of this tenant.")] = None
+    caller: Asked, tenant: Annotated[str | None, Query(description="Only objects of this tenant.")] = None
 ) -> frozenset[str] | None:
     return caller.tenants if tenant is None else frozenset((own(caller, tenant),))
 
@@ -298,7 +298,7 @@ Tenants = Annotated[frozenset[str] | None, Depends(_tenants)]
 
 
 async def _seen(
-    id: Annotated[UUID, Path(description="An execution.")], caller: Asked, request: Request
+    id: Annotated[UUID, Path(description="The id of an execution.")], caller: Asked, request: Request
 ) -> UUID:
     if caller.tenants is not None:
         async with backend_of(request).pool.session() as session:

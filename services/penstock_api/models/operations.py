@@ -28,16 +28,16 @@ class Process(Answer):
     beat_at: datetime
     age: Seconds = Field(description="Seconds since its last heartbeat.")
     held: int
-    executors: JsonText = Field(description="Of a worker: numbers of its task executors, by their names.")
+    executors: JsonText = Field(description="For a worker: the figures of its task executors, by name.")
 
 
 class Lately(Answer):
     """The activity of the last minute."""
 
-    rate: float = Field(description="Ends a second.")
+    rate: float = Field(description="The number of ended executions per second.")
     ended: int
     failed: int
-    p50: float | None = Field(description="Seconds from when executions were made to when they ended.")
+    p50: float | None = Field(description="Seconds from the creation of executions to their end.")
     p95: float | None
 
 
@@ -57,7 +57,7 @@ class Overview(Answer):
     lately: Lately
     standing: list[Standing]
     processes: list[Process]
-    failures: list[ListedExecution] = Field(description="The newest first.")
+    failures: list[ListedExecution] = Field(description="The newest failures, newest first.")
 
 
 class Workers(Answer):
@@ -71,7 +71,7 @@ class Inquiry(Answer):
     status: str
     prompt: str
     assignee: str | None
-    schema_: JsonText = Field(alias="schema", description="Of the answer.")
+    schema_: JsonText = Field(alias="schema", description="The author of the answer.")
     due_at: datetime | None
     created_at: datetime
     answered_at: datetime | None
@@ -83,7 +83,7 @@ class Reply(Given):
     response: Any
     asked: Instant | None = Field(
         default=None,
-        description="`created_at` of the question that is meant: where another is asked by now, 409.",
+        description="The `created_at` of the question to answer. If another question is open by now, the answer is 409.",
     )
 
 
@@ -97,7 +97,9 @@ class DeadLetterSummary(Answer):
     first_at: datetime
     last_at: datetime
     bytes: int
-    cut_from: int | None = Field(description="Bytes that it had, if only the beginning was kept.")
+    cut_from: int | None = Field(
+        description="The size of the whole in bytes, if only the beginning was kept."
+    )
 
 
 class DeadLetter(Answer):
@@ -116,13 +118,13 @@ class DeadLetter(Answer):
 
 class Replayed(Answer):
     id: UUID
-    became: str = Field(description="What became of it.")
+    became: str = Field(description="The outcome.")
 
 
 class Invariant(Answer):
     name: str
     says: str
-    violations: list[str] = Field(description="Ids that violate it, 20 at the most; none where all is well.")
+    violations: list[str] = Field(description="At most 20 ids that violate it; none if all is well.")
 
 
 class Finding(Answer):
@@ -136,15 +138,15 @@ class AuditedChange(Answer):
     id: int
     at: datetime
     by: str
-    role: str = Field(description="The role of the database that wrote it.")
+    role: str = Field(description="The database role that wrote the row.")
     operation: str = Field(
-        description="As the description of this API calls it: `limits_change`; or a command."
+        description="The id of the operation in the OpenAPI description, such as `limits_change`; or a command."
     )
-    target: str = Field(description="The address that was asked, or the object of the command.")
+    target: str = Field(description="The requested address, or the object of the command.")
     outcome: str = Field(description="done, refused, unchanged")
     reason: str | None
-    details: dict[str, Any] = Field(description="The values of the change; of a secret, its size.")
-    position: int | None = Field(description="Its place in the chain; null until it is sealed.")
+    details: dict[str, Any] = Field(description="The values of the change. Of a secret, only its size.")
+    position: int | None = Field(description="Its position in the chain; null until it is sealed.")
     previous: str | None = Field(description="The seal of the row before.")
     seal: str | None
 
@@ -152,21 +154,25 @@ class AuditedChange(Answer):
 class AuditHead(Answer):
     head: str = Field(description="The newest position and seal, for `penstock audit verify --head`.")
     position: int
-    unsealed: int = Field(description="Rows that will be sealed within seconds.")
+    unsealed: int = Field(description="The number of rows that are not sealed yet.")
 
 
 class Token(Answer):
     name: str
     scopes: list[str]
-    tenants: list[str] = Field(description="None: all of them.")
+    tenants: list[str] = Field(description="The tenants; without any, all tenants.")
     created_by: str
     created_at: datetime
     expires_at: datetime | None
     rotated_at: datetime | None = Field(
-        description="When it got its secret, where that is not the first one."
+        description="The instant of the last rotation; null if there was none."
     )
-    used_at: datetime | None = Field(description="To ten minutes; null: never.")
-    old_until: datetime | None = Field(description="The secret before the last rotation is good until then.")
+    used_at: datetime | None = Field(
+        description="The instant of its last use, to ten minutes; null if it was never used."
+    )
+    old_until: datetime | None = Field(
+        description="The instant until which the secret before the last rotation is valid."
+    )
 
 
 class NewToken(Given):
@@ -174,37 +180,43 @@ class NewToken(Given):
     scopes: list[str] = Field(
         min_length=1, description="read, operate, define, admin; start, answer, start:PACK.NAME; or roles."
     )
-    tenants: list[Tenant] = Field(default_factory=list, description="None: all of them.")
+    tenants: list[Tenant] = Field(default_factory=list, description="The tenants; without any, all tenants.")
     seconds: float | None = Field(
-        default=LIFETIME_S, gt=0, le=3e8, description="After which it expires: 90 days. null: never."
+        default=LIFETIME_S,
+        gt=0,
+        le=3e8,
+        description="Seconds after which it expires, by default 90 days. null: never.",
     )
 
 
 class Rotation(Given):
     overlap: float = Field(
-        default=OVERLAP_S, ge=0, le=3e7, description="Seconds for which the secret before stays good."
+        default=OVERLAP_S, ge=0, le=3e7, description="Seconds for which the old secret stays valid."
     )
     seconds: float | None = Field(
-        default=LIFETIME_S, gt=0, le=3e8, description="After which the new one expires: 90 days. null: never."
+        default=LIFETIME_S,
+        gt=0,
+        le=3e8,
+        description="Seconds after which the new secret expires, by default 90 days. null: never.",
     )
 
 
 class Secret(Answer):
     token: Token
-    secret: str = Field(description="To be kept now: nobody can find it out later.")
+    secret: str = Field(description="The secret. Store it now, since it cannot be read later.")
 
 
 class Recovery(Answer):
     """A loss that was noticed, and what became of it."""
 
     kind: str = Field(
-        description="`attempt`: lost with its worker; `fire`: of a schedule, whose execution was nowhere."
+        description="`attempt`: lost with its worker. `fire`: of a schedule, with a lost execution."
     )
     at: datetime
     execution: UUID | None
     subject: str = Field(description="The action, or the schedule.")
     tenant: str
-    number: int = Field(description="Of the attempt; of a fire, how often it was recovered.")
+    number: int = Field(description="The number of the attempt; for a fire, the number of its recoveries.")
     worker: str | None
     why: str | None
-    status: str | None = Field(description="That of the execution now.")
+    status: str | None = Field(description="The present status of the execution.")

@@ -25,12 +25,14 @@ class Webhook(Answer):
 
 
 class PutWebhook(Given):
-    trigger: str = Field(description="Each call is an event of it.")
+    trigger: str = Field(description="The trigger: each call becomes an event of it.")
     tenant: Tenant = "public"
     signature: Signature
-    secret: str | None = Field(default=None, description="Not given: that which it has stays.")
-    header: str | None = Field(default=None, description="Where a plain secret stands: X-Webhook-Secret.")
-    key_header: str | None = Field(default=None, description="Its value tells a copy of a call.")
+    secret: str | None = Field(
+        default=None, description="The secret. If it is omitted, the present one stays."
+    )
+    header: str | None = Field(default=None, description="The header with a plain secret: X-Webhook-Secret.")
+    key_header: str | None = Field(default=None, description="The header that identifies repeated calls.")
     payload: Any = Field(
-        default=None, description="Template over `body`, `headers`, `query`; null: the body."
+        default=None, description="A template over `body`, `headers`, `query`; null: the body."
     )

@@ -43,20 +43,20 @@ STATUSES: dict[type[errors.PenstockError], int] = {
 class Fault(BaseModel):
     """A fault in a request."""
 
-    at: str = Field(description="Where: `body.params`, `query.limit`.")
+    at: str = Field(description="The place: `body.params`, `query.limit`.")
     says: str
 
 
 class Problem(BaseModel):
     """A refused request: the reason, and what to do next."""
 
-    type: str = Field(default="about:blank", description="A name of the kind of problem, for programs.")
+    type: str = Field(default="about:blank", description="The kind of problem, for programs.")
     title: str
     status: int
     detail: str
     hint: str | None = Field(default=None, description="What to do next.")
     faults: list[Fault] | None = None
-    instance: str | None = Field(default=None, description="What the log calls this very case.")
+    instance: str | None = Field(default=None, description="The id of this case in the log.")
 
 
 OUTAGES = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)

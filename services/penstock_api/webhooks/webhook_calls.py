@@ -30,7 +30,7 @@ GITHUB_FIELD = "payload"
 
 @router.post("/hooks/{name}", status_code=202)
 async def call(
-    name: Annotated[str, Path(description="The webhook.")], request: Request, backend: Here
+    name: Annotated[str, Path(description="The name of the webhook.")], request: Request, backend: Here
 ) -> Published:
     """Publish the call's body as an event of the webhook's trigger. The signature identifies the caller. The same call
     again returns the same event."""
