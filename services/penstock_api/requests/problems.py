@@ -54,7 +54,7 @@ class Problem(BaseModel):
     title: str
     status: int
     detail: str
-    hint: str | None = Field(default=None, description="What to do next.")
+    hint: str | None = Field(default=None, description="The next step for the caller.")
     faults: list[Fault] | None = None
     instance: str | None = Field(default=None, description="The id of this case in the log.")
 

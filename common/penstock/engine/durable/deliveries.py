@@ -155,7 +155,7 @@ class Deliveries(OpenCalls):
         return None
 
     def _go_live(self) -> bool:
-        """All that is recorded was told."""
+        """Deliver a new result, because all recorded results were delivered. Return False if there is none yet."""
         self._core.journal.forget_unasked()
         if self.ends_as is not None:
             self._tell_end(self._next())
@@ -180,7 +180,7 @@ class Deliveries(OpenCalls):
         return True
 
     def _check_waits(self) -> None:
-        """Raises ReplayMismatch, or stops the attempt, where the function waits for what never comes."""
+        """Check that an open call can still end. Raises ReplayMismatch, or stops the attempt, if none can."""
         if any(call.task is not None or call.number is not None for call in self._open):
             return
         for call in self._open:

@@ -230,7 +230,8 @@ class OpenCalls(ABC):
         self.wake()
 
     def serve(self, call: Call) -> None:
-        """The deadline of this call found a signal: the first call in its line gets it, with the number of this call."""
+        """Serve a signal that the deadline of this call found. The first call in its line gets the signal, with the
+        number of this call."""
         call.serves = True
         self.settle(call, _nothing)
 

@@ -36,7 +36,7 @@ class StoredResults:
 
     @cached_property
     def _files(self) -> tuple[Any, str]:
-        """The file system of the store, and the root path in it."""
+        """Return the file system of the store, and the root path in it."""
         if self.url is None:
             raise ConfigurationError("a result is in a result store, and none is set", hint=_UNSET)
         try:
