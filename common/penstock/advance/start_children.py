@@ -60,7 +60,7 @@ async def start_children(tx: Transaction, starts: Sequence[ChildStart], new: New
     refs = sorted({target_ref(start.step) for _, start, _ in starts})
     targets = await known_targets(tx, refs)
     if not await _start_as(tx, starts, targets, remembered(targets), new):
-        # The first call has written the state.
+        # The first call has written the state already, so this one writes none.
         await _start_as(tx, starts, await current_targets(tx, refs), {}, None)
 
 

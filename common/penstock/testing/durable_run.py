@@ -80,8 +80,8 @@ class DurableRun:
 
     @property
     def told(self) -> list[str]:
-        """Return the steps of which the function got the results, in that order. For a child, a sleep or a signal it
-        is known only once something was recorded after it."""
+        """Return the steps of which the function got the results, in that order. A child, a sleep or a signal is
+        included only if something was recorded after its result."""
         numbered = [(record.told, str(key)) for key, record in self._memory.records.items() if record.told]
         return [name for _, name in sorted(numbered)]
 

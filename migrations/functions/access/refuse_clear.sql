@@ -1,6 +1,6 @@
--- Refuse a row that holds a value of an encrypted tenant in clear (PN005), or a sealed value of another tenant (PN006). The triggers
--- that call it exist only once a tenant is encrypted: see guard_values. The first argument says what tells the tenant: the row's
--- execution, its namespace, or its own column. The others are the columns with values.
+-- Refuse a row with a plain value of an encrypted tenant (PN005), or with a sealed value of another tenant (PN006). The
+-- triggers that call it exist only once a tenant is encrypted: see guard_values. The first argument says how the tenant is
+-- found: by the row's execution, by its namespace, or in its own column. The other arguments are the columns with values.
 -- planner: lookups_planned_once
 create or replace function refuse_clear() returns trigger
 language plpgsql

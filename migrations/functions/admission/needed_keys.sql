@@ -1,6 +1,6 @@
--- Return the keys of which an execution needs a slot, one for each limit in `p_limits`; null for none. A workflow inside
--- another workflow needs no slot of a limit that its parent holds: it would wait for its own parent. `p_params` is null where
--- the function has to read the parameters, which it does only for a limit that is grouped by some of them.
+-- Return the keys of the slots that an execution needs, one for each limit in `p_limits`; null for none. A workflow inside
+-- another workflow needs no slot of a limit that its parent holds: it would wait for its own parent. With `p_params` null,
+-- the function reads the parameters itself, which only a limit that is grouped by parameters needs.
 -- The function returns one row, and PostgreSQL inlines it into the caller's query (`offset 0`: it is evaluated once). A
 -- single limit, the usual case, needs no aggregate.
 create or replace function needed_keys(p_limits integer[], p_kind text, p_parent uuid, p_id uuid, p_params jsonb)
