@@ -217,7 +217,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # with `__getattr__` in view, a type checker would accept every misspelt name
+if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would accept every misspelt name
 
     def __getattr__(name: str) -> Any:
         home = _HOMES.get(name)

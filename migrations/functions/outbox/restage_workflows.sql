@@ -1,6 +1,7 @@
 -- Wake workflows after the broker lost their own message. A workflow is woken if it has run for longer than `p_age` and has
--- not begun, has not followed a command, or has a due task. It is also woken if it has no open child, since nothing would
--- advance it: no known fault leads there. The function goes through the open executions in the same steps as restage_lost.
+-- not begun, has not followed a command, or has a due task. A workflow without an open child is woken too, since nothing
+-- else would advance it; no known fault leads to that state. The function goes through the open executions in the same
+-- steps as restage_lost.
 -- planner: indexes
 create or replace function restage_workflows(p_age interval, p_after uuid, p_limit integer) returns message[]
 language plpgsql

@@ -256,7 +256,7 @@ class Orquesta:
             if isinstance(timeout, int | float) and not isinstance(timeout, bool) and timeout > 0:
                 mapped["timeout"] = timeout
             elif target_action.runner in SHELLS and timeout != _TO_DO:
-                inputs["timeout"] = timeout  # the function itself ends the command
+                inputs["timeout"] = timeout  # the generated function itself enforces the timeout
                 mapped["timeout"] = None
             elif timeout != _TO_DO:
                 self._gap(
