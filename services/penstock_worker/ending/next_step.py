@@ -41,7 +41,8 @@ class NextClaim(Protocol):
 
     @property
     def let_in(self) -> bool:
-        """Return whether the last ends admitted executions that had waited for slots. Then these ends may do so too."""
+        """Return whether the last ends admitted executions that had waited for slots. If so, the next ends may admit
+        some too."""
 
     def got(self, queue: str | None, claimed: ClaimAnswer) -> None:
         """Note what was claimed from a queue. `queue` is None if nothing was."""

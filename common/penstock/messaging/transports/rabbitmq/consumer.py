@@ -56,7 +56,7 @@ class Consumer:
         self._open_tags: dict[int, int] = {}  # delivered and not settled, oldest first -> bytes
         self._last_tag = 0
         self._grants: dict[str, int] = {}  # consumer tag -> its prefetch
-        self._granted_from = 1  # open tags below this one belong to consumers cancelled since
+        self._granted_from = 1  # deliveries with a lower tag are of consumers that were cancelled since
         self._aligning = asyncio.Lock()
         self._aligner: asyncio.Task[None] | None = None
         self._settling = asyncio.Lock()
