@@ -18,7 +18,7 @@ begin
     claimed := '{}';
     messages := '{}';
     if not p_definitions <@ p_known or exists (select from paused_workflow)
-        or exists (select from backlog where backlog.queue = any (p_queues)) -- executions in the backlog come first
+        or exists (select from backlog where backlog.queue = any (p_queues)) -- what waits there comes first
     then
         return;
     end if;
