@@ -22,7 +22,9 @@ SOURCES = {".py", ".sql", ".js", ".css", ".html", ".sh"}
 # A namesake of `common` or `services` would shadow a user's own package of that name.
 BARE = {"common/__init__.py", "services/__init__.py"}
 # Written in two pieces, so that this file does not break its own rules.
-MACHINE_PATH = re.compile(r"/(?:work|home|Us" r"ers)/[\w.-]+|/ro" r"ot/[\w.-]+")
+# The routes of the worker protocol are no paths of a machine.
+PROTOCOL = r"(?!(?:NAME|hello|take|beat|log|progress|finish|bye)\b)"
+MACHINE_PATH = re.compile(r"/(?:work|home|Us" rf"ers)/{PROTOCOL}[\w.-]+|/ro" r"ot/[\w.-]+")
 INDEX = re.compile(r"pypi\.o" r"rg|pythonhos" r"ted|--(?:extra-)?index-u" r"rl[ =]|--find-li" r"nks[ =]")
 
 FUNCTIONS = PurePosixPath("migrations/functions")
@@ -34,6 +36,7 @@ PLACE_MOVED = re.compile(r"\bupdate\s+execution\b(?:(?!\bwhere\b)[^;])*?\bready_
 PLACES_MOVE_IN = {
     FUNCTIONS / "executions/finish_attempts.sql",
     FUNCTIONS / "executions/resume_asking.sql",
+    FUNCTIONS / "executions/settle_outside.sql",
     FUNCTIONS / "durable/wake_functions.sql",
 }
 CREATED_TABLE = re.compile(

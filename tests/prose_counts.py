@@ -27,6 +27,14 @@ SUBJECT = re.compile(r"^[a-z][\w/ .,-]*: [a-z`]")
 HEADLESS = re.compile(
     r"^(What|Who|Whoever|Whose|Whether|How|Where|Which|When|Why|Of|For|Those|That|The same|As)\b"
 )
+VERBLESS = re.compile(
+    r"^(The|A|An|It|Its|They|These|This|All|Any|Some|Something|Nothing|Every|True|False|Until|Without|Into|To|From"
+    r"|Made|Seconds|Names)\b"
+)
+HEADLESS_OPTION = re.compile(
+    r"\b(?:help|description)=f?\"(What|Who|Whose|Whether|How|Where|Of|That|Those|Only those)\b"
+)
+GLOSSARY_WORD = re.compile(r"^\| \*\*", re.MULTILINE)
 PERSONS = re.compile(r"\b(who|whoever|whose|nobody|somebody|anybody|everybody|he|his|him)\b", re.IGNORECASE)
 PERSONS_IN_TESTS = re.compile(r"_(who|whoever|what|nobody|somebody)_")
 SENTENCE_END = re.compile(r"(?<=[.:;])\s+")
@@ -36,13 +44,17 @@ VAGUE_NAME = re.compile(
 )
 COUNTS = (
     "headless_docstrings",
+    "verbless_docstrings",
+    "headless_options",
     "long_sentences",
     "headless_sql_headers",
     "vague_names",
     "persons",
     "tests_of_persons",
+    "glossary_words",
 )
-DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+DOCUMENTED = (ast.Module, ast.ClassDef, *FUNCTIONS)
 
 
 def count(root: Path) -> dict[str, int]:
@@ -56,6 +68,8 @@ def count(root: Path) -> dict[str, int]:
     for path in sorted((root / "tests").rglob("test_*.py")):
         names = re.findall(r"def (test_\w+)", path.read_text())
         counts["tests_of_persons"] += sum(bool(PERSONS_IN_TESTS.search(f"{name}_")) for name in names)
+    for path in root.glob("docs/glossary.md"):
+        counts["glossary_words"] += len(GLOSSARY_WORD.findall(path.read_text()))
     return dict(counts)
 
 
@@ -96,12 +110,14 @@ def subject_faults(subject: str) -> Iterator[str]:
 
 def _python(source: str) -> Counter[str]:
     counts: Counter[str] = Counter()
+    counts["headless_options"] = len(HEADLESS_OPTION.findall(source))
     prose = re.findall(r"#\s(.*)", source)
     for node in ast.walk(ast.parse(source)):
         text = ast.get_docstring(node) if isinstance(node, DOCUMENTED) else None
         if text:
             prose.append(text)
             counts["headless_docstrings"] += bool(HEADLESS.match(text))
+            counts["verbless_docstrings"] += isinstance(node, FUNCTIONS) and bool(VERBLESS.match(text))
             counts["long_sentences"] += sum(
                 len(sentence.split()) > SENTENCE_WORDS for sentence in SENTENCE_END.split(text)
             )

@@ -12,6 +12,9 @@ from tests.prose_counts import COUNTS, broken_limits, count, main, subject_fault
 GOOD = '"""Rows of a table."""\n\n\ndef claim(ids):\n    """Claim the rows."""\n    rows = ids\n    return rows\n'
 FAULTS = {
     "headless_docstrings": ("common/a.py", '"""Those of these that have ended."""\n'),
+    "verbless_docstrings": ("common/a.py", 'def claim():\n    """The claimed rows."""\n'),
+    "headless_options": ("services/a.py", 'Option("--limit", help="How many.")\n'),
+    "glossary_words": ("docs/glossary.md", "| **lane** | A queue. |\n"),
     "long_sentences": ("services/a.py", f'"""Return {"a " * 26}row."""\n'),
     "headless_sql_headers": ("migrations/functions/a/b.sql", "-- What an execution waits for.\nselect 1;\n"),
     "vague_names": ("common/a.py", "found = 1\n"),

@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from penstock.language.workflows.task_builders import task
     from penstock.run.context import current
     from penstock.run.executor_registry import register_executor
-    from penstock.run.steering import AskInquiry, Defer, NonRetryable, Retry, ask
+    from penstock.run.steering import AskInquiry, Defer, Later, NonRetryable, Retry, ask, later
     from penstock.settings import Settings
 
 _HOMES = {
@@ -113,6 +113,7 @@ _HOMES = {
     "AskInquiry": "run.steering",
     "Client": "client.client",
     "Defer": "run.steering",
+    "Later": "run.steering",
     "Definitions": "language.loading",
     "DurableContext": "engine.durable.context",
     "Document": "language.definitions",
@@ -138,6 +139,7 @@ _HOMES = {
     "action": "language.definitions",
     "command_action": "language.definitions",
     "ask": "run.steering",
+    "later": "run.steering",
     "current": "run.context",
     "register_executor": "run.executor_registry",
     "http_action": "language.definitions",
@@ -161,6 +163,7 @@ __all__ = [
     "Document",
     "DurableContext",
     "HttpClient",
+    "Later",
     "Limit",
     "MissedFires",
     "NonRetryable",
@@ -198,6 +201,7 @@ __all__ = [
     "inquiry",
     "item",
     "kubernetes_action",
+    "later",
     "load",
     "none_of",
     "noop",
@@ -217,7 +221,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # with `__getattr__` in view, a type checker would accept every misspelt name
+if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would accept every misspelt name
 
     def __getattr__(name: str) -> Any:
         home = _HOMES.get(name)

@@ -172,6 +172,11 @@ class ClaimLost(PenstockError):
     stored."""
 
 
+class UnknownSession(NotFound):
+    """A session of a worker at a gateway has ended: the worker said goodbye, or sent no heartbeat for too long. Its
+    attempts are no longer its own. It begins another session."""
+
+
 class StepFailed(PenstockError):
     """A step of a durable function failed after all its attempts, or the execution that it waited for ended with
     another status than `completed`. `status` is that status, and `type` is the type of the error. `final`: the

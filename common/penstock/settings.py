@@ -76,10 +76,10 @@ class Settings(BaseSettings):
     """The name of this process for people, in logs, in the history and in `penstock workers list`. Two processes may
     have the same name: their work is identified by a random id."""
     runner_id: Identifier | None = None
-    """Another word for `PENSTOCK_NAME`, which is Cloacina's. Where both are set, they say the same."""
+    """Another name for `PENSTOCK_NAME`, from Cloacina. If both are set, they must be equal."""
     runner_name: Annotated[str, Field(min_length=1, max_length=200), AfterValidator(shown_text)] | None = None
-    """A name of this process for people, of any words: `Production Runner (us-east-1a)`. It is in each line of its log, and
-    on its spans."""
+    """A descriptive name of this process, in any words: `Production Runner (us-east-1a)`. It is in each line of its
+    log, and on its spans."""
     port: int = Field(default=0, ge=0, le=65535)
     """The port of `/live`, `/ready` and `/metrics`. `0`: any free one, which is logged."""
     host: str = "127.0.0.1"
@@ -237,7 +237,7 @@ class Settings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _one_name(cls, values: Any) -> Any:
-        """Take `runner_id` for `name`."""
+        """Copy `runner_id` to `name`."""
         if isinstance(values, dict) and (runner_id := values.get("runner_id")) is not None:
             name = values.setdefault("name", runner_id)
             if name != runner_id:

@@ -1,1 +1,1 @@
-"""The HTTP API, with the functions of the command line for programs and pages."""
+"""The HTTP API. Programs and pages have the functions of the command line."""

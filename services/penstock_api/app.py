@@ -16,9 +16,9 @@ from penstock_api.backend import Backend
 from penstock_api.requests import public_path
 from penstock_api.requests.description import describe
 from penstock_api.requests.problems import ANSWERS, answer, handle_errors, too_large
-from penstock_api.routes import ROUTERS, log_in
+from penstock_api.routes import ROUTERS, log_in, work
 from penstock_api.traced_requests import TracedRequests
-from penstock_api.webhooks import webhook_calls
+from penstock_api.webhooks import callbacks, webhook_calls
 
 PREFIX = "/api/v1"
 LOG_IN_PATH = f"{PREFIX}/session"
@@ -71,8 +71,9 @@ def declared_length(scope: Scope) -> int:
     )
 
 
-def make_app(backend: Backend) -> FastAPI:
-    """Return the application of one process."""
+def make_app(backend: Backend, *, only_work: bool = False) -> FastAPI:
+    """Return the application of one process. `only_work`: it has the routes of the worker protocol alone."""
+    routers = (work.router,) if only_work else ROUTERS
     largest = backend.settings.payload_cap + SLACK
     app = Application(
         title="Penstock",
@@ -84,15 +85,17 @@ def make_app(backend: Backend) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.backend = backend
-    app.quick = quick_submit.submits(ROUTERS, PREFIX, largest)
-    app.state.provider = _provider(backend)
+    app.quick = quick_submit.submits(routers, PREFIX, largest)
+    app.state.provider = None if only_work else _provider(backend)
     handle_errors(app)
-    for router in ROUTERS:
+    for router in routers:
         app.include_router(router, prefix=PREFIX, responses=ANSWERS)
-    app.include_router(log_in.router, prefix=PREFIX)
-    app.include_router(webhook_calls.router)
-    for router in pages.ROUTERS:
-        app.include_router(router)
+    if not only_work:
+        app.include_router(log_in.router, prefix=PREFIX)
+        app.include_router(webhook_calls.router)
+        app.include_router(callbacks.router)
+        for page in pages.ROUTERS:
+            app.include_router(page)
     describe(app)
     app.state.routes = table(app)
     app.public_path = public_path.path_of(

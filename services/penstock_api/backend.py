@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Annotated
 from uuid import UUID
@@ -15,6 +15,7 @@ from penstock.client.limits import Limits
 from penstock.client.schedules import Schedules
 from penstock.operate.access import PREFIX, Caller, find_caller
 from penstock.operate.activity import Activity, ActivityWatch
+from penstock.operate.execution_tokens import EXECUTION_PREFIX, find_execution_caller
 from penstock.operate.log_in_line import LogInLine
 from penstock.operate.people import find_session_caller
 from penstock.service.assembly import cancel
@@ -28,6 +29,7 @@ from penstock_api.live.shared_looks import SharedLooks
 from penstock_api.refused_calls import RefusedCalls
 from penstock_api.refused_log_ins import RefusedLogIns
 from penstock_api.session_pool import SessionPool
+from penstock_api.work.gateway import Gateway
 
 KNOWN_FOR = 5.0
 """The seconds for which a token or session is cached. After that time a revoked one is refused."""
@@ -50,8 +52,13 @@ class Backend:
     looks: SharedLooks
     open_pages: OpenPages
     refused_calls: RefusedCalls
+    gateway: Gateway
+    find_caller: Callable[[Session, str], Awaitable[Caller | None]] = find_caller
+    """The look-up of a token. A gateway alone looks up tokens of the scope `work`, and can read no others."""
     log_ins: LogInLine = field(default_factory=LogInLine)
     refused_log_ins: RefusedLogIns = field(default_factory=RefusedLogIns)
+    audits: bool = True
+    """False for a gateway alone, whose role may not write the audit. It logs refused calls instead."""
     _activity: ActivityWatch = field(default_factory=ActivityWatch)
     _callers: dict[str, tuple[Caller, float]] = field(default_factory=dict)
 
@@ -66,10 +73,14 @@ class Backend:
         looks = SharedLooks()
         open_pages = OpenPages(changes, looks)
         refused_calls = RefusedCalls(pool)
-        return cls(settings, client, pool, reading, changes, standby, ends, looks, open_pages, refused_calls)
+        gateway = Gateway(database, client.publisher)
+        return cls(
+            settings, client, pool, reading, changes, standby, ends, looks, open_pages, refused_calls, gateway
+        )
 
     async def end_streams(self) -> None:
         """End the streams of all clients. They reconnect, possibly to another replica."""
+        self.gateway.stop()
         await self.changes.close()
         self.open_pages.end()
 
@@ -78,6 +89,7 @@ class Backend:
         self.refused_log_ins.close()
         await self.refused_calls.close()
         await self.end_streams()
+        await self.gateway.close()
         await self.ends.close()
         if self.standby is not None:
             await self.standby.close()
@@ -93,7 +105,11 @@ class Backend:
         cached = self._callers.get(secret)
         if cached is not None and now - cached[1] < KNOWN_FOR:
             return cached[0]
-        find = find_caller if secret.startswith(PREFIX) else find_session_caller
+        find: Callable[[Session, str], Awaitable[Caller | None]] = find_session_caller
+        if secret.startswith(EXECUTION_PREFIX):
+            find = find_execution_caller
+        elif secret.startswith(PREFIX):
+            find = self.find_caller
         async with self.pool.session() as session:
             caller = await find(session, secret)
         if caller is None:

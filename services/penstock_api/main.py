@@ -12,6 +12,7 @@ from fastapi import FastAPI
 
 from penstock.client.client import Client
 from penstock.language.terms.setting_values import networks
+from penstock.operate.access import find_work_caller
 from penstock.service.assembly import Parts, Stop
 from penstock.service.health import serve_health
 from penstock.service.ports import listening
@@ -37,11 +38,20 @@ async def serve(settings: Settings, stop: Stop, listener: socket.socket | None =
             await work(parts, listener, stop)
 
 
-async def work(parts: Parts, listener: socket.socket, stop: Stop) -> None:
+async def serve_gateway(settings: Settings, stop: Stop, listener: socket.socket | None = None) -> None:
+    """Serve the routes of the worker protocol alone, as `serve` does. The account of a worker is enough."""
+    with listener or listening(settings.api_host, settings.api_port) as listener:
+        async with assembled_when_ready(settings, role="gateway") as parts:
+            await work(parts, listener, stop, only_work=True)
+
+
+async def work(parts: Parts, listener: socket.socket, stop: Stop, *, only_work: bool = False) -> None:
     """Serve the API with the given connections, on an open socket."""
     client = Client(parts.settings, parts.database, parts.publisher)
     backend = Backend.of(client)
-    server = _Server(server_config(make_app(backend), parts.settings))
+    if only_work:
+        backend.find_caller, backend.audits = find_work_caller, False
+    server = _Server(server_config(make_app(backend, only_work=only_work), parts.settings))
     serving = parts.supervisor.start("http", lambda: server.serve(sockets=[listener]))
     health = await serve_health(parts, database_answers(parts))
     if backend.standby is not None:

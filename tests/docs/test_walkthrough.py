@@ -73,6 +73,7 @@ def test_each_file_that_it_names_is_there() -> None:
 @pytest.mark.parametrize("transport", ["rabbitmq"], indirect=True)
 async def test_an_event_passes_the_stops_in_order(house: Installation) -> None:
     await house.start(charge, placed, RULE)
+    await house.until("select from permit having count(*) > 0")
     with calls_recorded() as calls:
         await house.client.publish("walk.placed", {"id": 7, "total": 12})
         async with asyncio.timeout(30):

@@ -1,15 +1,19 @@
-"""Work that a submit assigns to a worker with a permit: begun without a message, and once, whatever is lost on the way."""
+"""Work that is assigned to a worker with a permit, by whatever makes it ready: begun without a message, and once, whatever is
+lost on the way."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import orjson
 import pytest
 
-from penstock import action
+from penstock import Defer, Limit, RetryPolicy, Rule, Schedule, Trigger, action, current
+from penstock.language.workflows import from_yaml
 from penstock.store.processes import permits as stored_permits
 from penstock.store.processes import processes
 from penstock_worker.claiming import permits
@@ -52,7 +56,46 @@ async def once(n: int) -> int:
     return n
 
 
+@action(pack="assigned", retry=RetryPolicy(max_attempts=2, initial_delay=0.05))
+async def fail_first(n: int) -> int:
+    if current().attempt == 1:
+        raise ValueError("not yet")
+    return n
+
+
+@action(pack="assigned", retry=RetryPolicy(max_attempts=2, initial_delay=0))
+async def fail_first_at_once(n: int) -> int:
+    if current().attempt == 1:
+        raise ValueError("not yet")
+    return n
+
+
+@action(pack="assigned")
+async def defer_first(n: int) -> int:
+    if current().attempt == 1:
+        raise Defer(delay=0.05, state={"n": n})
+    state = current().state or {}
+    return int(state["n"])
+
+
+@action(pack="assigned", limits=[Limit(1)])
+async def one_at_a_time(n: int) -> int:
+    BEGUN[n] += 1
+    return n
+
+
 ALL = (count, wait, once)
+placed = Trigger("assigned.placed")
+SOURCES = (
+    *(count, fail_first, fail_first_at_once, defer_first, one_at_a_time),
+    placed,
+    Rule("assigned.on_placed", trigger=placed, action=count, params={"n": 5}),
+    from_yaml("""
+workflow: assigned.flow
+tasks:
+  each: {action: assigned.count, with_items: "{{ [7, 8] }}", input: {n: "{{ item }}"}}
+"""),
+)
 
 
 @pytest.fixture(autouse=True)
@@ -244,3 +287,92 @@ async def test_worker_that_stood_still_asks_before_it_begins(
     await assignments.look(0.0)
     await asyncio.sleep(0.1)
     assert BEGUN == {1: 1}
+
+
+async def _with_a_key(house: Installation) -> None:
+    await house.client.run("assigned.count", {"n": 1}, key="a key", timeout=20)
+
+
+async def _with_room_in_its_limit(house: Installation) -> None:
+    await house.client.run("assigned.one_at_a_time", {"n": 1}, timeout=20)
+
+
+async def _with_a_delay(house: Installation) -> None:
+    id = await house.client.start("assigned.count", {"n": 1}, delay=0.05)
+    assert await house.client.result(id, timeout=20) == 1
+
+
+async def _tried_again(house: Installation) -> None:
+    assert await house.client.run("assigned.fail_first", {"n": 1}, timeout=20) == 1
+
+
+async def _tried_again_at_once(house: Installation) -> None:
+    assert await house.client.run("assigned.fail_first_at_once", {"n": 1}, timeout=20) == 1
+
+
+async def _deferred(house: Installation) -> None:
+    assert await house.client.run("assigned.defer_first", {"n": 1}, timeout=20) == 1
+
+
+async def _of_a_rule(house: Installation) -> None:
+    await house.client.publish("assigned.placed", {})
+    await house.until("select from execution where status = 'completed'")
+
+
+async def _of_a_workflow(house: Installation) -> None:
+    await house.client.run("assigned.flow", {}, timeout=20)
+
+
+async def _of_a_schedule(house: Installation) -> None:
+    soon = datetime.now(UTC) + timedelta(seconds=0.5)
+    await house.apply(count, Schedule("assigned.soon", action=count, at=soon.isoformat(), params={"n": 6}))
+    await house.until("select from execution where status = 'completed'")
+
+
+async def _promoted(house: Installation) -> None:
+    runs = [house.client.run("assigned.one_at_a_time", {"n": n}, timeout=20) for n in range(3)]
+    assert await asyncio.gather(*runs) == [0, 1, 2]
+
+
+WAYS = (
+    *(_with_a_key, _with_room_in_its_limit, _with_a_delay, _tried_again, _tried_again_at_once, _deferred),
+    *(_of_a_rule, _of_a_workflow, _of_a_schedule),
+)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__.strip("_").replace("_", "-"))
+async def test_all_ready_work_is_assigned(
+    house: Installation, monkeypatch: pytest.MonkeyPatch, way: Any
+) -> None:
+    """Every attempt comes by a notification, and no message is on the route."""
+    hear: Any = Assignments.heard
+    arrived: Counter[str] = Counter()
+
+    def heard(self: Assignments, text: str) -> None:
+        arrived.update(f"{values[0]} {values[1]}" for values in orjson.loads(text)["claimed"])
+        hear(self, text)
+
+    monkeypatch.setattr(Assignments, "heard", heard)
+    await house.start(*SOURCES, concurrency=16, **AS_USED)
+    await house.until(PERMITS, 2)
+    await way(house)
+    await house.quiet()
+    rows = await house.rows(
+        "select h.execution_id, h.attempt from history h join execution e on e.id = h.execution_id"
+        " join namespace n on n.id = e.namespace_id where h.new = 'running' and n.kind = 'action'"
+    )
+    assert rows
+    assert set(arrived) == {f"{id} {attempt}" for id, attempt in rows}
+    assert set(arrived.values()) == {1}
+    await house.sound()
+
+
+async def test_promotions_end_well_with_and_without_permits(house: Installation) -> None:
+    """The first end assigns the next execution to a permit. Later ends claim the next one for the slots that they free."""
+    await house.start(*SOURCES, concurrency=4, **AS_USED)
+    await house.until(PERMITS, 1)
+    runs = [house.client.run("assigned.one_at_a_time", {"n": n}, timeout=60) for n in range(30)]
+    assert await asyncio.gather(*runs) == list(range(30))
+    assert set(BEGUN.values()) == {1}
+    await house.quiet()
+    await house.sound()

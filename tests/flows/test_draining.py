@@ -141,7 +141,7 @@ async def test_work_that_had_not_begun_is_handed_back_under_any_policy(
             await runner.slots.all_free()
         reporting.cancel()
     row = await house.client.get(id)
-    assert (row.status, row.attempt, row.recoveries, begun(file)) == ("requested", 1, 0, 0)
+    assert (row.status, row.attempt, row.recoveries, begun(file)) == ("scheduled", 1, 0, 0)
     await house.executor()
     await house.worker(*ACTIONS)
     await house.client.cancel(id)

@@ -33,7 +33,8 @@ LEGAL: dict[str, Any] = {
     "enabled": True, "seconds": 60.0, "count": 3, "first": SOON, "last": SOON, "names": ["no-such-worker"], "cordoned": True,
     "limits.ref": "shop.door", "schedules.ref": "shop.nightly", "rules.ref": "shop.big_orders", "create.ref": "shop.made",
     "update.options": {"cron": "0 4 * * *"}, "create.options": {"action": "shop.count", "cron": "0 4 * * *"},
-    "named.name": "no-such-worker", "history.before": SOON, "set.max": 3, "get_json.query": None, "cancel.ids": (),
+    "named.name": "no-such-worker", "history.before": SOON, "set.max": 3, "unit": "tokens", "amount": 5,
+    "budget": {"tokens": 5}, "when_spent": "wait", "get_json.query": None, "cancel.ids": (),
 }  # fmt: skip
 """Legal values by parameter, or by the last names of a method and its parameter."""
 MORE: dict[str, tuple[Any, ...]] = {
@@ -55,6 +56,14 @@ MORE: dict[str, tuple[Any, ...]] = {
     "tenant": ("t" * 63, "t" * 64, "a::b"),
     "key": ("k" * 1000, "k" * 1001),
     "declared": (Schedule("shop.put", action="shop.count", every=60),),
+    "budget": (
+        {"tokens": 0},
+        {"tokens": 10**15 + 1},
+        {"Tokens": 1},
+        {"tokens": "1"},
+        {"tokens": float("nan")},
+    ),
+    "amount": (0, 10**15, 10**15 + 1, float("inf")),
     "set.max": (0, 1, INTEGER, INTEGER + 1),
 }
 """Bounds and their neighbours, and other forms, by parameter."""

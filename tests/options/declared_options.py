@@ -36,6 +36,9 @@ CONTAINERS: dict[str, dict[str, Any]] = {
 """What an option's own mapping holds beside it, by its name; others hold nothing."""
 BESIDE: dict[str, dict[str, Any]] = {
     "burst": {"rate": "100/min"},
+    "unit": {"cost": 1},
+    "limits.budget": {"cost": 1},
+    "per": {"max": 7},
     "when.context": {"op": "==", "value": 1},
     "when.op": {"context": "x", "value": 1},
     "when.value": {"context": "x", "op": "=="},
@@ -51,6 +54,7 @@ BESIDE: dict[str, dict[str, Any]] = {
 }
 """What an option needs beside it."""
 INSTEAD_OF: dict[str, str] = {
+    "limits.budget": "max",
     **dict.fromkeys(("schedules.every", "schedules.at", "schedules.rrule"), "cron"),
     **dict.fromkeys(("actions.command", "actions.url", "actions.image", "actions.options"), "function"),
     **dict.fromkeys(("tasks.workflow", "wait_for_event", "inquiry", "on_exit.workflow"), "action"),
@@ -66,7 +70,9 @@ LEGAL: dict[str, Any] = {
     "max_recoveries": 2, "command": ["cat"], "url": "https://example.com/x", "image": "busybox", "parameters": {"n": "integer"},
     "result": {"type": "object"}, "schema": {"n": "integer"}, "every": 60, "poll.every": 3600, "when": "payload.n > 1",
     "tasks.when": "all_done", "params": {"n": 1}, "tenant": "public", "expires": "1h", "scope": "shop", "by": "customer",
-    "rate": "100/min", "burst": 10, "fair": "customer", "max_waiting": 5, "cron": "0 4 * * *", "at": "2100-01-31T09:00",
+    "rate": "100/min", "burst": 10, "per": "1m", "cost": "{{ parameters.n }}", "unit": "tokens", "limits.budget": "tokens",
+    "rules.budget": {"tokens": 100}, "when_spent": "wait",
+    "fair": "customer", "max_waiting": 5, "cron": "0 4 * * *", "at": "2100-01-31T09:00",
     "rrule": "DTSTART:21000107T090000 RRULE:FREQ=WEEKLY;BYDAY=MO", "timezone": "Europe/Paris", "context": {"a": 1},
     "starts_at": "2090-01-31T09:00:00Z", "ends_at": "2099-01-31T09:00:00Z", "jitter": "10s", "schedules.missed": {"grace": 9},
     "grace": 60, "missed.delay": "9s", "spread": "1m", "position": 3, "pattern": "a::b", "vars": {"x": 1},

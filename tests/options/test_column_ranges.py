@@ -14,7 +14,7 @@ from tests.options.declared_options import Option, branches, by_suffix, options
 from tests.options.declaring import in_python
 
 COLUMNS: dict[str, tuple[str, ...]] = {
-    "max": ("concurrency_limit.max", "room.held", "room.allowed"),
+    "max": ("concurrency_limit.max",),
     "max_waiting": ("concurrency_limit.max_waiting",),
     "priority": ("execution.priority", "enforcement.priority", "archive.priority", "waiter.rank", "lane.rank"),
     "retry": ("execution.failures", "execution.attempt", "attempt.attempt", "archive.failures", "history.attempt"),
@@ -22,7 +22,17 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "max_recoveries": ("execution.recoveries", "archive.recoveries", "fire.recoveries"),
 }  # fmt: skip
 """Columns that keep a number, or count up to it, by the option's last word."""
-NO_COLUMN = ("factor", "backoff_factor", "jitter", "at_most", "position", "concurrency", "batch_size", "join")
+NO_COLUMN = (
+    "cost",
+    "factor",
+    "backoff_factor",
+    "jitter",
+    "at_most",
+    "position",
+    "concurrency",
+    "batch_size",
+    "join",
+)
 """Options that are read from the body of a definition alone."""
 RANGES = {"smallint": SMALLINT, "integer": INTEGER, "bigint": 2**63 - 1}
 IN_DATABASE = """

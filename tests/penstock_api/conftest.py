@@ -12,12 +12,14 @@ import pytest
 from fastapi import FastAPI
 
 from penstock import Limit, Schedule, Trigger
+from penstock.client.client import Client
 from penstock.language.workflows import from_yaml
 from penstock.operate.access import create_token
+from penstock.service.assembly import assembled
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
 from tests.flows import shop
-from tests.flows.installation import Installation
+from tests.flows.installation import AS_USED, Installation
 from tests.penstock.operate.keys import KEY
 from tests.servers import databases
 from tests.servers.postgres import Postgres
@@ -69,11 +71,13 @@ async def api_of_its_own(postgres_server: Postgres, template: str) -> AsyncItera
         await databases.create(postgres_server, name, template=template), None, secrets_key=KEY
     ) as house:
         await house.start(*DEFINED)
-        backend = Backend.of(house.client)
-        made = Api(make_app(backend), house, {})
-        await made.token("all", "administrator")
-        yield made
-        await backend.close()
+        # Workers that call it are patient: nothing is taken for lost because a busy machine let it wait.
+        async with assembled(house.settings(**AS_USED), role="api") as parts:
+            backend = Backend.of(Client(parts.settings, parts.database, parts.publisher))
+            made = Api(make_app(backend), house, {})
+            await made.token("all", "administrator", "work")
+            yield made
+            await backend.close()
     await databases.drop(postgres_server, name)
 
 

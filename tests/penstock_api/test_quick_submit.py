@@ -137,3 +137,24 @@ def test_every_submit_has_the_quick_way(api: Api) -> None:
     found = {path: route for method, path, route in routes(api.app) if method == "POST" and path in paths}
     assert set(found) == paths
     assert all(hasattr(route.endpoint, "given") for route in found.values())
+
+
+@pytest.mark.parametrize("headers", [{}, {"Idempotency-Key": "assigned"}], ids=["plain", "with a key"])
+async def test_start_over_http_is_assigned_without_a_message(
+    api: Api, call: httpx.AsyncClient, headers: dict[str, str]
+) -> None:
+    house = api.house
+    await house.quiet()
+    await house.until("select from permit having count(*) > 0")
+    staged = "select last_value from outbox_id_seq"
+    before = await house.rows(staged)
+    answer = await call.post(f"{V1}/executions", json=START, headers=headers)
+    assert answer.status_code == 201
+    assert await house.rows(staged) == before
+    await house.until(
+        "select from execution where id = $1::uuid and status = 'completed'", answer.json()["id"]
+    )
+    moves = await house.rows(
+        "select new from history where execution_id = $1::uuid order by at", answer.json()["id"]
+    )
+    assert [row["new"] for row in moves] == ["requested", "scheduled", "running", "completed"]

@@ -14,11 +14,11 @@ import httpx
 import pytest
 from fastapi.routing import iter_route_contexts
 
-from penstock.operate.access import ROLES, SCOPES
+from penstock.operate.access import ROLES, SCOPES, WORK
 from tests.penstock_api.conftest import Api
 
 _TABLE = """
-POST    /api/v1/events                                 operate own
+POST    /api/v1/events                                 publish own
 GET     /api/v1/events                                 read    own
 GET     /api/v1/events/{id}                            read    own
 GET     /api/v1/enforcements                           read    own
@@ -35,6 +35,7 @@ GET     /api/v1/executions/{id}/logs                   read    own
 GET     /api/v1/executions/{id}/why                    read    own
 POST    /api/v1/executions/{id}/cancel                 operate own
 POST    /api/v1/executions/{id}/priority               operate own
+POST    /api/v1/executions/{id}/budget                 operate own
 GET     /api/v1/holds                                  read    all
 POST    /api/v1/holds                                  operate all
 POST    /api/v1/holds/release                          operate all
@@ -125,6 +126,13 @@ POST    /api/v1/tokens                                 admin   all
 DELETE  /api/v1/tokens/{name}                          admin   all
 POST    /api/v1/tokens/{name}/rotate                   admin   all
 GET     /api/v1/session                                read    own
+POST    /api/v1/work/hello                             work    own
+POST    /api/v1/work/take                              work    own
+POST    /api/v1/work/beat                              work    own
+POST    /api/v1/work/log                               work    own
+POST    /api/v1/work/progress                          work    own
+POST    /api/v1/work/finish                            work    own
+POST    /api/v1/work/bye                               work    own
 GET     /api/v1/users                                  admin   all
 POST    /api/v1/users                                  admin   all
 PUT     /api/v1/users/{name}/roles                     admin   all
@@ -146,6 +154,7 @@ POST    /api/v1/session                                open
 POST    /api/v1/session/code                           open
 DELETE  /api/v1/session                                open
 POST    /hooks/{name}                                  open
+POST    /callbacks/{signed}                            open
 GET     /                                              read    own
 GET     /executions                                    read    own
 GET     /executions/many                               operate own
@@ -192,9 +201,9 @@ GET     /api/v1/openapi.json                           open
 `public` where it is let in for the tenants that it names, and names none here, which is to say the tenant public."""
 STRANGER = "stranger"
 """A tenant of which nothing exists."""
-NARROW = ("start", "answer")
+NARROW = ("start", "publish", "answer")
 """Scopes of which `operate` is the sum, with others."""
-ABSENT = {"ref": "no.such", "name": "nobody", "pattern": "x", "version": "0"}
+ABSENT = {"ref": "no.such", "name": "nobody", "pattern": "x", "version": "0", "signed": "forged"}
 """What is in the paths beside ids: nothing of that name exists, so that no request of an admitted caller changes anything."""
 
 
@@ -242,7 +251,7 @@ def kind_of(answer: httpx.Response) -> str:
 async def askers(api: Api) -> list[Asker]:
     """Return a caller without a token; and each scope alone and each role, for all tenants and for one."""
     found = [Asker(None, frozenset(), False)]
-    kinds = {**{scope: (scope,) for scope in (*SCOPES, *NARROW)}, **ROLES}
+    kinds = {**{scope: (scope,) for scope in (*SCOPES, *NARROW, WORK)}, **ROLES}
     for kind, scopes in kinds.items():
         for limited in (False, True):
             name = f"matrix-{kind}-{limited}"
@@ -287,7 +296,7 @@ async def test_each_caller_gets_the_answer_of_the_table(api: Api) -> None:
                 if asker.limited:
                     assert "ours" not in answer.text, route
     assert not wrong, "\n".join(map(str, wrong))
-    assert asked.total() == len(GUARDED) * (1 + 2 * (len(SCOPES) + len(NARROW) + len(ROLES)))
+    assert asked.total() == len(GUARDED) * (1 + 2 * (len(SCOPES) + len(NARROW) + 1 + len(ROLES)))
     assert min(asked["401"], asked["403"], asked["404"], asked["in"]) > 50
     print(f"{asked.total()} requests to {len(GUARDED)} routes: {dict(asked)}")
     await api.house.sound()
@@ -300,7 +309,7 @@ async def ask(caller: httpx.AsyncClient, route: Route, id: UUID) -> httpx.Respon
 
 async def test_open_routes_answer_without_a_token(api: Api) -> None:
     open_routes = [route for route in TABLE if route.scope == "open"]
-    assert len(open_routes) == 16
+    assert len(open_routes) == 17
     async with api.caller(None) as caller:
         for route in open_routes:
             answer = await ask(caller, route, UUID(int=0))

@@ -19,7 +19,7 @@ from tests.servers.databases import as_service
 CREDENTIALS = {
     *("api_token", "person", "person_role", "person_session", "recovery_code"),
     *("known_address", "login_failure"),
-    *("secret", "webhook", "subscription", "delivery", "audit", "service_role"),
+    *("signing_key", "secret", "webhook", "subscription", "delivery", "audit", "service_role"),
 }
 """Written here a second time, so that a slip in the table of rights is found."""
 HIDDEN_FROM_LOOK = CREDENTIALS - {"service_role"} | {

@@ -180,6 +180,12 @@ def statuses(documents: dict[str, list[str]]) -> set[str]:
     return {f"Cloacina.{word}" for word in ours} | {f"Attune.{w}" for group in attune for w in group if w}
 
 
+def variants(documents: dict[str, list[str]]) -> set[str]:
+    """Return the results, errors and policies that are variants of an enum: `DispatchError::NoCapacity`."""
+    text = "\n".join(line for lines in documents.values() for line in lines)
+    return set(re.findall(r"\b(\w+(?:Status|Result|Error|Policy)::[A-Z]\w+)", text))
+
+
 def cron_expressions(code: list[Fragment]) -> list[str]:
     """Return the cron expressions that are shown as valid, and those of schedules."""
     return sorted(

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from penstock import errors
 from penstock.language.definitions import Route, Schedule
 from penstock.language.definitions.schedule import MissedFires
 from penstock.language.moves import STATUSES
 from penstock.language.policies.policies import RetryPolicy, Timeouts
 from penstock.language.workflows.context_task_options import NAMES
-from penstock.run.outcomes import Outcome
+from penstock.run import outcomes
+from penstock.run.outcomes import Outcome, TaskError
 from penstock.run.run import TaskReadyEvent
 from penstock.settings import Settings
 from penstock.store.outbox import queues
@@ -29,7 +31,7 @@ MODELS: Mapping[str, Any] = {
     model.__name__: model for model in (RetryPolicy, Timeouts, Route, Schedule, MissedFires)
 }
 RECORDS: Mapping[str, Any] = {
-    record.__name__: record for record in (TaskReadyEvent, Figures, FireStats, Outcome)
+    record.__name__: record for record in (TaskReadyEvent, Figures, FireStats, Outcome, TaskError)
 }
 TABLES = (
     words.STRUCTS,
@@ -39,6 +41,7 @@ TABLES = (
     words.TASK,
     words.EVENTS,
     words.STATUSES,
+    words.VARIANTS,
 )
 ROWS = [(word, ours) for table in TABLES for word, ours in table.items()]
 
@@ -54,6 +57,7 @@ def test_tables_have_every_word_of_the_documents() -> None:
         "tasks": (documents.task_options(code), words.TASK),
         "events": (documents.events(texts), words.EVENTS),
         "statuses": (documents.statuses(texts), words.STATUSES),
+        "variants": (documents.variants(texts), words.VARIANTS),
     }
     for kind, (theirs, table) in found.items():
         assert theirs, f"the script finds no {kind} any more"
@@ -88,11 +92,30 @@ def test_row_is_true(word: str, ours: Ours) -> None:
             assert queues.is_announcement(name)
         case "status":
             assert name in STATUSES
+        case "outcome":
+            assert name in get_args(outcomes.Kind)
+        case "error":
+            assert issubclass(getattr(errors, name), errors.PenstockError)
+        case "policy":
+            assert MissedFires.model_validate({"policy": name}).policy == name
         case "word":
             assert word in NAMES
         case _:
             assert kind == "none", f"{word}: {ours.where}"
             assert ours.why
+
+
+@pytest.mark.parametrize(
+    ("cron", "zone", "message"),
+    [
+        ("61 * * * *", "UTC", "61 is not between"),
+        ("0 0 * * *", "Nowhere/Such", "no time zone"),
+        ("0 0 30 2 *", "UTC", "no day 30"),
+    ],
+)
+def test_schedule_with_an_error_of_cron_is_refused(cron: str, zone: str, message: str) -> None:
+    with pytest.raises(errors.DefinitionError, match=message):
+        Schedule(ref="depot.nightly", action="depot.count", cron=cron, timezone=zone)
 
 
 @pytest.mark.parametrize("place", words.DEFAULTS)

@@ -1,7 +1,8 @@
-"""Every option, event, status and default that the documents name, and what is ours.
+"""Every option, event, status, result, error and default that the documents name, and what is ours.
 
 A row says where ours is: `setting NAME`, `option Model.field`, `field Model.field`, `metric NAME`, `announcement NAME`,
-`queue NAME`, `status NAME`, or `none`, with the reason. The second column is the default that ours has, where there is one.
+`queue NAME`, `status NAME`, `outcome KIND`, `error NAME`,
+`policy NAME` of missed fires, or `none`, with the reason. The second column is the default that ours has, where there is one.
 """
 
 from __future__ import annotations
@@ -99,6 +100,35 @@ STATUSES: dict[str, Ours] = {
     "Cloacina.Completed": Ours("status completed"),
     "Cloacina.Failed": Ours("status failed"),
     "Cloacina.Skipped": Ours("status skipped"),
+}
+_ROWS_OF_CLAIM = "a claim returns the rows that it won, and no row is won twice"
+_LIST_OF_TROUBLES = "`troubles` is a list with reasons: an empty one is healthy"
+VARIANTS: dict[str, Ours] = {
+    "CronError::InvalidExpression": Ours("error DefinitionError"),
+    "CronError::InvalidTimezone": Ours("error DefinitionError"),
+    "CronError::NoFutureExecution": Ours("error DefinitionError"),
+    "CronExecutionStatus::Completed": Ours("status completed"),
+    "CronExecutionStatus::Failed": Ours("status failed"),
+    "CronExecutionStatus::Running": Ours("status running"),
+    "DispatchError::ExecutionFailed": Ours("outcome failed"),
+    "DispatchError::NoCapacity": Ours("error NoCapacity"),
+    "DispatchError::NoExecutor": Ours("error NoExecutor"),
+    "ExecutionStatus::Completed": Ours("outcome completed"),
+    "ExecutionStatus::Failed": Ours("outcome failed"),
+    "ExecutionStatus::Retry": Ours("field TaskError.retryable"),
+    "ExecutorError::TaskExecution": Ours("outcome failed"),
+    "ExecutorError::TaskTimeout": Ours("outcome timed_out"),
+    "HealthStatus::Healthy": Ours("none", why=_LIST_OF_TROUBLES),
+    "HealthStatus::Unhealthy": Ours("none", why=_LIST_OF_TROUBLES),
+    "HeartbeatResult::ClaimLost": Ours("error ClaimLost"),
+    "HeartbeatResult::Ok": Ours("none", why="a heartbeat that is kept returns nothing"),
+    "MissedExecutionPolicy::Execute": Ours("policy execute"),
+    "MissedExecutionPolicy::ExecuteWithDelay": Ours("policy delay"),
+    "MissedExecutionPolicy::Skip": Ours("policy skip"),
+    "RunnerClaimResult::AlreadyClaimed": Ours("none", why=_ROWS_OF_CLAIM),
+    "RunnerClaimResult::Claimed": Ours("none", why=_ROWS_OF_CLAIM),
+    "WorkflowStatus::Completed": Ours("status completed"),
+    "WorkflowStatus::Failed": Ours("status failed"),
 }
 DEFAULTS: dict[str, str] = {
     "000:122": "setting heartbeat_interval 10",

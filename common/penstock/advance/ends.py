@@ -47,10 +47,10 @@ async def follow_ends(tx: Transaction, ids: Sequence[UUID]) -> None:
 
 
 async def follow_ends_at_once(tx: Transaction, opened: OpenedParents) -> Committed | None:
-    """Follow these ends in the transaction that ended the executions: tasks of workflows, or executions without
-    followers. The transaction holds locks on their rows, and the holder of another lock may wait for those, so it
-    waits for no further lock. If a lock is taken, do nothing and return None: the message that announces the ends
-    stays staged. Raises NotAtOnce if more follows than a few starts."""
+    """Advance the workflows of these ends, or handle executions without followers, in the transaction that ended the
+    executions. It holds locks on their rows, and the holder of another lock may wait for those, so it waits for no
+    further lock. If a lock is taken, do nothing and return None: the message that announces the ends stays staged.
+    Raises NotAtOnce if more follows than a few starts."""
     if not opened.ended_executions:
         return None
     workflows = await with_ends(tx, opened.ended_executions, opened.workflows)

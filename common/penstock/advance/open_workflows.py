@@ -32,7 +32,7 @@ class OpenWorkflow:
     kept_tasks: Mapping[int, KeptTask] = field(default_factory=dict)
     trace: Trace | None = None
     turn_began: datetime | None = None
-    """The instant at which its turn began; None if it is not traced."""
+    """The instant at which the workflow's turn began; None if the workflow is not traced."""
 
     @property
     def id(self) -> UUID:
@@ -62,7 +62,7 @@ async def open_parents(
 async def with_ends(
     tx: Transaction, ended_executions: Sequence[EndedExecution], stored: Sequence[StoredWorkflow]
 ) -> list[OpenWorkflow]:
-    """Open these workflows, with the ends of their tasks as input."""
+    """Open the workflows of these ended tasks, with the ends as input."""
     workflows = {workflow.id: workflow for workflow in await _opened(tx, stored)}
     for execution in ended_executions:
         if execution.parent in workflows:

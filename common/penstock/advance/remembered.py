@@ -58,7 +58,7 @@ class RememberedWorkflows:
         self._known: OrderedDict[UUID, tuple[OpenWorkflow, int]] = OrderedDict()
 
     def keep(self, workflow: OpenWorkflow, version: int) -> None:
-        """Remember a workflow that was committed as this version. Its facts must have the states of all its tasks."""
+        """Remember a workflow that was committed with this version. Its facts must have the states of all its tasks."""
         stored, facts = workflow.stored, workflow.facts
         kept_facts = Facts(
             tasks=facts.tasks, parameters=facts.parameters, context=facts.context, rerun=facts.rerun
@@ -71,8 +71,8 @@ class RememberedWorkflows:
             self._known.popitem(last=False)
 
     async def decide(self, session: Session, ends: Sequence[AttemptEnd]) -> tuple[Step, Turns] | None:
-        """Decide what follows these ends from memory. Return None if more follows than starts, or a fact has to be
-        read."""
+        """Decide from memory what follows these ends. Return None if anything but starts follows, or if a fact has to
+        be read."""
         opened = self._open(ends)
         if opened is None:
             return None

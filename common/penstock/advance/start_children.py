@@ -60,7 +60,7 @@ async def start_children(tx: Transaction, starts: Sequence[ChildStart], new: New
     refs = sorted({target_ref(start.step) for _, start, _ in starts})
     targets = await known_targets(tx, refs)
     if not await _start_as(tx, starts, targets, remembered(targets), new):
-        # The first call has written the state.
+        # The first call has written the state already, so this one writes none.
         await _start_as(tx, starts, await current_targets(tx, refs), {}, None)
 
 
@@ -139,7 +139,7 @@ async def _place(tx: Transaction, starts: Sequence[ChildStart]) -> dict[Namespac
         needed.add(namespace)
         if namespaces.remembered(tx, namespace) is None:
             for node in _nodes_ahead(workflow.plan, start.task):
-                if node.step.route is None:  # the route of others may depend on an expression
+                if node.step.route is None:  # a task's own route may depend on an expression
                     tenant, ref = workflow.stored.tenant, workflow.plan.workflow.ref
                     needed.add(namespaces.of_child(tenant, ref, node.name, target_ref(node.step)))
     return await namespaces.places(tx, needed)

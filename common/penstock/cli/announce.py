@@ -1,4 +1,4 @@
-"""The command `penstock announce`: which status changes are announced to other programs."""
+"""The command `penstock announce`, which names the status changes that are announced to other programs."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from penstock.store.outbox import announcements as store
 
 Statuses = Annotated[
     list[str] | None,
-    typer.Argument(help="Such as completed failed enforcement.created. None: say what is announced."),
+    typer.Argument(
+        help="The names, such as completed failed enforcement.created. Without any, print what is announced."
+    ),
 ]
 
 
 def announce(
     statuses: Statuses = None,
-    off: Annotated[bool, typer.Option("--off", help="Announce nothing any more.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Stop all announcements.")] = False,
     json: Json = False,
 ) -> None:
-    """Announce executions that reach these statuses, as execution.status.STATUS, and rules that match, as
-    enforcement.created, to programs that listen."""
+    """Announce status changes to listening programs: an execution that reaches one of these statuses, as
+    execution.status.STATUS. Announce rules that match as enforcement.created."""
     if off and statuses:
         raise InvalidInput("--off and statuses exclude each other", hint="Name those to announce, or --off.")
     if off or statuses:

@@ -34,17 +34,17 @@ audit = typer.Typer(
 
 BIGINT = 2**63 - 1
 """The largest id or position in the audit."""
-By = Annotated[str | None, typer.Option(help="Only those of this caller: token:ci, user:ada, command:ada.")]
-Operation = Annotated[str | None, typer.Option(help="Only those whose operation begins so: tokens_.")]
-Target = Annotated[str | None, typer.Option(help="Only those whose target begins so.")]
-Outcome = Annotated[str | None, typer.Option(help="Only these: done, refused or unchanged.")]
-DatabaseRole = Annotated[str | None, typer.Option(help="Only those that this role of the database wrote.")]
+By = Annotated[str | None, typer.Option(help="Only changes by this caller: token:ci, user:ada, command:ada.")]
+Operation = Annotated[str | None, typer.Option(help="Only operations that begin with this text: tokens_.")]
+Target = Annotated[str | None, typer.Option(help="Only targets that begin with this text.")]
+Outcome = Annotated[str | None, typer.Option(help="Only with this outcome: done, refused or unchanged.")]
+DatabaseRole = Annotated[str | None, typer.Option(help="Only rows that this database role wrote.")]
 NamedTenant = Annotated[
-    str | None, typer.Option("--tenant", help="Only those whose values name this tenant.")
+    str | None, typer.Option("--tenant", help="Only changes with this tenant among their values.")
 ]
 Heads = Annotated[
     list[str] | None,
-    typer.Option("--head", help="A head that was noted elsewhere, POSITION:SEAL. May be repeated."),
+    typer.Option("--head", help="A head that was stored elsewhere, POSITION:SEAL. May be repeated."),
 ]
 AT_ONCE = 500
 """The number of rows in one request to a collector."""
@@ -101,8 +101,8 @@ def list_(
     tenant: NamedTenant = None,
     since: of.Since = None,
     until: of.Until = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 20,
-    end: Annotated[int | None, typer.Option("--before", max=BIGINT, help="Go on after this id.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="The maximum number to list.")] = 20,
+    end: Annotated[int | None, typer.Option("--before", max=BIGINT, help="List those after this id.")] = None,
     json: Json = False,
 ) -> None:
     """List the newest changes and refusals."""
@@ -137,11 +137,11 @@ def export(
             "--after",
             min=0,
             max=BIGINT,
-            help="Only rows behind this position, such as the last one of the export before.",
+            help="Only rows after this position, such as the last one of the previous export.",
         ),
     ] = 0,
     otlp: Annotated[
-        bool, typer.Option("--otlp", help="Send them as log records to OTEL_EXPORTER_OTLP_ENDPOINT.")
+        bool, typer.Option("--otlp", help="Send the rows as log records to OTEL_EXPORTER_OTLP_ENDPOINT.")
     ] = False,
 ) -> None:
     """Print sealed rows as JSON lines, oldest first, or send them to a log collector. A complete export can be
@@ -215,7 +215,7 @@ def verify(
     file: Annotated[
         Path | None,
         typer.Argument(
-            help="An export, or a file of the executors' retention, - for standard input; else the database."
+            help="An export, a file that the retention wrote, or - for standard input; by default the database."
         ),
     ] = None,
     heads: Heads = None,

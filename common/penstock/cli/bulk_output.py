@@ -12,7 +12,7 @@ from rich.markup import escape
 from penstock.cli.output import complain, err, json_line, out
 from penstock.client.bulk import Outcome, Tally
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what it would be done to.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print what would be changed.")]
 SHOWN = 10
 """The maximum number of reasons to print."""
 

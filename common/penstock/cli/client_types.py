@@ -23,7 +23,7 @@ def types(
     check: Annotated[
         bool,
         typer.Option(
-            "--check", help="Write nothing; exit code 1 if the file is not of the current definitions."
+            "--check", help="Only check: exit code 1 if the file does not match the current definitions."
         ),
     ] = False,
     json: Json = False,

@@ -17,7 +17,7 @@ class Shell(StrEnum):
     FISH = "fish"
 
 
-def completion(shell: Annotated[Shell, typer.Argument(help="The shell that is to complete.")]) -> None:
+def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
     """Print the completion script of a shell, for a line such as `eval "$(penstock completion bash)"` in ~/.bashrc."""
     from typer._completion_shared import get_completion_script
 

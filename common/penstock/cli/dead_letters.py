@@ -20,23 +20,24 @@ from penstock.store.outbox.dead_letters import DeadLetterSummary, LetterFilter
 from penstock.store.session.database import Session
 
 commands = typer.Typer(
-    help="Messages that could not be handled: see why, put them back, drop them.", no_args_is_help=True
+    help="List, count, show, replay and drop messages that could not be handled.", no_args_is_help=True
 )
 
 Ids = Annotated[list[UUID] | None, typer.Argument(help="Dead letters.")]
-Queue = Annotated[str | None, typer.Option(help="Only those of this queue, such as event.received.")]
+Queue = Annotated[str | None, typer.Option(help="Only letters of this queue, such as event.received.")]
 Reason = Annotated[
-    str | None, typer.Option(help="Only those with this in their reason, or the reason as `counts` shows it.")
+    str | None,
+    typer.Option(help="Only letters with this text in the reason, or with a reason as `counts` shows it."),
 ]
-All = Annotated[bool, typer.Option("--all", help="All of them.")]
+All = Annotated[bool, typer.Option("--all", help="All dead letters.")]
 
 
 @commands.command("list")
 def list_(
     queue: Queue = None,
     reason: Reason = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 50,
-    before: Annotated[UUID | None, typer.Option(help="Go on after this one.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="The maximum number to list.")] = 50,
+    before: Annotated[UUID | None, typer.Option(help="List those after this dead letter.")] = None,
     json: Json = False,
 ) -> None:
     """List dead letters, newest first, each with its reason."""

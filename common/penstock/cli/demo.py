@@ -48,14 +48,14 @@ say = VisibleConsole(highlight=False)
 
 def demo(
     folder: Annotated[Path, typer.Argument(help="A git repository, or any folder of files.")] = Path("."),
-    commits: Annotated[int, typer.Option(min=1, help="How many of the newest commits, at the most.")] = 200,
-    files: Annotated[int, typer.Option(min=1, help="How many Python files of them, at the most.")] = 400,
+    commits: Annotated[int, typer.Option(min=1, help="The maximum number of commits, newest first.")] = 200,
+    files: Annotated[int, typer.Option(min=1, help="The maximum number of Python files in them.")] = 400,
     home: Annotated[
-        Path, typer.Option(envvar="PENSTOCK_HOME", help="Where the embedded database lives.")
+        Path, typer.Option(envvar="PENSTOCK_HOME", help="The folder of the embedded database.")
     ] = HOME,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what earlier runs stored.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Delete the data of earlier runs.")] = False,
     browse: Annotated[
-        bool, typer.Option("--open", help="Open its pages in a browser, and go on until Ctrl-C.")
+        bool, typer.Option("--open", help="Open the pages in a browser, and run until Ctrl-C.")
     ] = False,
 ) -> None:
     """See Penstock work: every commit of a repository becomes an event, rules select some, and actions look at the

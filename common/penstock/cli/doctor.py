@@ -17,7 +17,7 @@ def doctor(
         bool,
         typer.Option(
             "--security",
-            help="Look at what docs/hardening.md lists instead: TLS, access, keys, roles, tokens.",
+            help="Check the points of docs/hardening.md instead: TLS, access, keys, roles, tokens.",
         ),
     ] = False,
     json: Json = False,

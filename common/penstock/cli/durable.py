@@ -26,7 +26,7 @@ RunId = Annotated[
 
 def signal(
     id: RunId,
-    name: Annotated[str, typer.Argument(help="What it waits for: ctx.signal(NAME).")],
+    name: Annotated[str, typer.Argument(help="The name of the signal, as in ctx.signal(NAME).")],
     value: Annotated[str, typer.Argument(help="JSON, or plain text.")] = "null",
     json: Json = False,
 ) -> None:

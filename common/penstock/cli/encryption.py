@@ -1,4 +1,4 @@
-"""`penstock encryption`: the encryption of the values of tenants."""
+"""The commands `penstock encryption`, which encrypt the values of tenants."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ encryption = typer.Typer(
     help="Encrypt the parameters, payloads, results and log lines of a tenant.", no_args_is_help=True
 )
 
-Tenant = Annotated[str, typer.Argument(help="The tenant whose values it is about.")]
+Tenant = Annotated[str, typer.Argument(help="The tenant of the values.")]
 
 
 @encryption.command("on")
 def on(tenant: Tenant, json: Json = False) -> None:
-    """Encrypt the values of a tenant that are written from now on. Needs the owner's role, and a master key."""
+    """Encrypt the values of a tenant that are written from now on. Needs the role of the owner, and a master key."""
     key = with_session(lambda session: operate.encrypt(session, tenant, by=ME))
     if json:
         json_line(asdict(key))
@@ -31,7 +31,7 @@ def on(tenant: Tenant, json: Json = False) -> None:
 
 @encryption.command("off")
 def off(tenant: Tenant, json: Json = False) -> None:
-    """Store the values of a tenant in clear from now on. What is encrypted stays so, and can be read."""
+    """Store the values of a tenant in clear from now on. Encrypted values stay encrypted, and can be read."""
     with_session(lambda session: operate.decrypt(session, tenant))
     if json:
         json_line({"tenant": tenant, "encrypted": False})
@@ -41,7 +41,7 @@ def off(tenant: Tenant, json: Json = False) -> None:
 
 @encryption.command()
 def rotate(tenant: Tenant, json: Json = False) -> None:
-    """Seal new values of a tenant under a new data key. Older keys open what they have sealed."""
+    """Seal new values of a tenant under a new data key. Older keys still open the values that they have sealed."""
     key = with_session(lambda session: operate.rotate(session, tenant, by=ME))
     if json:
         json_line(asdict(key))
@@ -51,7 +51,7 @@ def rotate(tenant: Tenant, json: Json = False) -> None:
 
 @encryption.command("list")
 def list_(json: Json = False) -> None:
-    """List the data keys of encrypted tenants, and the master key that each is under."""
+    """List the data keys of encrypted tenants, each with the id of its master key."""
     keys = with_session(tenant_keys.listed)
     if json:
         for key in keys:

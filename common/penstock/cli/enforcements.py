@@ -1,4 +1,4 @@
-"""`penstock enforcements`: which rules matched which events, and what came of it."""
+"""The command `penstock enforcements`, which lists the rules that matched events, and the outcomes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ from penstock.store.session.database import Session
 
 def enforcements(
     rule: Annotated[
-        str | None, typer.Option(help="Only those of this rule.", autocompletion=name_completion.rules)
+        str | None, typer.Option(help="Only enforcements of this rule.", autocompletion=name_completion.rules)
     ] = None,
-    event: Annotated[UUID | None, typer.Option(help="Only those of this event.")] = None,
-    status: Annotated[str | None, typer.Option(help="Only those: created, executed or failed.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 20,
+    event: Annotated[UUID | None, typer.Option(help="Only enforcements of this event.")] = None,
+    status: Annotated[
+        str | None, typer.Option(help="Only with this status: created, executed or failed.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="The maximum number to list.")] = 20,
     cursor: Annotated[
-        str | None, typer.Option("--before", help="Go on from there: what a page ends with.")
+        str | None,
+        typer.Option("--before", help="List those after this place, which a page prints at its end."),
     ] = None,
     json: Json = False,
 ) -> None:

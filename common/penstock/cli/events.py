@@ -39,8 +39,10 @@ def publish(
     payload: Annotated[
         list[str] | None, typer.Argument(help="name=value (JSON, or plain text), or @FILE.json")
     ] = None,
-    key: Annotated[str | None, typer.Option(help="The same key gives the same event.")] = None,
-    tenant: Annotated[str, typer.Option(help="The tenant it belongs to.")] = "public",
+    key: Annotated[
+        str | None, typer.Option(help="The idempotency key: the same key gives the same event.")
+    ] = None,
+    tenant: Annotated[str, typer.Option(help="The tenant of the event.")] = "public",
     json: Json = False,
 ) -> None:
     """Publish an event."""
@@ -55,19 +57,21 @@ def publish(
 
 def events(
     trigger: Annotated[
-        str | None, typer.Option(help="Only those of this trigger.", autocompletion=name_completion.triggers)
+        str | None, typer.Option(help="Only events of this trigger.", autocompletion=name_completion.triggers)
     ] = None,
     tenant: of.Tenant = None,
-    source: Annotated[str | None, typer.Option(help="Only those that came from there.")] = None,
+    source: Annotated[str | None, typer.Option(help="Only events from this source.")] = None,
     since: of.Since = None,
     until: of.Until = None,
     param: Annotated[
         list[str] | None,
-        typer.Option("--payload", "-p", help="Only with this in the payload: name=value; may be repeated."),
+        typer.Option(
+            "--payload", "-p", help="Only events with this value in the payload: name=value. May be repeated."
+        ),
     ] = None,
-    key: Annotated[str | None, typer.Option(help="Only those with this key.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 20,
-    before: Annotated[UUID | None, typer.Option(help="Go on after this id.")] = None,
+    key: Annotated[str | None, typer.Option(help="Only events with this key.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="The maximum number to list.")] = 20,
+    before: Annotated[UUID | None, typer.Option(help="List those after this id.")] = None,
     json: Json = False,
 ) -> None:
     """List the newest events, each with the number of rules that matched it."""
@@ -108,9 +112,12 @@ def show(
         UUID, typer.Argument(help="An execution or an event.", autocompletion=name_completion.executions)
     ],
     dot: Annotated[
-        bool, typer.Option("--dot", help="Of a workflow: a Graphviz drawing of how its tasks stand.")
+        bool, typer.Option("--dot", help="For a workflow: print its tasks' statuses as a Graphviz drawing.")
     ] = False,
-    mermaid: Annotated[bool, typer.Option("--mermaid", help="The same as a Mermaid drawing.")] = False,
+    mermaid: Annotated[
+        bool,
+        typer.Option("--mermaid", help="For a workflow: print its tasks' statuses as a Mermaid drawing."),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Show everything about an execution, with the tree of its tasks if it is a workflow. Or show an event, with the

@@ -8,6 +8,7 @@ from uuid import UUID
 import typer
 
 from penstock.cli import bulk_output, name_completion
+from penstock.cli.arguments import parse_params
 from penstock.cli.bulk_output import DryRun
 from penstock.cli.command_runner import ME
 from penstock.cli.execution_filter import choosing
@@ -20,7 +21,7 @@ from penstock.errors import InvalidInput
 from penstock.language.terms.column_ranges import HIGHEST_PRIORITY
 from penstock.store.executions.execution_list import ExecutionFilter
 
-All = Annotated[bool, typer.Option("--all", help="All of them.")]
+All = Annotated[bool, typer.Option("--all", help="All executions.")]
 
 
 @choosing
@@ -28,14 +29,17 @@ def cancel(
     ids: Annotated[
         list[UUID] | None,
         typer.Argument(
-            help="Executions to end; or say which by options.", autocompletion=name_completion.open_executions
+            help="The executions to end. Options can select them instead.",
+            autocompletion=name_completion.open_executions,
         ),
     ] = None,
     *,
     chosen: ExecutionFilter,
     every: All = False,
     dry_run: DryRun = False,
-    reason: Annotated[str, typer.Option(help="Kept in the history.")] = "asked on the command line",
+    reason: Annotated[
+        str, typer.Option(help="The reason, stored in the history.")
+    ] = "asked on the command line",
     json: Json = False,
 ) -> None:
     """Ask executions to end: the named ones, or all that match a filter. Running ones are notified at once. After an
@@ -71,11 +75,15 @@ def set_priority(
     ],
     priority: Annotated[
         int,
-        typer.Argument(min=-HIGHEST_PRIORITY, max=HIGHEST_PRIORITY, help="Higher goes first; 0 is ordinary."),
+        typer.Argument(
+            min=-HIGHEST_PRIORITY,
+            max=HIGHEST_PRIORITY,
+            help="The priority: higher goes first, and 0 is the default.",
+        ),
     ],
     json: Json = False,
 ) -> None:
-    """Change the priority of an execution, and of its tasks. What waits has its new place at once. For a negative
+    """Change the priority of an execution, and of its tasks. Waiting work takes its new place at once. For a negative
     priority: penstock set-priority ID -- -5."""
     count = by_either(lambda client: client.set_priority(id, priority))
     if json:
@@ -86,38 +94,69 @@ def set_priority(
         out.print(f"Nothing to change: its priority is {priority} already.")
 
 
+def raise_budget(
+    id: Annotated[
+        UUID, typer.Argument(help="An execution of the tree.", autocompletion=name_completion.executions)
+    ],
+    unit: Annotated[str, typer.Argument(help="The unit of the budget, such as tokens.")],
+    amount: Annotated[float, typer.Argument(help="The new amount, higher than before.")],
+    json: Json = False,
+) -> None:
+    """Raise a budget of an execution's tree. What waits for it starts as far as it fits."""
+    by_either(lambda client: client.raise_budget(id, unit, amount))
+    if json:
+        json_line({"id": id, "unit": unit, "amount": amount})
+    else:
+        out.print(f"The budget of {unit} is {amount:,.10g} now.")
+
+
 @choosing
 def rerun(
     id: Annotated[
         UUID | None,
         typer.Argument(
-            help="An execution that has ended; or say which by options.",
+            help="Ended executions. Options can select them instead.",
             autocompletion=name_completion.executions,
         ),
     ] = None,
-    by: Annotated[str, typer.Option(help="Who says so; kept with the run.")] = ME,
+    by: Annotated[str, typer.Option(help="The author, stored with the run.")] = ME,
     from_failed: Annotated[
-        bool, typer.Option("--from-failed", help="Of a workflow: keep what succeeded.")
+        bool, typer.Option("--from-failed", help="For a workflow: keep the tasks that succeeded.")
     ] = False,
     from_task: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="TASK", help="Of a workflow: keep what does not come after this task."
+            "--from", metavar="TASK", help="For a workflow: keep the tasks that do not come after this task."
         ),
+    ] = None,
+    changed: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A parameter to change; of one run, and all of it."),
     ] = None,
     *,
     chosen: ExecutionFilter,
     every: All = False,
     dry_run: DryRun = False,
-    reason: Annotated[str | None, typer.Option("--reason", help="Kept with the run.")] = None,
+    reason: Annotated[str | None, typer.Option("--reason", help="The reason, stored with the run.")] = None,
     json: Json = False,
 ) -> None:
     """Run ended executions again: a new execution of the same version, with the same parameters. With a filter,
     executions that were re-run before are left out, so after an interruption it can be called again."""
     _say_which(id is not None, chosen, every, dry_run)
     if id is not None:
-        _rerun_one(id, from_failed, from_task, by, reason, json)
+        params = parse_params(changed) if changed else None
+        new = by_either(
+            lambda client: client.rerun(
+                id, from_failed=from_failed, from_task=from_task, params=params, by=by, reason=reason
+            )
+        )
+        if json:
+            json_line({"id": new, "rerun_of": id})
+        else:
+            out.print(f"Execution {new} is requested. See it with: penstock show {new}")
         return
+    if changed:
+        raise InvalidInput("--set changes the parameters of one run", hint="Name the run.")
     if from_task is not None:
         raise InvalidInput("--from names a task of one run", hint="Name the run, or use --from-failed.")
 
@@ -133,18 +172,6 @@ def rerun(
         lambda client: client.rerun_chosen(chosen, reason=reason, from_failed=from_failed, dry_run=dry_run),
     )
     bulk_output.show(outcomes, outcome_text, each=False, json=json)
-
-
-def _rerun_one(
-    id: UUID, from_failed: bool, from_task: str | None, by: str, reason: str | None, json: bool
-) -> None:
-    new = by_either(
-        lambda client: client.rerun(id, from_failed=from_failed, from_task=from_task, by=by, reason=reason)
-    )
-    if json:
-        json_line({"id": new, "rerun_of": id})
-    else:
-        out.print(f"Execution {new} is requested. See it with: penstock show {new}")
 
 
 def _say_which(named: bool, filters: ExecutionFilter, every: bool, dry_run: bool) -> None:
@@ -163,3 +190,4 @@ def add_to(app: typer.Typer) -> None:
     app.command()(cancel)
     app.command()(rerun)
     app.command("set-priority")(set_priority)
+    app.command("raise-budget")(raise_budget)

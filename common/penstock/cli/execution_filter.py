@@ -23,19 +23,19 @@ _TIME = "an hour ago is 1h; or 2030-01-31T09:00, in UTC if it has no offset"
 
 Status = Annotated[
     list[str] | None,
-    typer.Option(help="Only those in this status; may be repeated.", autocompletion=name_completion.statuses),
+    typer.Option(help="Only with this status. May be repeated.", autocompletion=name_completion.statuses),
 ]
 Action = Annotated[
-    Text, typer.Option(help="Only those of this action or workflow.", autocompletion=name_completion.actions)
+    Text, typer.Option(help="Only of this action or workflow.", autocompletion=name_completion.actions)
 ]
-Tenant = Annotated[Text, typer.Option(help="Only those of this tenant.")]
-Since = Annotated[Text, typer.Option(help=f"Only those made since then: {_TIME}.")]
-Until = Annotated[Text, typer.Option(help="Only those made before then.")]
+Tenant = Annotated[Text, typer.Option(help="Only of this tenant.")]
+Since = Annotated[Text, typer.Option(help=f"Only created since then: {_TIME}.")]
+Until = Annotated[Text, typer.Option(help="Only created before then.")]
 Param = Annotated[
     list[str] | None,
-    typer.Option("--param", "-p", help="Only with this parameter: name=value; may be repeated."),
+    typer.Option("--param", "-p", help="Only with this parameter: name=value. May be repeated."),
 ]
-Event = Annotated[UUID | None, typer.Option(help="Only those that this event has started.")]
+Event = Annotated[UUID | None, typer.Option(help="Only started by this event.")]
 Parent = Annotated[
     UUID | None,
     typer.Option(help="Only the tasks of this run of a workflow.", autocompletion=name_completion.executions),

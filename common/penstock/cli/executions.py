@@ -27,9 +27,9 @@ from penstock.store.executions.execution_list import ExecutionFilter
 def executions(
     *,
     chosen: ExecutionFilter,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 20,
-    before: Annotated[UUID | None, typer.Option(help="Go on after this id.")] = None,
-    children: Annotated[bool, typer.Option("--children", help="With the tasks of workflows.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="The maximum number to list.")] = 20,
+    before: Annotated[UUID | None, typer.Option(help="List those after this id.")] = None,
+    children: Annotated[bool, typer.Option("--children", help="Include the tasks of workflows.")] = False,
     json: Json = False,
 ) -> None:
     """List the newest executions."""
@@ -119,6 +119,26 @@ def print_execution(execution: dict[str, Any]) -> None:
     if execution["told"]:
         out.print()
         print_sent_commands(execution["told"])
+    if execution["budgets"]:
+        out.print()
+        table(
+            ["budget", "amount", "used", "reserved", "left", "most by"],
+            [
+                (
+                    budget["unit"],
+                    *(f"{budget[name]:,.10g}" for name in ("amount", "used", "reserved", "remaining")),
+                    budget["shares"][0]["action"] if budget["shares"] else None,
+                )
+                for budget in execution["budgets"]
+            ],
+            empty="",
+        )
+    if effects := execution.get("effects"):
+        out.print()
+        table(
+            ["published or started", "name", "status", "at"],
+            [(f"{e['kind']} {e['id']}", e["name"], e["status"], e["created_at"]) for e in effects],
+        )
     if execution["attempts"]:
         out.print()
         table(

@@ -196,6 +196,12 @@ TEXTS: Mapping[str, Text] = {
         "for too long: look at what blocks their event loop.",
         message="attempt 1 of ID is not this worker's any more",
     ),
+    "UnknownSession": Text(
+        why="The worker said goodbye, or the gateway had no heartbeat of it for too long. Or another token began the session.",
+        do="The worker ends its attempts without a report, and says hello again; libraries do so by themselves. Where it comes often, the "
+        "network is away for long, or the worker stands still. [Workers in any language](../../workers-in-any-language.md) has the rest.",
+        message="this session is unknown, or has ended",
+    ),
     "StepFailed": Text(
         why="What a durable function asked for failed as often as it may be tried, or ended without a result.",
         do="Catch it inside the function where it can go on without; `error.status` and `error.type` tell what happened. "

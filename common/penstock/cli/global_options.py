@@ -1,4 +1,4 @@
-"""The options of the whole command line, which stand before every command."""
+"""The options of the whole command line, which come before every command."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from penstock.cli import print_version
 from penstock.cli.command_runner import SERVER, not_over_http
 
 ON_THIS_MACHINE = (
-    "dev", "demo", "new", "import", "lint", "schema", "test", "executor", "worker", "api", "migrate", "doctor",
-    "completion",
+    "dev", "demo", "new", "import", "lint", "schema", "test", "executor", "worker", "api", "gateway", "migrate", "doctor",
+    "completion", "worker-conformance",
 )  # fmt: skip
 """Commands about servers themselves, or without any server. They ignore PENSTOCK_SERVER."""
 
@@ -31,12 +31,15 @@ def common(
         str | None,
         typer.Option(
             envvar="PENSTOCK_SERVER",
-            help="Ask this API, such as https://penstock.example.org, with the token of PENSTOCK_TOKEN.",
+            help="The API to use, such as https://penstock.example.org, with the token in PENSTOCK_TOKEN.",
         ),
     ] = None,
     profile: Annotated[
         str | None,
-        typer.Option(envvar="PENSTOCK_PROFILE", help="Server and token of ~/.config/penstock/profiles.toml."),
+        typer.Option(
+            envvar="PENSTOCK_PROFILE",
+            help="A profile of ~/.config/penstock/profiles.toml, with a server and a token.",
+        ),
     ] = None,
 ) -> None:
     """Penstock runs work when events happen and keeps its promises when machines die."""

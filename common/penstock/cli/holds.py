@@ -14,22 +14,24 @@ from penstock.cli.output import Json, json_line, out, table
 from penstock.cli.server import by_either, read
 from penstock.client.holds import all_holds
 
-Kind = Annotated[str, typer.Argument(help="action, pack, route or tenant.")]
+Kind = Annotated[str, typer.Argument(help="The kind of the name: action, pack, route or tenant.")]
 Name = Annotated[str, typer.Argument(help="Its name, such as shop.charge or shop.")]
 
 
 def hold(
     kind: Kind,
     name: Name,
-    reason: Annotated[str | None, typer.Option("--reason", help="Shown wherever something is held.")] = None,
-    for_: Annotated[
-        str | None, typer.Option("--for", help="How long: 30m, 2h, 1d. By default until it is released.")
+    reason: Annotated[
+        str | None, typer.Option("--reason", help="The reason, shown with each held execution.")
     ] = None,
-    by: Annotated[str, typer.Option(help="Who says so; kept with the hold.")] = ME,
+    for_: Annotated[
+        str | None, typer.Option("--for", help="The duration: 30m, 2h, 1d. By default until it is released.")
+    ] = None,
+    by: Annotated[str, typer.Option(help="The author, stored with the hold.")] = ME,
     json: Json = False,
 ) -> None:
-    """Hold an action or workflow, a pack, a route or a tenant: what it covers is stored and takes no worker. What runs goes
-    on."""
+    """Hold an action or workflow, a pack, a route or a tenant: the executions that it covers are stored, and no worker
+    runs them. Running executions go on."""
     until = None if for_ is None else datetime.now(UTC) + timedelta(seconds=parse_duration("--for", for_))
     by_either(lambda client: client.holds.hold(kind, name, by=by, reason=reason, until=until))
     if json:
@@ -44,11 +46,11 @@ def release(
     kind: Kind,
     name: Name,
     rate: Annotated[
-        str | None, typer.Option(help="How many start within a time: 10/min. By default all at once.")
+        str | None, typer.Option(help="The rate of starts: 10/min. By default all at once.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Release what is held: at once, or at a rate."""
+    """Release held executions: at once, or at a rate."""
     by_either(lambda client: client.holds.release(kind, name, rate))
     if json:
         json_line({"kind": kind, "name": name, "rate": rate})
@@ -57,7 +59,7 @@ def release(
 
 
 def holds(json: Json = False) -> None:
-    """List what is held, with the number of executions that wait."""
+    """List the holds, each with the number of executions that wait."""
     rows = read(all_holds, lambda client: client.holds.all())
     if json:
         for row in rows:

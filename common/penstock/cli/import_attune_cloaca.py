@@ -11,11 +11,13 @@ from penstock.cli.output import Json, json_line, out
 from penstock.errors import Conflict
 
 if TYPE_CHECKING:
-    from penstock.cli.imports.attune import AttunePack
-    from penstock.cli.imports.cloaca import CloacaFile
+    from penstock.cli.imports.attune import AttuneProject
+    from penstock.cli.imports.cloaca import CloacaModule
+    from penstock.cli.imports.report import Report
 
 Into = Annotated[
-    Path | None, typer.Option(help="The folder to make; by default one of the pack's name, here.")
+    Path | None,
+    typer.Option(help="The folder to create; by default one of the pack's name in the current folder."),
 ]
 
 
@@ -28,7 +30,8 @@ def cloaca(
     what is to be done by hand."""
     from penstock.cli.imports.cloaca import CloacaFile
 
-    _write(CloacaFile(file), f"{file.name} of Cloacina", into, json)
+    source = CloacaFile(file)
+    _write(source.mapped(), source.report, f"{file.name} of Cloacina", into, json)
 
 
 def attune(
@@ -37,24 +40,37 @@ def attune(
     json: Json = False,
 ) -> None:
     """A pack of Attune: actions, workflows, rules, policies, sensors and triggers. IMPORT.md lists what is to be done by hand."""
+    from penstock.cli.imports.applied import keep_applicable
     from penstock.cli.imports.attune import AttunePack
 
-    _write(AttunePack(pack), f"the pack {pack.resolve().name} of Attune", into, json)
+    source = AttunePack(pack)
+    project = source.mapped()
+    keep_applicable(project, source.report)
+    _write(project, source.report, f"the pack {pack.resolve().name} of Attune", into, json)
 
 
-def _write(source: AttunePack | CloacaFile, named: str, into: Path | None, json: bool) -> None:
-    project, report = source.mapped(), source.report
+def _write(
+    project: AttuneProject | CloacaModule, report: Report, named: str, into: Path | None, json: bool
+) -> None:
     folder = into or Path(project.name)
     if folder.exists() and any(folder.iterdir()):
         raise Conflict(f"{folder} is there already, and not empty", hint="Choose another one: --into FOLDER.")
     project.write(folder, named, report)
     if json:
+        applied = {"applied": report.applied} if report.is_checked else {}
         json_line(
-            {"folder": str(folder), "found": report.found, "mapped": report.mapped, "gaps": len(report.gaps)}
+            {
+                "folder": str(folder),
+                "found": report.found,
+                "mapped": report.mapped,
+                **applied,
+                "gaps": len(report.gaps),
+            }
         )
         return
     for kind, number in report.found.items():
-        out.print(f"{report.mapped[kind]} of {number} {kind}", highlight=False)
+        apply = f" need nothing by hand, {report.applied[kind]} apply" if kind in report.applied else ""
+        out.print(f"{report.mapped[kind]} of {number} {kind}{apply}", highlight=False)
     out.print(
         f"{folder} is made; {len(report.gaps)} gaps are listed in {folder / 'IMPORT.md'}.", highlight=False
     )

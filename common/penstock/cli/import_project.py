@@ -14,11 +14,13 @@ from penstock.errors import Conflict
 
 if TYPE_CHECKING:
     from penstock.cli.imports.celery import CeleryProject
+    from penstock.cli.imports.openapi import OpenApiDocument
     from penstock.cli.imports.stackstorm import StackStormPack
 
-imports = typer.Typer(no_args_is_help=True, help="Make a project out of one of another system.")
+imports = typer.Typer(no_args_is_help=True, help="Import a project of another system.")
 Into = Annotated[
-    Path | None, typer.Option(help="The folder to make; by default one of the pack's name, here.")
+    Path | None,
+    typer.Option(help="The folder to create; by default one of the pack's name in the current folder."),
 ]
 
 
@@ -28,9 +30,7 @@ def stackstorm(
     into: Into = None,
     timezone: Annotated[
         str,
-        typer.Option(
-            help="The zone of the machine that StackStorm runs on: timers without a zone are read in it."
-        ),
+        typer.Option(help="The time zone of StackStorm's machine, for timers without a zone."),
     ] = "UTC",
     json: Json = False,
 ) -> None:
@@ -55,7 +55,37 @@ def celery(
     _write(CeleryProject(module), f"{module.name} of Celery", into, json)
 
 
-def _write(source: StackStormPack | CeleryProject, named: str, into: Path | None, json: bool) -> None:
+@imports.command()
+def openapi(
+    source: Annotated[str, typer.Argument(help="The path or the URL of an OpenAPI 3 document.")],
+    into: Into = None,
+    server: Annotated[
+        str | None,
+        typer.Option(help="The server to call instead of the document's: https://api.example.org."),
+    ] = None,
+    secret: Annotated[
+        str | None,
+        typer.Option(help="The stored secret that authorizes calls; by default one named after the pack."),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Only operations with this id or tag, such as 'issues/*'. May be repeated."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Import the operations of an OpenAPI document as HTTP actions with typed parameters.
+    IMPORT.md lists what is left to do by hand."""
+    from penstock.cli.imports.openapi import OpenApiDocument
+
+    document = OpenApiDocument(
+        source, name=into.name if into is not None else None, server=server, secret=secret, only=only or ()
+    )
+    _write(document, f"the OpenAPI document {source}", into, json)
+
+
+def _write(
+    source: StackStormPack | CeleryProject | OpenApiDocument, named: str, into: Path | None, json: bool
+) -> None:
     from penstock.cli.imports.applied import keep_applicable
 
     project, report = source.mapped(), source.report

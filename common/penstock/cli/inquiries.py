@@ -16,8 +16,8 @@ from penstock.client import inquiries as store
 
 
 def inquiries(
-    every: Annotated[bool, typer.Option("--all", help="Answered ones too.")] = False,
-    assignee: Annotated[str | None, typer.Option(help="Only those that ask this one.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Include answered inquiries.")] = False,
+    assignee: Annotated[str | None, typer.Option(help="Only inquiries for this assignee.")] = None,
     json: Json = False,
 ) -> None:
     """List the inquiries that executions wait for."""
@@ -46,7 +46,7 @@ def answer(
         typer.Argument(help="The execution that asks.", autocompletion=name_completion.waiting_executions),
     ],
     response: Annotated[str, typer.Argument(help="JSON, or plain text.")],
-    by: Annotated[str, typer.Option(help="Who answers.")] = ME,
+    by: Annotated[str, typer.Option(help="The author of the answer.")] = ME,
     json: Json = False,
 ) -> None:
     """Answer an inquiry. The answer becomes the execution's result."""

@@ -64,7 +64,7 @@ def totals(
         str | None, typer.Argument(help="Only this limit.", autocompletion=name_completion.limits)
     ] = None,
     hours: Annotated[
-        float, typer.Option(min=0.01, max=TOTALS_HOURS, help="How far back: admissions are kept for a day.")
+        float, typer.Option(min=0.01, max=TOTALS_HOURS, help="The period to count, up to a day.")
     ] = TOTALS_HOURS,
     json: Json = False,
 ) -> None:
@@ -96,34 +96,47 @@ def totals(
 @commands.command("set")
 def set_(
     ref: Ref,
-    max: Annotated[int | None, typer.Argument(min=1, help="How many may run at once.")] = None,
+    max: Annotated[
+        int | None, typer.Argument(min=1, help="The maximum number of executions that run at once.")
+    ] = None,
     scope: Annotated[
         str | None,
-        typer.Option(
-            help="What it covers: * for all actions, a pack, an action or a workflow. For a new one."
-        ),
+        typer.Option(help="The scope: * for all actions, a pack, an action or a workflow. For a new limit."),
     ] = None,
     by: Annotated[
-        list[str] | None, typer.Option(help="Parameters whose values are counted by themselves.")
+        list[str] | None,
+        typer.Option(help="Parameters: each combination of their values is counted separately."),
     ] = None,
-    rate: Annotated[str | None, typer.Option(help="How many may start within a time: 100/min.")] = None,
-    burst: Annotated[int | None, typer.Option(help="How many of these at once.")] = None,
-    when_full: Annotated[str | None, typer.Option(help="enqueue, cancel_new or cancel_running.")] = None,
-    max_waiting: Annotated[int | None, typer.Option(help="How many may wait.")] = None,
-    fair: Annotated[list[str] | None, typer.Option(help="Parameters whose values take turns.")] = None,
+    rate: Annotated[
+        str | None, typer.Option(help="The maximum number of starts within a time: 100/min.")
+    ] = None,
+    burst: Annotated[
+        int | None, typer.Option(help="The number of these starts that may come at once.")
+    ] = None,
+    when_full: Annotated[
+        str | None, typer.Option(help="The reaction to a full limit: enqueue, cancel_new or cancel_running.")
+    ] = None,
+    max_waiting: Annotated[
+        int | None, typer.Option(help="The maximum number of executions that wait.")
+    ] = None,
+    fair: Annotated[
+        list[str] | None, typer.Option(help="Parameters: executions with different values take turns.")
+    ] = None,
     while_waiting: Annotated[
-        str | None, typer.Option(help="release or keep the slot while it waits for an answer.")
+        str | None, typer.Option(help="release or keep: the slot of an execution that waits for an answer.")
     ] = None,
-    unset: Annotated[
-        list[str] | None, typer.Option(help="An option to take away, such as rate or max.")
+    cost: Annotated[
+        str | None, typer.Option(help="The cost of an execution: 2, or '{{ parameters.tokens }}'.")
     ] = None,
+    unit: Annotated[str | None, typer.Option(help="The unit of the cost, such as tokens.")] = None,
+    unset: Annotated[list[str] | None, typer.Option(help="An option to remove, such as rate or max.")] = None,
     json: Json = False,
 ) -> None:
     """Change a limit, or create one. It is in force at once and overrides applied definitions, until `penstock limit
     rm`."""
     options = {
         "max": max, "scope": scope, "by": by or None, "rate": rate, "burst": burst, "when_full": when_full,
-        "max_waiting": max_waiting, "fair": fair or None, "while_waiting": while_waiting,
+        "max_waiting": max_waiting, "fair": fair or None, "while_waiting": while_waiting, "cost": cost, "unit": unit,
     }  # fmt: skip
     changes: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     changes |= {name.replace("-", "_"): None for name in unset or ()}
@@ -159,10 +172,13 @@ def rm(ref: Ref, json: Json = False) -> None:
 
 
 def allows(row: LimitInForce) -> str:
-    """Return the text of a limit's bounds: `5 at once, 100 in 60 s`."""
-    parts = [f"{row.max} at once"] if row.max else []
+    """Return the text of a limit's bounds: `5 at once, 100 in 60 s`, or `90,000 tokens in 60 s`."""
+    if row.budget:
+        return f"the budget of {row.unit} of each tree"
+    unit = f" {row.unit}" if row.unit else ""
+    parts = [f"{row.max:,}{unit} at once"] if row.max else []
     if row.rate_count:
-        parts.append(f"{row.rate_count} in {row.rate_seconds:g} s")
+        parts.append(f"{row.rate_count:,}{unit} in {row.rate_seconds:g} s")
     return ", ".join(parts)
 
 

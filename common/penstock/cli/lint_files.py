@@ -34,7 +34,7 @@ def lint(
     alone: Annotated[
         bool,
         typer.Option(
-            "--alone", help="Do not ask that what is named (actions, triggers) is defined there too."
+            "--alone", help="Accept references to actions and triggers that these files do not define."
         ),
     ] = False,
     json: Json = False,

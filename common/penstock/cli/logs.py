@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 def logs(
     id: Annotated[UUID, typer.Argument(help="An execution.", autocompletion=name_completion.executions)],
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until it has ended.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Print new lines until the execution has ended.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Print the output and the log of an execution. For a workflow, print the lines of all its tasks, each with the

@@ -30,7 +30,7 @@ OfSession = Callable[["Session"], Awaitable[Offered]]
 OfServer = Callable[["HttpClient"], Awaitable[Offered]]
 Complete = Callable[[typer.Context], Offered]
 
-# A command that runs needs none of these imports, so each is done where it is needed.
+# A command that is run needs none of these imports, so each function imports what it uses.
 
 
 def _asking(of_session: OfSession, of_server: OfServer) -> Complete:

@@ -35,12 +35,13 @@ IN_YAML = {
 
 
 def new(
-    name: Annotated[str, typer.Argument(help="Of the project and its pack, such as shop.")],
+    name: Annotated[str, typer.Argument(help="The name of the project and its pack, such as shop.")],
     into: Annotated[
-        Path | None, typer.Option(help="The folder to make; by default one of that name, here.")
+        Path | None,
+        typer.Option(help="The folder to create; by default one of that name in the current folder."),
     ] = None,
     yaml: Annotated[
-        bool, typer.Option("--yaml", help="Definitions as YAML that an editor can check, a pack.")
+        bool, typer.Option("--yaml", help="Write the definitions as a YAML pack, which an editor can check.")
     ] = False,
 ) -> None:
     """Create a small project: definitions, tests that need no server, servers for Compose, and a README with the next

@@ -20,7 +20,7 @@ from penstock.operate import workers as operate_workers
 from penstock.store.processes import processes
 from penstock.store.processes.processes import Process
 
-workers = typer.Typer(help="List workers, take them out of service and back.", no_args_is_help=True)
+workers = typer.Typer(help="List, show, cordon and uncordon workers.", no_args_is_help=True)
 
 
 def check(json: Json = False) -> None:
@@ -45,7 +45,7 @@ def check(json: Json = False) -> None:
 
 def repair(
     apply: Annotated[
-        bool, typer.Option("--apply", help="Do it. Without this, only say what would be done.")
+        bool, typer.Option("--apply", help="Make the repairs. Without this, only print them.")
     ] = False,
     only: Annotated[
         list[str] | None, typer.Option(help="Only this invariant, as `check --json` calls it.")
@@ -89,7 +89,7 @@ def list_workers(json: Json = False) -> None:
             json_line(_document(process))
         return
     table(
-        ["name", "kind", "state", "routes", "labels", "holds", "slots", "last heartbeat"],
+        ["name", "kind", "state", "routes", "labels", "holds", "slots", "sdk", "last heartbeat"],
         [
             (
                 p.name,
@@ -99,6 +99,7 @@ def list_workers(json: Json = False) -> None:
                 labels.format_labels(orjson.loads(p.labels)),
                 p.held,
                 p.concurrency,
+                p.sdk,
                 f"{span(p.age)} ago",
             )
             for p in rows
@@ -138,6 +139,8 @@ def show(
                 "routes": process["routes"],
                 "labels": labels.format_labels(process["labels"]) or None,
                 "holds": f"{process['held']} of {process['concurrency']}",
+                "language": process["language"],
+                "sdk": process["sdk"],
                 "last heartbeat": f"{span(process['age'])} ago",
                 "actions": process["actions"],
             }

@@ -15,7 +15,7 @@ from penstock.errors import NotFound
 from penstock.store.events import polls as store
 from penstock.store.session.database import Session
 
-polls = typer.Typer(help="Poll triggers: see how they do, stop and start them.", no_args_is_help=True)
+polls = typer.Typer(help="List, show, enable, disable and reset poll triggers.", no_args_is_help=True)
 
 Ref = Annotated[
     str, typer.Argument(help="The trigger, such as mail.arrived.", autocompletion=name_completion.triggers)

@@ -1,4 +1,4 @@
-"""`penstock recoveries`: what was lost with a worker or a message, and recovered."""
+"""The command `penstock recoveries`, which lists work that was lost with a worker or a message, and recovered."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def recoveries(
     since: of.Since = None,
     kind: Annotated[
         Literal["attempt", "fire"] | None,
-        typer.Option(help="attempt: lost with its worker; fire: of a schedule."),
+        typer.Option(help="attempt (lost with its worker) or fire (of a schedule)."),
     ] = None,
     worker: Annotated[str | None, typer.Option(help="Only what was lost with this worker.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="The maximum number to list.")] = 50,
     json: Json = False,
 ) -> None:
-    """List what was lost and recovered, the newest first; by default of one day."""
+    """List recovered losses, the newest first; by default those of one day."""
     begin = of.instant("--since", since) or datetime.now(UTC) - DEFAULT
 
     async def here(session: Session) -> list[dict[str, Any]]:

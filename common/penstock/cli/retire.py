@@ -20,7 +20,7 @@ def retire(
             autocompletion=name_completion.definitions,
         ),
     ],
-    undo: Annotated[bool, typer.Option("--undo", help="Bring it back.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Bring it back into use.")] = False,
     json: Json = False,
 ) -> None:
     """Start nothing new of an action or a workflow, or accept no more events of a trigger. Running work goes on."""

@@ -19,7 +19,7 @@ from penstock.operate.why.answer import count
 from penstock.store.admission.namespaces import RouteChoice
 from penstock.store.session.database import Session
 
-commands = typer.Typer(help="List and explain where work goes; remove rules.", no_args_is_help=True)
+commands = typer.Typer(help="List and explain routes; remove routing rules.", no_args_is_help=True)
 
 
 @commands.command("list")

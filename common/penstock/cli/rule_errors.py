@@ -18,14 +18,14 @@ from penstock.errors import InvalidInput
 Rule = Annotated[
     str | None,
     typer.Argument(
-        help="Only those of this rule, such as shop.charge_big.", autocompletion=name_completion.rules
+        help="Only errors of this rule, such as shop.charge_big.", autocompletion=name_completion.rules
     ),
 ]
 
 
 def errors(
     rule: Rule = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="The maximum number to list.")] = 50,
     json: Json = False,
 ) -> None:
     """List the events on which rules failed, newest first, with the reason."""
@@ -54,8 +54,8 @@ def errors(
 
 def rerun(
     rule: Rule = None,
-    event: Annotated[UUID | None, typer.Option(help="Only those on this event.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Those of all rules.")] = False,
+    event: Annotated[UUID | None, typer.Option(help="Only errors on this event.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="The errors of all rules.")] = False,
     json: Json = False,
 ) -> None:
     """Evaluate a rule again for the events on which it failed. Exit code 1 if it fails on some again."""

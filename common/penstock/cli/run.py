@@ -18,7 +18,9 @@ from penstock.cli.arguments import parse_params
 from penstock.cli.output import Json, err, json_line, out
 from penstock.cli.server import done
 from penstock.client.client import Client
-from penstock.errors import ConnectionFailed, PenstockError
+from penstock.errors import ConnectionFailed, InvalidInput, PenstockError
+from penstock.language.terms.budgets import WhenSpent, check_budget
+from penstock.language.terms.options import Wrong
 from penstock.store.definitions import catalog
 from penstock.store.processes import processes
 from penstock.store.processes.processes import Process
@@ -49,25 +51,36 @@ def run(
     ] = None,
     delay: Annotated[float | None, typer.Option(min=0, help="Seconds to wait before it starts.")] = None,
     priority: Annotated[
-        int, typer.Option(help="Higher starts first where executions wait for a limit or a worker.")
+        int,
+        typer.Option(help="The priority: higher starts first if executions wait for a limit or a worker."),
     ] = 0,
     timeout: Annotated[
-        float | None, typer.Option(min=0, help="Seconds to wait for the result; the execution goes on.")
+        float | None,
+        typer.Option(min=0, help="Seconds to wait for the result. After that the execution goes on."),
     ] = None,
-    tenant: Annotated[str, typer.Option(help="The tenant it belongs to.")] = "public",
+    tenant: Annotated[str, typer.Option(help="The tenant of the execution.")] = "public",
     secret: Annotated[
         list[str] | None, typer.Option(help="name=SECRET: a parameter that is a secret of the store.")
     ] = None,
+    budget: Annotated[
+        list[str] | None, typer.Option(help="unit=AMOUNT: a budget that all of its tree shares.")
+    ] = None,
+    when_spent: Annotated[
+        WhenSpent, typer.Option(help="What happens to an execution that needs more than is left of a budget.")
+    ] = "refuse",
     json: Json = False,
 ) -> None:
     """Start an action or workflow. With --wait: exit code 0 if it completed, 1 if it ended in any other way."""
     parameters = parse_params(params or [])
     secrets = {name: str(value) for name, value in parse_params(secret or []).items()}
 
+    budgets = _budgets(budget or [])
+
     async def work(client: Client) -> tuple[UUID, Any]:
         id = await client.start(
-            ref, parameters, key=key, delay=delay, priority=priority, tenant=tenant, secrets=secrets
-        )
+            ref, parameters, key=key, delay=delay, priority=priority, tenant=tenant, secrets=secrets,
+            budget=budgets, when_spent=when_spent,
+        )  # fmt: skip
         if not wait:
             await _warn("it will wait", partial(_why_nothing_happens, client, ref))
             return id, None
@@ -75,8 +88,9 @@ def run(
 
     async def remote(client: HttpClient) -> tuple[UUID, Any]:
         id = await client.start(
-            ref, parameters, key=key, delay=delay, priority=priority, tenant=tenant, secrets=secrets
-        )
+            ref, parameters, key=key, delay=delay, priority=priority, tenant=tenant, secrets=secrets,
+            budget=budgets, when_spent=when_spent,
+        )  # fmt: skip
         if not wait:
             await _warn("it will wait", partial(_why_over_http, client, ref))
             return id, None
@@ -89,6 +103,14 @@ def run(
         out.print_json(orjson.dumps(result).decode())
     else:
         out.print(f"Execution {id} is requested. See it with: penstock show {id}")
+
+
+def _budgets(words: list[str]) -> dict[str, float] | None:
+    """Return the budgets of `unit=AMOUNT` words; None without any. Raises InvalidInput."""
+    try:
+        return check_budget(parse_params(words)) if words else None
+    except Wrong as wrong:
+        raise InvalidInput(f"--budget {wrong}", hint="Write --budget tokens=1000000.") from None
 
 
 async def _result(client: Client | HttpClient, id: UUID, timeout: float | None, look: Look) -> Any:

@@ -29,29 +29,39 @@ def _declare(
         Text,
         typer.Option(help="The action or workflow that it starts.", autocompletion=name_completion.actions),
     ] = None,
-    cron: Annotated[Text, typer.Option(help="Five fields, six with seconds, or a word: '0 2 * * *'.")] = None,
-    every: Annotated[Text, typer.Option(help="From one fire to the next: 90s.")] = None,
-    at: Annotated[Text, typer.Option(help="Once: 2030-01-31T09:00.")] = None,
-    rrule: Annotated[Text, typer.Option(help="RFC 5545: DTSTART:... RRULE:...")] = None,
-    timezone: Annotated[Text, typer.Option(help="IANA zone that it is read in.  [default: UTC]")] = None,
-    param: Annotated[Words, typer.Option("--param", "-p", help="name=value, may be repeated.")] = None,
-    run_context: Annotated[
-        Words, typer.Option("--context", "-c", help="name=value for the runs' context.")
+    cron: Annotated[
+        Text, typer.Option(help="Five fields, six with seconds first, or a word: '0 2 * * *'.")
     ] = None,
-    overlap: Annotated[Text, typer.Option(help="allow, skip, queue or replace.")] = None,
-    missed: Annotated[Text, typer.Option(help="Missed fires: execute, skip or delay.")] = None,
-    grace: Annotated[Text, typer.Option(help=f"How late is not missed yet. {DURATION}")] = None,
-    delay: Annotated[Text, typer.Option(help="Of missed fires, with --missed delay.")] = None,
-    catch_up: Annotated[Text, typer.Option(help="Of missed fires: one or all.")] = None,
-    at_most: Annotated[int | None, typer.Option(help="Of missed fires, with --catch-up all.")] = None,
-    spread: Annotated[Text, typer.Option(help="Time over which missed fires are spread.")] = None,
-    jitter: Annotated[Text, typer.Option(help=f"A fire starts up to so much later. {DURATION}")] = None,
-    starts_at: Annotated[Text, typer.Option(help="No fire before: 2030-01-31T09:00+01:00.")] = None,
-    ends_at: Annotated[Text, typer.Option(help="No fire after.")] = None,
-    max_attempts: Annotated[int | None, typer.Option(help="Tries of a run that fails.")] = None,
-    tenant: Annotated[Text, typer.Option(help="Of the runs.  [default: public]")] = None,
-    description: Annotated[Text, typer.Option(help="For people.")] = None,
-    disabled: Annotated[bool, typer.Option("--disabled", help="Made, but not enabled yet.")] = False,
+    every: Annotated[Text, typer.Option(help="The time from one fire to the next: 90s.")] = None,
+    at: Annotated[Text, typer.Option(help="The instant of the only fire: 2030-01-31T09:00.")] = None,
+    rrule: Annotated[Text, typer.Option(help="A recurrence rule (RFC 5545): DTSTART:... RRULE:...")] = None,
+    timezone: Annotated[Text, typer.Option(help="The IANA time zone.  [default: UTC]")] = None,
+    param: Annotated[
+        Words, typer.Option("--param", "-p", help="A parameter as name=value. May be repeated.")
+    ] = None,
+    run_context: Annotated[
+        Words, typer.Option("--context", "-c", help="A value for the runs' context as name=value.")
+    ] = None,
+    overlap: Annotated[Text, typer.Option(help="The overlap policy: allow, skip, queue or replace.")] = None,
+    missed: Annotated[Text, typer.Option(help="The policy for missed fires: execute, skip or delay.")] = None,
+    grace: Annotated[
+        Text, typer.Option(help=f"The delay up to which a fire is not missed. {DURATION}")
+    ] = None,
+    delay: Annotated[Text, typer.Option(help="The delay of missed fires, with --missed delay.")] = None,
+    catch_up: Annotated[Text, typer.Option(help="The missed fires that run: one or all.")] = None,
+    at_most: Annotated[
+        int | None, typer.Option(help="The maximum number of missed fires, with --catch-up all.")
+    ] = None,
+    spread: Annotated[Text, typer.Option(help="The time over which missed fires are spread.")] = None,
+    jitter: Annotated[Text, typer.Option(help=f"The maximum random delay of a fire. {DURATION}")] = None,
+    starts_at: Annotated[
+        Text, typer.Option(help="The schedule does not fire before this instant: 2030-01-31T09:00+01:00.")
+    ] = None,
+    ends_at: Annotated[Text, typer.Option(help="The schedule does not fire after this instant.")] = None,
+    max_attempts: Annotated[int | None, typer.Option(help="The maximum number of attempts of a run.")] = None,
+    tenant: Annotated[Text, typer.Option(help="The tenant of the runs.  [default: public]")] = None,
+    description: Annotated[Text, typer.Option(help="A description for people.")] = None,
+    disabled: Annotated[bool, typer.Option("--disabled", help="Create it disabled.")] = False,
     json: Json = False,
 ) -> None:
     definition: dict[str, Any] = {
@@ -79,5 +89,5 @@ def _declare(
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command("create", help="Make a schedule for an action or workflow that is registered.")(_declare)
-    app.command("update", help="Change what is given of a schedule; the rest stays.")(_declare)
+    app.command("create", help="Create a schedule for a registered action or workflow.")(_declare)
+    app.command("update", help="Change some options of a schedule. The others stay.")(_declare)

@@ -133,7 +133,7 @@ async def _upcoming(session: Session, ref: str, count: int) -> list[Preview]:
 def history(
     ref: Ref,
     limit: Annotated[int, typer.Option(min=1, max=1000)] = 20,
-    before: Annotated[datetime | None, typer.Option(help="Go on before this instant (UTC).")] = None,
+    before: Annotated[datetime | None, typer.Option(help="List fires before this instant (UTC).")] = None,
     json: Json = False,
 ) -> None:
     """Show the newest fires of a schedule, their outcomes, and their origins."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.client.http_client import HttpClient
     from penstock.client.http_subjects import HttpSchedules
 
-app = typer.Typer(help="Make, list, preview, change, run and backfill schedules.", no_args_is_help=True)
+app = typer.Typer(help="Create, list, preview, change, run and backfill schedules.", no_args_is_help=True)
 
 
 def _with_schedules(work: Callable[[Schedules], Awaitable[Any]]) -> Any:
@@ -113,9 +113,14 @@ def run(ref: Ref, json: Json = False) -> None:
 def backfill(
     ref: Ref,
     first: Annotated[
-        str, typer.Option("--from", help="ISO 8601; without an offset, in the schedule's zone.")
+        str,
+        typer.Option(
+            "--from", help="The first instant in ISO 8601; without an offset, in the schedule's zone."
+        ),
     ],
-    last: Annotated[str | None, typer.Option("--to", help="The same; both included. Default: now.")] = None,
+    last: Annotated[
+        str | None, typer.Option("--to", help="The last instant, included like the first. Default: now.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be started.")] = False,
     json: Json = False,
 ) -> None:

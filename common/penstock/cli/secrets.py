@@ -13,10 +13,13 @@ from penstock.cli.output import Json, json_line, out, table
 from penstock.operate import secrets as operate
 from penstock.store.access import secrets as store
 
-secrets = typer.Typer(help="Secrets, for parameters: {{ secrets.NAME }}.", no_args_is_help=True)
+secrets = typer.Typer(
+    help="List, set, delete and rotate secrets, which parameters use as {{ secrets.NAME }}.",
+    no_args_is_help=True,
+)
 
-Name = Annotated[str, typer.Argument(help="Parameters refer to it as {{ secrets.NAME }}.")]
-Tenant = Annotated[str, typer.Option(help="Whose it is: only executions of this tenant are given it.")]
+Name = Annotated[str, typer.Argument(help="The name: parameters refer to it as {{ secrets.NAME }}.")]
+Tenant = Annotated[str, typer.Option(help="The tenant of the secret: only its executions receive it.")]
 
 
 @secrets.command("set")
@@ -24,7 +27,10 @@ def set_(
     name: Name,
     value: Annotated[
         str | None,
-        typer.Option(envvar="SECRET_VALUE", help="Not given: asked for, or read from a pipe to its end."),
+        typer.Option(
+            envvar="SECRET_VALUE",
+            help="If it is omitted, the command asks for it, or reads a pipe to its end.",
+        ),
     ] = None,
     tenant: Tenant = "public",
     json: Json = False,
@@ -46,7 +52,8 @@ def _typed() -> str:
 
 @secrets.command("list")
 def list_(
-    tenant: Annotated[str | None, typer.Option(help="Only those of this tenant.")] = None, json: Json = False
+    tenant: Annotated[str | None, typer.Option(help="Only secrets of this tenant.")] = None,
+    json: Json = False,
 ) -> None:
     """List the names of secrets. Their values cannot be read back."""
     rows = with_session(lambda session: store.listed(session, None if tenant is None else [tenant]))

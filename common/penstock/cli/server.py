@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -49,12 +49,14 @@ class Steering(Protocol):
     def holds(self) -> Holding: ...
 
     async def set_priority(self, id: UUID, priority: int) -> int: ...
+    async def raise_budget(self, id: UUID, unit: str, amount: float) -> None: ...
     async def rerun(
         self,
         id: UUID,
         *,
         from_failed: bool = ...,
         from_task: str | None = ...,
+        params: Mapping[str, Any] | None = ...,
         by: str,
         reason: str | None = ...,
     ) -> UUID: ...

@@ -21,13 +21,17 @@ from penstock.store.session.database import Session
 
 def roles(
     apply: Annotated[
-        bool, typer.Option("--apply", help="Make the roles, with new passwords for those that are not there.")
+        bool,
+        typer.Option(
+            "--apply", help="Create the missing roles with new passwords, and grant all their rights."
+        ),
     ] = False,
     broker: Annotated[
-        bool, typer.Option("--broker", help="The users of RabbitMQ instead, as commands of rabbitmqctl.")
+        bool,
+        typer.Option("--broker", help="Print the commands of rabbitmqctl for the users of RabbitMQ instead."),
     ] = False,
     names: Annotated[
-        str, typer.Option(help="What the names of the roles begin with: `penstock` makes penstock_worker.")
+        str, typer.Option(help="The prefix of the roles' names: `penstock` makes penstock_worker.")
     ] = "penstock",
     vhost: Annotated[str, typer.Option(help="With --broker: the vhost.")] = "/",
     declared: Annotated[

@@ -34,7 +34,7 @@ Modules = Annotated[
 Wait = Annotated[
     str | None,
     typer.Option(
-        help="How long to wait for the servers (30s, 5m), then end with exit code 3. Unset: for ever."
+        help="The time to wait for the servers (30s, 5m), before ending with exit code 3. Unset: no bound."
     ),
 ]
 
@@ -57,8 +57,8 @@ def _serve(kind: str, /, *, wait: str | None, **overrides: Any) -> None:
 
 
 def executor(
-    name: Annotated[str | None, typer.Option(help="What people call this replica.")] = None,
-    port: Annotated[int | None, typer.Option(help="Of /live, /ready and /metrics.")] = None,
+    name: Annotated[str | None, typer.Option(help="The name of this replica.")] = None,
+    port: Annotated[int | None, typer.Option(help="The port of /live, /ready and /metrics.")] = None,
     wait: Wait = None,
 ) -> None:
     """Run an executor. Run any number of them: they are identical and compete for work."""
@@ -74,11 +74,12 @@ def worker(
         ),
     ] = None,
     labels: Annotated[
-        str | None, typer.Option(help="What it has that actions ask for: gpu=a100,zone=eu.")
+        str | None,
+        typer.Option(help="The labels of this worker, which actions may require: gpu=a100,zone=eu."),
     ] = None,
-    concurrency: Annotated[int | None, typer.Option(help="Executions at once.")] = None,
-    name: Annotated[str | None, typer.Option(help="What people call this worker.")] = None,
-    port: Annotated[int | None, typer.Option(help="Of /live, /ready and /metrics.")] = None,
+    concurrency: Annotated[int | None, typer.Option(help="The maximum number of executions at once.")] = None,
+    name: Annotated[str | None, typer.Option(help="The name of this worker.")] = None,
+    port: Annotated[int | None, typer.Option(help="The port of /live, /ready and /metrics.")] = None,
     wait: Wait = None,
 ) -> None:
     """Run a worker for the actions of modules or packs."""
@@ -95,10 +96,10 @@ def worker(
 
 
 def api(
-    host: Annotated[str | None, typer.Option(help="Address to listen on; 127.0.0.1 if not given.")] = None,
-    port: Annotated[int | None, typer.Option(help="Its port; 8000 if not given.")] = None,
-    name: Annotated[str | None, typer.Option(help="What people call this replica.")] = None,
-    health_port: Annotated[int | None, typer.Option(help="Of /live, /ready and /metrics.")] = None,
+    host: Annotated[str | None, typer.Option(help="The address to listen on; by default 127.0.0.1.")] = None,
+    port: Annotated[int | None, typer.Option(help="The port to listen on; by default 8000.")] = None,
+    name: Annotated[str | None, typer.Option(help="The name of this replica.")] = None,
+    health_port: Annotated[int | None, typer.Option(help="The port of /live, /ready and /metrics.")] = None,
     wait: Wait = None,
 ) -> None:
     """Run an HTTP API. Run any number of them behind any load balancer: they are identical.
@@ -109,8 +110,23 @@ def api(
     _serve("api", wait=wait, api_host=host, api_port=port, name=name, port=health_port)
 
 
+def gateway(
+    host: Annotated[str | None, typer.Option(help="Address to listen on; 127.0.0.1 if not given.")] = None,
+    port: Annotated[int | None, typer.Option(help="Its port; 8000 if not given.")] = None,
+    name: Annotated[str | None, typer.Option(help="What people call this replica.")] = None,
+    health_port: Annotated[int | None, typer.Option(help="Of /live, /ready and /metrics.")] = None,
+    wait: Wait = None,
+) -> None:
+    """Run a gateway for workers in any language: the HTTP API with the routes of workers alone.
+
+    It needs the database account of a worker. Its callers need tokens: `penstock tokens create NAME --scope work`.
+    """
+    require("api")
+    _serve("gateway", wait=wait, api_host=host, api_port=port, name=name, port=health_port)
+
+
 def migrate(
-    check: Annotated[bool, typer.Option("--check", help="Only say whether something is to be done.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only check whether a migration is needed.")] = False,
     json: Json = False,
 ) -> None:
     """Create or update the schema. It is safe at any time, also from several processes at once."""
@@ -164,14 +180,14 @@ def migrate(
 def dev(
     module: Modules = None,
     reload: Annotated[
-        bool, typer.Option("--reload/--no-reload", help="Take over files of definitions when they are saved.")
+        bool, typer.Option("--reload/--no-reload", help="Reload files of definitions when they are saved.")
     ] = True,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what earlier runs stored.")] = False,
-    concurrency: Annotated[int | None, typer.Option(help="Executions at once.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Delete the data of earlier runs.")] = False,
+    concurrency: Annotated[int | None, typer.Option(help="The maximum number of executions at once.")] = None,
     home: Annotated[
-        Path, typer.Option(envvar="PENSTOCK_HOME", help="Where the embedded database lives.")
+        Path, typer.Option(envvar="PENSTOCK_HOME", help="The folder of the embedded database.")
     ] = HOME,
-    browse: Annotated[bool, typer.Option("--open", help="Open its pages in a browser.")] = False,
+    browse: Annotated[bool, typer.Option("--open", help="Open the pages in a browser.")] = False,
 ) -> None:
     """Run everything in this one process, PostgreSQL included.
 
@@ -221,5 +237,5 @@ def dev(
 
 
 def add_to(app: typer.Typer) -> None:
-    for command in (dev, executor, worker, api, migrate):
+    for command in (dev, executor, worker, api, gateway, migrate):
         app.command()(command)

@@ -13,25 +13,32 @@ from penstock.operate import subscriptions as operate
 from penstock.store.access import subscriptions as store
 from penstock.store.access.subscriptions import Subscription
 
-subscriptions = typer.Typer(help="Programs that are called when executions move.", no_args_is_help=True)
+subscriptions = typer.Typer(
+    help="Programs that are called when executions change status.", no_args_is_help=True
+)
 
-Name = Annotated[str, typer.Argument(help="What it is called.")]
+Name = Annotated[str, typer.Argument(help="The name of the subscription.")]
 
 
 @subscriptions.command("set")
 def set_(
     name: Name,
-    url: Annotated[str, typer.Argument(help="Where calls go: https://example.org/hook")],
+    url: Annotated[str, typer.Argument(help="The URL to call: https://example.org/hook")],
     status: Annotated[
-        list[str] | None, typer.Option(help="A status that it is called for; all final ones if not given.")
+        list[str] | None, typer.Option(help="A status to report; by default all final ones.")
     ] = None,
     tenant: Annotated[str | None, typer.Option(help="Only executions of this tenant.")] = None,
-    action: Annotated[str | None, typer.Option(help="Only of this action, such as 'shop.*'.")] = None,
+    action: Annotated[
+        str | None, typer.Option(help="Only executions of this action, such as 'shop.*'.")
+    ] = None,
     workflow: Annotated[str | None, typer.Option(help="Only runs of this workflow.")] = None,
-    tasks: Annotated[bool, typer.Option("--tasks", help="With the tasks of workflows.")] = False,
+    tasks: Annotated[bool, typer.Option("--tasks", help="Include the tasks of workflows.")] = False,
     secret: Annotated[
         str | None,
-        typer.Option(envvar="SUBSCRIPTION_SECRET", help="Signs calls. Not given: one is made and printed."),
+        typer.Option(
+            envvar="SUBSCRIPTION_SECRET",
+            help="The secret that signs the calls. By default one is created and printed.",
+        ),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -15,9 +15,9 @@ from penstock.operate import access
 from penstock.store.access import tokens as store
 from penstock.store.access.tokens import Token
 
-tokens = typer.Typer(help="Tokens of the HTTP API: make, list, revoke.", no_args_is_help=True)
+tokens = typer.Typer(help="Create, rotate, list and revoke tokens of the HTTP API.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="Who has it, such as ci or dashboard.")]
+Name = Annotated[str, typer.Argument(help="The name of its holder, such as ci or dashboard.")]
 Expires = Annotated[str, typer.Option(help='After how long, such as "30d"; "never".')]
 
 
@@ -27,12 +27,20 @@ def create(
     scope: Annotated[
         list[str] | None,
         typer.Option(
-            help="read, operate, define, admin; start, answer, start:PACK.NAME, 'start:PACK.*'; or a role: viewer, operator, "
-            "developer, administrator. May be repeated."
+            help="read, operate, define, admin; start, answer, start:PACK.NAME, 'start:PACK.*'; work; or a role: viewer, "
+            "operator, developer, administrator. May be repeated."
         ),
     ] = None,
     tenant: Annotated[
         list[str] | None, typer.Option(help="For this tenant alone. May be repeated. Default: all.")
+    ] = None,
+    route: Annotated[
+        list[str] | None,
+        typer.Option(help="With scope work: for workers of this route alone. May be repeated. Default: all."),
+    ] = None,
+    pack: Annotated[
+        list[str] | None,
+        typer.Option(help="With scope work: for actions of this pack alone. May be repeated. Default: all."),
     ] = None,
     expires: Expires = "90d",
     json: Json = False,
@@ -41,7 +49,14 @@ def create(
     seconds = _lifetime(expires)
     token, secret = with_session(
         lambda session: access.create_token(
-            session, name, scope or [access.READ], tenants=tenant or (), seconds=seconds, by=ME
+            session,
+            name,
+            scope or [access.READ],
+            tenants=tenant or (),
+            routes=route or (),
+            packs=pack or (),
+            seconds=seconds,
+            by=ME,
         )
     )
     if json:
@@ -53,7 +68,7 @@ def create(
 @tokens.command()
 def rotate(
     name: Name,
-    overlap: Annotated[str, typer.Option(help="How long the secret before stays good.")] = "1d",
+    overlap: Annotated[str, typer.Option(help="The time for which the old secret stays valid.")] = "1d",
     expires: Expires = "90d",
     json: Json = False,
 ) -> None:

@@ -25,8 +25,10 @@ LEAST = 1.0
 
 
 def top(
-    once: Annotated[bool, typer.Option("--once", help="One look, as without a terminal.")] = False,
-    every: Annotated[float, typer.Option(min=LEAST, help="Seconds between two looks.")] = 2.0,
+    once: Annotated[
+        bool, typer.Option("--once", help="Print the figures once, as without a terminal.")
+    ] = False,
+    every: Annotated[float, typer.Option(min=LEAST, help="Seconds between two updates.")] = 2.0,
     json: Json = False,
 ) -> None:
     """Show the installation until Ctrl-C: ended executions, durations, waiting work, workers, the latest failures."""

@@ -32,7 +32,7 @@ def test(
     module: Annotated[
         list[str] | None,
         typer.Option(
-            "--module", "-m", help="Where the rule is: a Python file or module, or a folder of packs."
+            "--module", "-m", help="The source of the rule: a Python file or module, or a folder of packs."
         ),
     ] = None,
     json: Json = False,

@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 
 users = typer.Typer(help="People who log in to the API and its pages.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="What they log in with.")]
+Name = Annotated[str, typer.Argument(help="The name with which the user logs in.")]
 Role = Annotated[
     list[str] | None, typer.Option(help="viewer, operator, developer or administrator; may be repeated.")
 ]
 Tenant = Annotated[list[str] | None, typer.Option(help="Only for this tenant; may be repeated.")]
 Password = Annotated[
     str | None,
-    typer.Option(envvar="USER_PASSWORD", help="Not given: asked for, or read from a pipe to its end."),
+    typer.Option(
+        envvar="USER_PASSWORD", help="If it is omitted, the command asks for it, or reads a pipe to its end."
+    ),
 ]
 
 

@@ -16,33 +16,45 @@ from penstock.store.access.webhooks import Webhook
 
 webhooks = typer.Typer(help="Webhooks: calls of other programs that become events.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="It is called at /hooks/NAME of the API.")]
+Name = Annotated[str, typer.Argument(help="The name: programs call /hooks/NAME of the API.")]
 
 
 @webhooks.command("set")
 def set_(
     name: Name,
-    trigger: Annotated[str, typer.Option(help="Each call is an event of it.")],
+    trigger: Annotated[str, typer.Option(help="The trigger: each call becomes an event of it.")],
     signature: Annotated[
         str, typer.Option(help="secret (in a header), github, stripe, or standard (standardwebhooks.com).")
     ] = "secret",
     secret: Annotated[
         str | None,
-        typer.Option(envvar="WEBHOOK_SECRET", help="What the caller has, too. Not given: it stays."),
+        typer.Option(
+            envvar="WEBHOOK_SECRET",
+            help="The secret, which the caller has too. By default it stays unchanged.",
+        ),
     ] = None,
     tenant: Annotated[str, typer.Option(help="The tenant of its events.")] = "public",
     header: Annotated[
-        str | None, typer.Option(help="Where a plain secret stands; X-Webhook-Secret if not given.")
+        str | None, typer.Option(help="The header with a plain secret; by default X-Webhook-Secret.")
     ] = None,
     key_header: Annotated[
         str | None,
-        typer.Option(help="Its value tells a copy of a call, where the signature's kind does not."),
+        typer.Option(help="The header that identifies repeated calls, if the signature scheme has none."),
     ] = None,
     payload: Annotated[
         list[str] | None,
         typer.Option(
             help="name=value of the payload, with templates: 'id={{ body.id }}'. Default: the body."
         ),
+    ] = None,
+    completes: Annotated[
+        str | None,
+        typer.Option(
+            help="The id of what executions wait for, as a template: 'gh:run:{{ body.workflow_run.id }}'."
+        ),
+    ] = None,
+    fails: Annotated[
+        str | None, typer.Option(help="They fail if this condition holds: \"body.conclusion != 'success'\".")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -58,6 +70,8 @@ def set_(
             header=header,
             key_header=key_header,
             payload=parse_params(payload) if payload else None,
+            completes=completes,
+            fails=fails,
             by=ME,
         )
     )
@@ -101,6 +115,8 @@ def _shown(row: Webhook) -> dict[str, object]:
         "header": row.header,
         "key_header": row.key_header,
         "payload": orjson.loads(row.payload) if row.payload else None,
+        "completes": row.completes,
+        "fails": row.fails,
         "created_by": row.created_by,
         "created_at": row.created_at,
     }

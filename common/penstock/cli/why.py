@@ -49,7 +49,7 @@ def why(
 
 
 def queues(
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many lines before limits.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="The maximum number of lanes to list.")] = 20,
     json: Json = False,
 ) -> None:
     """Print the waiting work: by route for workers, and by key for limits."""

@@ -17,8 +17,8 @@ RunId = Annotated[
     UUID, typer.Argument(help="An execution of a workflow.", autocompletion=name_completion.open_executions)
 ]
 Task = Annotated[str, typer.Argument(help="The name of a task that has not ended.")]
-By = Annotated[str, typer.Option(help="Who says so; kept with the run.")]
-Why = Annotated[str | None, typer.Option("--reason", help="Kept with the run.")]
+By = Annotated[str, typer.Option(help="The author, stored with the run.")]
+Why = Annotated[str | None, typer.Option("--reason", help="The reason, stored with the run.")]
 
 
 def pause(id: RunId, by: By = ME, reason: Why = None, json: Json = False) -> None:

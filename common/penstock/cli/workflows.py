@@ -36,9 +36,9 @@ Ref = Annotated[
 @workflows.command()
 def show(
     ref: Ref,
-    dot: Annotated[bool, typer.Option("--dot", help="As a Graphviz drawing.")] = False,
-    mermaid: Annotated[bool, typer.Option("--mermaid", help="As a Mermaid drawing.")] = False,
-    yaml: Annotated[bool, typer.Option("--yaml", help="As YAML, which is the default.")] = False,
+    dot: Annotated[bool, typer.Option("--dot", help="Print a Graphviz drawing.")] = False,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid drawing.")] = False,
+    yaml: Annotated[bool, typer.Option("--yaml", help="Print YAML, which is the default.")] = False,
     json: Json = False,
 ) -> None:
     """Show the current version of a workflow."""
@@ -81,7 +81,9 @@ def versions(ref: Ref, json: Json = False) -> None:
 def compare(
     ref: Ref,
     old: Annotated[str, typer.Argument(metavar="A", help="A version (see `versions`), or a YAML workflow.")],
-    new: Annotated[str | None, typer.Argument(metavar="[B]", help="The same.")] = None,
+    new: Annotated[
+        str | None, typer.Argument(metavar="[B]", help="Another version, or a YAML workflow.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Show the changes from A to B. With A alone: what it would change in the current version."""

@@ -12,7 +12,7 @@ from penstock.errors import PenstockError
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome for one item. Either the command was carried out, and `said` reports its effect, or the item was
+    """The outcome for one item. Either the command was carried out, and `said` describes its effect, or the item was
     left unchanged because of `error`."""
 
     id: UUID

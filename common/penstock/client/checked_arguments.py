@@ -15,6 +15,7 @@ from uuid import UUID
 
 from penstock.errors import InvalidInput
 from penstock.language.terms.action_ref import ActionCall
+from penstock.language.terms.column_ranges import MAX_AMOUNT
 
 T = TypeVar("T", bound=type)
 BIGGEST = 2**31 - 1
@@ -77,6 +78,14 @@ def _is_mapping_of_texts(value: Any) -> bool:
     return _is_mapping(value) and all(is_text(name) and is_text(item) for name, item in value.items())
 
 
+def _is_amount(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= MAX_AMOUNT
+
+
+def _is_mapping_of_amounts(value: Any) -> bool:
+    return _is_mapping(value) and all(is_text(unit) and _is_amount(amount) for unit, amount in value.items())
+
+
 def _is_filter(value: Any) -> bool:
     from penstock.store.executions.execution_list import ExecutionFilter  # imported only for such a parameter
 
@@ -107,6 +116,12 @@ KINDS: Mapping[str, _Kind] = {
     "Mapping[str, Any]": _MAPPING,
     "Mapping[str, str]": _Kind(
         _is_mapping_of_texts, "a mapping of texts", "Give a dict with a name by each name."
+    ),
+    "Amount": _Kind(_is_amount, "an amount above 0 and at most 10^15", "Give an int or a float."),
+    "Mapping[str, Amount]": _Kind(
+        _is_mapping_of_amounts,
+        "a mapping of amounts",
+        "Give a dict with an amount by each unit, {'tokens': 100000}.",
     ),
     "Sequence[Mapping[str, Any]]": _Kind(
         _is_list_of(_is_mapping), "a list of mappings", "Give a list with a dict for each execution."

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.client.holds import Holds
     from penstock.client.limits import Limits
     from penstock.client.schedules import Schedules
+    from penstock.language.terms.budgets import Amount
     from penstock.language.workflows.model import Workflow
     from penstock.messaging.outbox import Publisher
     from penstock.operate.why import Why
@@ -132,6 +133,8 @@ class Client(StartAndWatch):
         options: Mapping[str, Any] | None = None,
         by: str | None = None,
         secrets: Mapping[str, str] | None = None,
+        budget: Mapping[str, Amount] | None = None,
+        when_spent: str = "refuse",
         connection: Any = None,
     ) -> UUID:
         """Start an action or workflow. `ref` is its ref, the object, or a call with parameters
@@ -139,14 +142,18 @@ class Client(StartAndWatch):
 
         `key`: a second start with the same key returns the same execution (Conflict if the parameters differ). `delay`
         (seconds) or `at` put off the start. An execution that has not started by `expires_at` ends as timeout. `by` is
-        the starter, stored as the origin. `secrets` maps parameters to the names of the stored secrets that they get.
+        the starter, stored as the origin. `budget` is an amount for each unit, which all of its tree shares. `when_spent`
+        is the reaction to a spent budget: `refuse` or `wait`. `secrets` maps parameters to the names of the stored
+        secrets that they get.
         `connection` is an open asyncpg transaction of yours in which to submit; a relay publishes the execution after
         your commit. Raises NotFound, InvalidInput, Conflict.
         """
         from penstock.client.starts import Request
 
         ref, params = named_start(ref, params)
-        request = Request(ref, key, tenant, priority, delay, at, expires_at, options, by, secrets)
+        request = Request(
+            ref, key, tenant, priority, delay, at, expires_at, options, by, secrets, budget, when_spent
+        )
         return await self._submits.start(request, params, connection)
 
     async def start_many(
@@ -240,6 +247,15 @@ class Client(StartAndWatch):
         self.publisher.publish(tx.staged)
         return count
 
+    async def raise_budget(self, id: UUID, unit: str, amount: Amount) -> None:
+        """Raise a budget of an execution's tree to `amount`. What waits for it starts as far as it fits. Raises NotFound if the
+        tree has no budget of the unit, Conflict for an amount that is not higher, and InvalidInput."""
+        from penstock.client.budgets import raise_budget
+        from penstock.store.session.database import retried
+
+        tx = await retried(lambda: raise_budget(self.session, id, unit, amount), deadline=30)
+        self.publisher.publish(tx.staged)
+
     async def command(
         self,
         id: UUID,
@@ -282,10 +298,12 @@ class Client(StartAndWatch):
         *,
         from_failed: bool = False,
         from_task: str | None = None,
+        params: Mapping[str, Any] | None = None,
         by: str,
         reason: str | None = None,
     ) -> UUID:
-        """Run an ended execution again, with the same version and parameters. Return the id of the new execution.
+        """Run an ended execution again, with the same version and parameters. Return the id of the new execution. `params`
+        replace parameters of the same names, in a whole re-run.
 
         For a workflow, `from_failed` keeps the tasks that succeeded, and `from_task` keeps those that do not come
         after that task. The re-run is stored with `by` and `reason`. Raises NotFound, Conflict, InvalidInput.
@@ -297,7 +315,14 @@ class Client(StartAndWatch):
             new = new_id()
             old = await commands.found(tx, id)
             await commands.rerun(
-                tx, new, old, from_failed=from_failed, from_task=from_task, by=by, reason=reason
+                tx,
+                new,
+                old,
+                from_failed=from_failed,
+                from_task=from_task,
+                by=by,
+                reason=reason,
+                changed=params,
             )
             return new
 

@@ -3,6 +3,7 @@ and re-run an ended execution."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from penstock.client import durable_commands
 from penstock.client.command_kinds import check_command
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.moves import COMPLETED
+from penstock.language.rules.secret_references import KEY, checked_parameters
 from penstock.language.schemas import check_value
 from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.waits import WAITS
@@ -62,8 +64,10 @@ async def rerun(
     from_task: str | None,
     by: str,
     reason: str | None,
+    changed: Mapping[str, Any] | None = None,
 ) -> None:
-    """Run an execution again, under the id `new`. Raises NotFound, InvalidInput, and Conflict if it has not ended."""
+    """Run an execution again, under the id `new`. `changed` are parameters that replace those of the same names. Raises
+    NotFound, InvalidInput, and Conflict if it has not ended."""
     old = row.id
     if row.finished_at is None:
         raise Conflict(
@@ -75,11 +79,19 @@ async def rerun(
             "what waits for an event or an answer runs only in its workflow",
             hint=f"Re-run the workflow: penstock rerun {row.parent} --from {row.task}",
         )
+    params = await _changed_parameters(tx, row, changed) if changed else None
+    if params is not None and (from_failed or from_task is not None):
+        raise InvalidInput(
+            "what is kept may have read the old parameters",
+            hint="Change parameters in a whole re-run, without --from-failed and --from.",
+        )
     if from_failed or from_task is not None:
         keeps_some = await _see_what_is_kept(tx, row, from_failed, from_task)
         from_failed = from_failed and keeps_some
     keeps = {"from_failed": from_failed, "from_task": from_task}
-    value = {name: setting for name, setting in keeps.items() if setting}
+    value: dict[str, Any] = {name: setting for name, setting in keeps.items() if setting}
+    if changed:
+        value["changed"] = sorted(changed)
     origin = {"rerun_of": str(old), **value, "by": by, **({"reason": reason} if reason else {})}
     with tracing.producing(START, row.action, row.namespace.partition("::")[0]):
         is_there = await workflow_commands.rerun(
@@ -91,6 +103,7 @@ async def rerun(
             value=orjson.dumps({"as": str(new), **value}).decode(),
             by=by,
             reason=reason,
+            params=params,
         )
     if is_there and (from_failed or from_task is not None):
         await durable_commands.keep(tx, new, old, from_task)
@@ -98,6 +111,21 @@ async def rerun(
         raise NotFound(
             f"execution {old} is gone", hint="It may have come to the end of the archive's retention."
         )
+
+
+async def _changed_parameters(tx: Transaction, row: Execution, changed: Mapping[str, Any]) -> str:
+    """Return the parameters of a re-run as JSON. Raises InvalidInput if they do not match the schema of the version, or
+    refer to secrets, which are not read here."""
+    old = orjson.loads(row.params) if row.params else {}
+    if KEY in old:
+        raise InvalidInput(
+            "its parameters refer to stored secrets, and cannot be changed in a re-run",
+            hint=f"Start it by itself: penstock run {row.action} NAME=VALUE ...",
+        )
+    schemas = await catalog.parameter_schemas(tx, [row.definition_id])
+    return checked_parameters(
+        schemas[row.definition_id], {**old, **changed}, tx.settings.payload_cap
+    ).decode()
 
 
 def _traced(old: Execution) -> dict[str, Any]:

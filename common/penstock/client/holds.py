@@ -39,8 +39,9 @@ class Holds:
     async def hold(
         self, kind: str, name: str, *, by: str, reason: str | None = None, until: datetime | None = None
     ) -> None:
-        """Hold an action or workflow, a pack, a route or a tenant (`kind`), until it is released or `until` has come. What it
-        covers is stored, and takes no worker. What runs goes on. A hold that exists is replaced. Raises InvalidInput."""
+        """Hold an action or workflow, a pack, a route or a tenant (`kind`), until it is released or `until` has come.
+        The executions that it covers are stored, and no worker runs them. Running executions go on. An existing hold is
+        replaced. Raises InvalidInput."""
         _check(kind, name)
         if until is not None and until.tzinfo is None:
             raise InvalidInput(
@@ -55,7 +56,7 @@ class Holds:
         await committed_once(self._session, put)
 
     async def release(self, kind: str, name: str, rate: str | None = None) -> None:
-        """Release what is held: at once, or at a `rate` such as `10/min`. Raises NotFound and InvalidInput."""
+        """Release a hold: at once, or at a `rate` such as `10/min`. Raises NotFound and InvalidInput."""
         _check(kind, name)
         pace = None if rate is None else _pace(rate)
 
@@ -79,7 +80,7 @@ def _pace(rate: str) -> tuple[int, float]:
 
 
 def _check(kind: str, name: str) -> None:
-    """Raise InvalidInput for what no hold can cover."""
+    """Raise InvalidInput for a kind or a name that a hold cannot have."""
     if kind not in KINDS:
         raise InvalidInput(f"{kind[:60]!r} cannot be held", hint=f"There is: {', '.join(KINDS)}.")
     if kind == "tenant":

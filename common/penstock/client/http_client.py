@@ -33,6 +33,7 @@ from penstock.client.http_words import error_of, filter_of, item_of, text_of, wo
 from penstock.client.start_and_wait import Startable, StartAndWait, named_start
 from penstock.errors import ConnectionFailed, ExecutionFailed, InvalidInput, PenstockError
 from penstock.language.moves import COMPLETED
+from penstock.language.terms.budgets import Amount
 from penstock.operate.overview import Lately, Overview
 from penstock.operate.why.answer import Why
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
@@ -100,6 +101,8 @@ class HttpClient(StartAndWait):
         at: datetime | None = None,
         expires_at: datetime | None = None,
         secrets: Mapping[str, str] | None = None,
+        budget: Mapping[str, Amount] | None = None,
+        when_spent: str = "refuse",
     ) -> UUID:
         """Start an action, as `Client.start`."""
         ref, params = named_start(ref, params)
@@ -110,6 +113,8 @@ class HttpClient(StartAndWait):
             "at": at,
             "expires_at": expires_at,
             "secrets": dict(secrets or {}) or None,
+            "budget": None if budget is None else dict(budget),
+            "when_spent": None if when_spent == "refuse" else when_spent,
         }
         present = {name: value for name, value in optional.items() if value is not None}
         response = await self._send("POST", "/executions", {**body, **present}, key=key)
@@ -148,17 +153,24 @@ class HttpClient(StartAndWait):
         response = await self._send("POST", f"/executions/{id}/priority", {"priority": priority})
         return int(response["changed"])
 
+    async def raise_budget(self, id: UUID, unit: str, amount: Amount) -> None:
+        """Raise a budget, as `Client.raise_budget`."""
+        await self._send("POST", f"/executions/{id}/budget", {"unit": unit, "amount": amount})
+
     async def rerun(
         self,
         id: UUID,
         *,
         from_failed: bool = False,
         from_task: str | None = None,
+        params: Mapping[str, Any] | None = None,
         by: str = "",
         reason: str | None = None,
     ) -> UUID:
         """Re-run an execution, as `Client.rerun`; `by` is the name of the token."""
-        body = {"from_failed": from_failed, "from_task": from_task, "reason": reason}
+        body: dict[str, Any] = {"from_failed": from_failed, "from_task": from_task, "reason": reason}
+        if params:
+            body["parameters"] = params
         return UUID((await self._send("POST", f"/executions/{id}/rerun", body))["id"])
 
     async def command(

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 from uuid import UUID
 
 import orjson
@@ -15,6 +15,7 @@ from penstock import tracing
 from penstock.errors import InvalidInput, NotFound
 from penstock.language.rules.secret_references import checked_parameters, referring
 from penstock.language.schemas import Schema
+from penstock.language.terms.budgets import WhenSpent, check_budget
 from penstock.language.terms.column_ranges import HIGHEST_PRIORITY
 from penstock.language.terms.durations import seconds as duration
 from penstock.language.terms.ids import new_id
@@ -44,6 +45,10 @@ class Request:
     options: Mapping[str, Any] | None = None
     by: str | None = None
     secrets: Mapping[str, str] | None = None
+    budget: Mapping[str, float] | None = None
+    when_spent: str = "refuse"
+    started_by: UUID | None = None
+    """The execution whose action starts this one, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,7 @@ class Starts:
             seconds = duration(delay)
             at = await retried(lambda: clock.in_seconds(session, seconds), deadline=30)
         keyed = request.key is not None
-        options = orjson.dumps(request.options).decode() if request.options else None
+        options = _options(request)
         origin = _origin(request)
         return [
             Submission(
@@ -160,7 +165,27 @@ def _check_options(request: Request) -> None:
         raise InvalidInput("by is not text", hint="Name the caller that starts it.")
 
 
+def _options(request: Request) -> str | None:
+    """Return the options that are stored with the execution, as JSON. Raises InvalidInput for a budget."""
+    options = dict(request.options or {})
+    if request.budget is not None:
+        try:
+            options["budget"] = check_budget(request.budget)
+        except Wrong as wrong:
+            raise InvalidInput(f"budget: {wrong}", hint=wrong.hint) from None
+        options["when_spent"] = request.when_spent
+    if request.when_spent not in get_args(WhenSpent):
+        raise InvalidInput(
+            f"when_spent is not {' or '.join(get_args(WhenSpent))}", hint="Give when_spent='wait'."
+        )
+    return orjson.dumps(options).decode() if options else None
+
+
 def _origin(request: Request) -> str | None:
     traced = tracing.current()
-    origin = {**({"by": request.by} if request.by else {}), **({"trace": traced} if traced else {})}
+    origin: dict[str, Any] = {"by": request.by} if request.by else {}
+    if request.started_by is not None:
+        origin["started_by"] = str(request.started_by)
+    if traced:
+        origin["trace"] = traced
     return orjson.dumps(origin).decode() if origin else None

@@ -48,6 +48,7 @@ class SyncClient(BlockingStartAndWait, BlockingClient[Client]):
     why = waiting(Client.why)
     cancel = waiting(Client.cancel)
     set_priority = waiting(Client.set_priority)
+    raise_budget = waiting(Client.raise_budget)
     command = waiting(Client.command)
     signal = waiting(Client.signal)
     rerun = waiting(Client.rerun)

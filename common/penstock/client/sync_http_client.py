@@ -83,6 +83,7 @@ class SyncHttpClient(BlockingStartAndWait, BlockingClient[HttpClient]):
     result = waiting(HttpClient.result)
     cancel = waiting(HttpClient.cancel)
     set_priority = waiting(HttpClient.set_priority)
+    raise_budget = waiting(HttpClient.raise_budget)
     rerun = waiting(HttpClient.rerun)
     command = waiting(HttpClient.command)
     signal = waiting(HttpClient.signal)

@@ -12,7 +12,7 @@ from penstock.engine.scope import Scope
 from penstock.engine.state import TaskState, WorkflowState
 
 BUDGET = 1_000
-"""The number of executions that one decision starts at most. The next decision starts the rest."""
+"""The maximum number of executions that one decision starts. The next decision starts the rest."""
 
 
 class Arrival(NamedTuple):

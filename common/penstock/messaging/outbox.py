@@ -44,7 +44,11 @@ class Publisher:
         """Start publishing. A message that is not confirmed stays in the outbox, for a relay. Hints are sent once, or
         not at all."""
         stored = [message for message in staged if message.outbox_id]
-        hints = [message for message in staged if not message.outbox_id]
+        hints = [
+            message
+            for message in staged
+            if not message.outbox_id and not message.queue.startswith(queues.PLACED)
+        ]
         if (
             self.transport.outbox_is_queue
         ):  # staged messages are in their queue already; only announcements have to be sent

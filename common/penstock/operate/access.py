@@ -14,16 +14,19 @@ from penstock.language.terms.ids import new_id
 from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.outside_names import check_name, check_tenant
 from penstock.store.access import tokens
-from penstock.store.access.tokens import Token
+from penstock.store.access.tokens import Token, WorkToken
 from penstock.store.session.database import Session
 
 READ, OPERATE, DEFINE, ADMIN = SCOPES = ("read", "operate", "define", "admin")
 """The broad scopes. read: look at anything. operate: publish, start, and command running executions. define: change
 definitions, limits, schedules, webhooks. admin: give access to others."""
-START, ANSWER = NARROW = ("start", "answer")
+START, PUBLISH, ANSWER = NARROW = ("start", "publish", "answer")
 """Parts of `operate` that a token can have alone. `start:REF` allows to start only actions that match the pattern:
 `shop.charge`, `shop.*`."""
-IMPLIED_BY = {START: OPERATE, ANSWER: OPERATE}
+WORK = "work"
+"""Take work as a worker that calls a gateway, with the parameters of its attempts and their secrets. No other scope has
+it."""
+IMPLIED_BY = {START: OPERATE, PUBLISH: OPERATE, ANSWER: OPERATE}
 LIFETIME_S = 90 * 86400.0
 """Seconds after which a token expires, unless its creator chooses another lifetime, or none."""
 OVERLAP_S = 86400.0
@@ -49,12 +52,15 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The caller of a request. `tenants` is None for all tenants. `grants` are the scopes by tenant, if these differ."""
+    """The caller of a request. `tenants` is None for all tenants. `grants` are the scopes by tenant, if these differ. As a
+    worker it may serve `routes` and actions of `packs`; None means all."""
 
     name: str
     scopes: frozenset[str]
     tenants: frozenset[str] | None = None
     grants: tuple[Grant, ...] = ()
+    routes: frozenset[str] | None = None
+    packs: frozenset[str] | None = None
 
     @classmethod
     def of(cls, name: str, grants: tuple[Grant, ...]) -> Caller:
@@ -96,7 +102,7 @@ def _tenants(grants: Collection[Grant]) -> frozenset[str] | None:
     return frozenset(tenant for grant in grants for tenant in grant.tenants or ())
 
 
-ANYBODY = Caller("anybody on this machine", frozenset(SCOPES))
+ANYBODY = Caller("anybody on this machine", frozenset((*SCOPES, WORK)))
 """The caller if access is open: any program on this machine."""
 
 
@@ -106,18 +112,37 @@ async def create_token(
     scopes: Sequence[str],
     *,
     tenants: Sequence[str] = (),
+    routes: Sequence[str] = (),
+    packs: Sequence[str] = (),
     seconds: float | None = LIFETIME_S,
     by: str,
 ) -> tuple[Token, str]:
     """Create a token, and return it with its secret, which is stored nowhere. `scopes` may also be names of roles. No
-    `tenants` means all. The token expires after `seconds` (None: never). Raises Conflict, InvalidInput."""
+    `tenants` means all. With the scope `work`, `routes` and `packs` limit what its workers serve; none means all. The token
+    expires after `seconds` (None: never). Raises Conflict, InvalidInput."""
     check_name(name, "the name of the token")
     for tenant in tenants:
         check_tenant(tenant)
     secret = PREFIX + secrets.token_urlsafe(32)
     granted, owners = _scopes(scopes), sorted(set(tenants))
+    if (routes or packs) and WORK not in granted:
+        raise InvalidInput(
+            "routes and packs limit the scope `work`, which this token lacks",
+            hint="Add the scope work, or leave out routes and packs.",
+        )
     async with session.transaction() as tx:
-        token = await tokens.create(tx, new_id(), name, _digest(secret), granted, owners, by, seconds)
+        token = await tokens.create(
+            tx,
+            new_id(),
+            name,
+            _digest(secret),
+            granted,
+            owners,
+            by,
+            seconds,
+            routes=sorted(set(routes)),
+            packs=sorted(set(packs)),
+        )
         tx.tell(scopes=granted, tenants=owners)
     if token is None:
         raise Conflict(f"there is a token {name!r}", hint="Choose another name, or revoke that one first.")
@@ -160,7 +185,24 @@ async def find_caller(session: Session, secret: str) -> Caller | None:
     token = await tokens.find(session, _digest(secret))
     if token is None:
         return None
-    return Caller(f"token:{token.name}", frozenset(token.scopes), frozenset(token.tenants) or None)
+    return _caller(token)
+
+
+async def find_work_caller(session: Session, secret: str) -> Caller | None:
+    """Return the caller with this secret of a token with the scope `work`; None if it is unknown, has expired, or lacks
+    the scope. A worker's role can call this."""
+    token = await tokens.find_work(session, _digest(secret))
+    return None if token is None else _caller(token)
+
+
+def _caller(token: Token | WorkToken) -> Caller:
+    return Caller(
+        f"token:{token.name}",
+        frozenset(token.scopes),
+        frozenset(token.tenants) or None,
+        routes=frozenset(token.routes) or None,
+        packs=frozenset(token.packs) or None,
+    )
 
 
 def _digest(secret: str) -> bytes:
@@ -172,15 +214,15 @@ def _digest(secret: str) -> bytes:
 def _scopes(words: Collection[str]) -> list[str]:
     if not words:
         raise InvalidInput(
-            "a token needs scopes", hint=f"There are: {', '.join((*SCOPES, *NARROW, *ROLES))}."
+            "a token needs scopes", hint=f"There are: {', '.join((*SCOPES, *NARROW, WORK, *ROLES))}."
         )
     scopes: set[str] = set()
     for word in words:
-        if word not in (*SCOPES, *NARROW, *ROLES) and not _START_REF.fullmatch(word):
+        if word not in (*SCOPES, *NARROW, WORK, *ROLES) and not _START_REF.fullmatch(word):
             raise InvalidInput(
                 f"there is no scope or role {word!r}",
-                hint=did_you_mean(word, (*SCOPES, *NARROW, f"{START}:PACK.NAME", *ROLES)),
+                hint=did_you_mean(word, (*SCOPES, *NARROW, WORK, f"{START}:PACK.NAME", *ROLES)),
             )
         scopes.update(ROLES.get(word, (word,)))
-    broad = [scope for scope in (*SCOPES, *NARROW) if scope in scopes]
+    broad = [scope for scope in (*SCOPES, *NARROW, WORK) if scope in scopes]
     return broad + sorted(scopes.difference(broad))

@@ -21,6 +21,8 @@ class Permissions:
 
 
 BROKER_SERVICES = ("executor", "worker", "api", "client")
+TAKE_WORK = ("worker", "api")
+"""The services that consume the queues of routes. The API does so for workers that call it."""
 
 
 def permissions(prefix: str, service: str, *, declares: bool = True) -> Permissions:
@@ -34,7 +36,7 @@ def permissions(prefix: str, service: str, *, declares: bool = True) -> Permissi
         return Permissions(every if declares else _any([listening]), every, every)
     publishes = [names.work_exchange, names.status_exchange, names.control_exchange]
     consumes: list[str] = []
-    if service == "worker":
+    if service in TAKE_WORK:
         publishes.append(names.dead_exchange)
         consumes = [names.queue(WORK) + "*"]
     hears = [names.control_exchange, listening]
@@ -70,7 +72,7 @@ def topic_permissions(prefix: str, service: str) -> list[tuple[str, str, str]]:
     names = Names(prefix)
     return [
         (names.events_exchange, "^$", ".*"),
-        (names.dead_exchange, ".*" if service == "worker" else "^$", ".*"),
+        (names.dead_exchange, ".*" if service in TAKE_WORK else "^$", ".*"),
         (names.status_exchange, ".*", "^$"),
     ]
 

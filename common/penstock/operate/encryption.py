@@ -1,4 +1,4 @@
-"""The encryption of a tenant's values: switched on and off, and given another data key."""
+"""The encryption of a tenant's values: switching it on and off, and rotating its data key."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ from penstock.store.session.database import Session
 from penstock.store.session.master_keys import MasterKeys, master_keys
 
 AT_ONCE = 100
-"""Keys that are wrapped again at a time."""
+"""The maximum number of data keys that are wrapped in one transaction."""
 POLLED_TENANT = "public"
-"""The tenant of the calls of poll triggers. The database passes on their state by itself."""
+"""The tenant of poll triggers' calls. It cannot be encrypted, since the database itself passes on their state."""
 
 
 async def encrypt(session: Session, tenant: str, *, by: str) -> TenantKey:
-    """Encrypt the values of a tenant that are written from now on.
-
-    Raises InvalidInput, and ConfigurationError without a master key. Raises Conflict where they are encrypted already, or poll
-    triggers run as this tenant. Raises NotAllowed for a role that does not own the tables."""
+    """Encrypt the values of a tenant that are written from now on. Raises InvalidInput, and ConfigurationError without
+    a master key. Raises Conflict if they are encrypted already, or if poll triggers run as this tenant. Raises
+    NotAllowed for a role that does not own the tables."""
     check_tenant(tenant)
     keys = master_keys(session.settings)
     async with session.transaction() as tx:
@@ -47,7 +46,8 @@ async def encrypt(session: Session, tenant: str, *, by: str) -> TenantKey:
 
 
 async def decrypt(session: Session, tenant: str) -> None:
-    """Store the values of a tenant in clear from now on. What was encrypted stays so, and opens. Raises NotFound."""
+    """Store the values of a tenant in clear from now on. Encrypted values stay encrypted, and can be read. Raises
+    NotFound."""
     async with session.transaction() as tx:
         if not await tenant_keys.stop_sealing(tx, tenant):
             raise NotFound(
@@ -59,8 +59,8 @@ async def decrypt(session: Session, tenant: str) -> None:
 
 
 async def rotate(session: Session, tenant: str, *, by: str) -> TenantKey:
-    """Seal the values of a tenant under a new data key from now on; the older keys open what they have sealed. Raises NotFound,
-    ConfigurationError."""
+    """Seal new values of a tenant under a new data key. Older keys still open the values that they have sealed. Raises
+    NotFound, ConfigurationError."""
     keys = master_keys(session.settings)
     async with session.transaction() as tx:
         number = await tenant_keys.next_number(tx, tenant)
@@ -76,8 +76,8 @@ async def rotate(session: Session, tenant: str, *, by: str) -> TenantKey:
 
 
 async def rewrap(session: Session) -> int:
-    """Wrap every data key of a tenant under the newest master key, and return how many were under another one. Raises
-    ConfigurationError."""
+    """Wrap every data key of a tenant under the newest master key. Return the number of keys that were under another
+    one. Raises ConfigurationError."""
     keys = master_keys(session.settings)
     newest, _ = await asyncio.to_thread(keys.wrap, AESGCM.generate_key(256), b"")
     done, cursor = 0, ("", 0)

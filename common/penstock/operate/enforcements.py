@@ -1,4 +1,4 @@
-"""The enforcements of rules, page by page."""
+"""The list of enforcements, in pages."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from penstock.store.session.database import Session
 async def listed(
     session: Session, filters: EnforcementFilter, *, cursor: str | None = None, limit: int = 50
 ) -> tuple[list[ListedEnforcement], str | None]:
-    """Return enforcements, those of the newest events first, and where the next page begins (None: there is none). Raises
-    InvalidInput for a status that enforcements do not have."""
+    """Return a page of enforcements, those of the newest events first, and the place where the next page begins (None:
+    there is none). Raises InvalidInput for an unknown status."""
     if filters.status is not None and filters.status not in MOVES:
         raise InvalidInput(
             f"an enforcement is never {filters.status!r}", hint=did_you_mean(filters.status, MOVES)

@@ -15,8 +15,9 @@ from penstock.operate.durable_steps import steps_and_state
 from penstock.operate.masking import Masking
 from penstock.operate.workflow_tree import graph_of, sent_commands, tree
 from penstock.run.progress import STREAM, Progress
+from penstock.store.admission import budgets
 from penstock.store.definitions import catalog
-from penstock.store.executions import executions, inquiries, log_lines, past_attempts
+from penstock.store.executions import effects, executions, inquiries, log_lines, outside_waits, past_attempts
 from penstock.store.executions.executions import Execution
 from penstock.store.session.database import Session
 from penstock.store.workflows import workflow_runs
@@ -77,6 +78,10 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     )
     document["progress"] = await _progress(session, id)
     document["told"] = await sent_commands(session, id)
+    document["budgets"] = [
+        {**asdict(budget), "remaining": budget.remaining} for budget in await budgets.budgets_of(session, id)
+    ]
+    document["effects"] = [asdict(effect) for effect in await effects.caused(session, id)]
     document["attempts"] = [
         {**asdict(row), "error": orjson.loads(row.error) if row.error else None}
         for row in await past_attempts.attempts(session, rows[0])
@@ -107,6 +112,10 @@ def _without_trace(origin: dict[str, Any] | None) -> dict[str, Any] | None:
 
 async def _progress(session: Session, id: UUID) -> dict[str, Any] | None:
     """Return the last reported progress: `done` from 0 to 1, `text`, `at`, and the `attempt` that reported it."""
+    wait = await outside_waits.find(session, id)
+    if wait is not None and wait.progress is not None:
+        latest = {"done": wait.progress, "text": wait.progress_text or ""}
+        return {**latest, "at": wait.progress_at, "attempt": wait.attempt}
     line = await log_lines.latest(session, id, STREAM)
     return (
         None

@@ -32,7 +32,7 @@ class RouteUse:
 
     @property
     def amiss(self) -> bool:
-        """True for a route without a worker, or without work. The default route may be idle."""
+        """Return True for a route without a worker, or without work. The default route may be idle."""
         return not self.workers or not (self.named_by or self.route == DEFAULT_ROUTE)
 
 

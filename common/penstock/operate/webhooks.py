@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from penstock.errors import InvalidInput, NotFound
-from penstock.language.expressions import compile_template
+from penstock.language.expressions import compile_template, condition
 from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.outside_names import check_tenant
 from penstock.operate import signing_secrets
@@ -41,12 +41,16 @@ async def put(
     header: str | None = None,
     key_header: str | None = None,
     payload: Any = None,
+    completes: str | None = None,
+    fails: str | None = None,
     by: str,
 ) -> Webhook:
     """Create a webhook, or change it. Without a `secret` it keeps its own; nothing returns a secret.
 
     `header`: the header with a plain secret. `key_header`: the header that identifies repeated calls, if the
-    signature scheme has none. `payload`: a template over `body`, `headers` and `query`; by default the body. Raises
+    signature scheme has none. `payload`: a template over `body`, `headers` and `query`; by default the body. `completes`: a
+    template over the same names that gives the id of what executions wait for (`later`), or nothing; the payload is their
+    result. They fail instead if the condition `fails` holds. Raises
     InvalidInput, NotFound for an unknown trigger, ExpressionError, and ConfigurationError without a master key.
     """
     if not _NAME.fullmatch(name):
@@ -70,10 +74,20 @@ async def put(
         raise NotFound(f"no trigger {trigger!r}", hint=hint)
     if payload is not None:
         compile_template(payload)
+    if completes is not None:
+        compile_template(completes)
+    if fails is not None:
+        if completes is None:
+            raise InvalidInput(
+                "fails is without completes", hint="Say which id a call completes: --completes."
+            )
+        condition(fails)
     template = None if payload is None else orjson.dumps(payload).decode()
     sealed = secret and await signing_secrets.sealed(session.settings, "webhook", name, secret)
     async with session.transaction() as tx:
-        webhook = await webhooks.put(tx, name, trigger, tenant, signature, header, key_header, template, by)
+        webhook = await webhooks.put(
+            tx, name, trigger, tenant, signature, header, key_header, template, completes, fails, by
+        )
         if sealed:
             await signing_secrets.put(tx, sealed, by)
     return webhook

@@ -64,6 +64,11 @@ def call_plain(run: Run) -> Outcome:
         CURRENT.reset(token)
 
 
+def with_costs(outcome: Outcome, run: Run) -> Outcome:
+    """Return the outcome with the costs that the run has reported, for a process that answers to the worker."""
+    return replace(outcome, costs=dict(run.costs)) if run.costs else outcome
+
+
 def _exited(error: BaseException) -> Outcome:
     failure = TaskError.of(error)
     message = f"a task that the function made raised {failure.type}({failure.message}): raise an exception there, or return"

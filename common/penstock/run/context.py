@@ -9,10 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any, Literal, Protocol, TypeVar, overload
 from uuid import UUID
 
 from penstock.errors import OutsideRun
+from penstock.run.action_call import ActionCall
+from penstock.run.costs import cost_amount
+from penstock.run.outgoing import AwaitResult, Callback, Outgoing, Publish, Start
 from penstock.run.progress import STREAM, Progress
 from penstock.run.run import Run
 
@@ -21,8 +26,24 @@ CURRENT: ContextVar[Run | None] = ContextVar("penstock_run", default=None)
 allocates nothing."""
 
 
+R = TypeVar("R")
+
+
+class Named(Protocol):
+    """An action, a workflow or a reference to an action."""
+
+    @property
+    def ref(self) -> str: ...
+
+
+Target = str | Named | ActionCall[Any]
+"""The target of a start: a ref, an object with a ref, or an action with its parameters. Parameters beside an ActionCall
+are added to its own."""
+Parameters = Mapping[str, Any] | None
+
+
 class RunContext:
-    """The facts that an action may read about its own run."""
+    """The facts that an action may read about its own run, and what it may do through its worker."""
 
     __slots__ = ("_run",)
 
@@ -104,6 +125,142 @@ class RunContext:
         answers: list[Any] = self._run.carry.get("answers", [])
         return answers
 
+    # -- through the worker --------------------------------------------------------------------------------------
+
+    @property
+    def sync(self) -> SyncRunContext:
+        """Return `publish`, `start` and `run` as blocking methods, for a plain function in a thread or a process."""
+        return SyncRunContext(self._run)
+
+    @overload
+    async def publish(
+        self,
+        trigger: str,
+        payload: Any = None,
+        *,
+        key: str | None = None,
+        transactional: Literal[False] = False,
+    ) -> UUID: ...
+    @overload
+    async def publish(
+        self, trigger: str, payload: Any = None, *, key: str | None = None, transactional: Literal[True]
+    ) -> None: ...
+    async def publish(
+        self, trigger: str, payload: Any = None, *, key: str | None = None, transactional: bool = False
+    ) -> UUID | None:
+        """Publish an event of this execution's tenant, and return its id once it is durably stored. A second publish
+        with the same `key`, from any action, returns the same event. Pass a key in an action that may be retried.
+
+        `transactional`: store the event with the completion of this execution, and not if the attempt fails, is
+        cancelled or loses its claim. Then return None.
+
+        Raises NotFound for an unknown trigger. Raises InvalidInput for a payload that its schema refuses. Raises
+        Conflict if the payload of the key differs; a transactional publish then fails the attempt. Raises ClaimLost
+        if the attempt no longer belongs to its worker. Raises OutsideRun where the code has no worker, as on a cluster.
+        """
+        request = Publish(trigger, payload, key, transactional)
+        answer: UUID | None = await _outgoing(self._run).send(request)
+        return answer
+
+    @overload
+    async def start(
+        self,
+        target: Target,
+        params: Parameters = None,
+        *,
+        key: str | None = None,
+        priority: int = 0,
+        delay: float | timedelta | None = None,
+        at: datetime | None = None,
+        transactional: Literal[False] = False,
+    ) -> UUID: ...
+    @overload
+    async def start(
+        self,
+        target: Target,
+        params: Parameters = None,
+        *,
+        key: str | None = None,
+        priority: int = 0,
+        delay: float | timedelta | None = None,
+        at: datetime | None = None,
+        transactional: Literal[True],
+    ) -> None: ...
+    async def start(
+        self,
+        target: Target,
+        params: Parameters = None,
+        *,
+        key: str | None = None,
+        priority: int = 0,
+        delay: float | timedelta | None = None,
+        at: datetime | None = None,
+        transactional: bool = False,
+    ) -> UUID | None:
+        """Start an action or workflow in this execution's tenant, and return its id once it is durably stored. It runs
+        on by itself, whatever becomes of this execution, which `penstock show` names as its starter.
+
+        A second start with the same `key` returns the same execution. Pass a key in an action that may be retried.
+        `delay` (seconds) or `at` put off the start. `transactional` as in `publish`.
+
+        Raises NotFound for an unknown action, InvalidInput for wrong parameters, Conflict if the parameters of the key
+        differ, and ClaimLost and OutsideRun as `publish` does.
+        """
+        request = _start(target, params, key, priority, delay, at, transactional)
+        answer: UUID | None = await _outgoing(self._run).send(request)
+        return answer
+
+    @overload
+    async def run(
+        self,
+        target: ActionCall[R],
+        params: Parameters = None,
+        *,
+        timeout: float | None = None,
+        key: str | None = None,
+        priority: int = 0,
+    ) -> R: ...
+    @overload
+    async def run(
+        self,
+        target: Target,
+        params: Parameters = None,
+        *,
+        timeout: float | None = None,
+        key: str | None = None,
+        priority: int = 0,
+    ) -> Any: ...
+    async def run(
+        self,
+        target: Target,
+        params: Parameters = None,
+        *,
+        timeout: float | None = None,
+        key: str | None = None,
+        priority: int = 0,
+    ) -> Any:
+        """Start an execution as `start` does, and return its result. Wait at most `timeout` seconds.
+
+        This attempt keeps its slot meanwhile. A durable function (`ctx.run`) gives its slot back for a long wait. The
+        started execution needs a slot too: an action that runs itself, or others of its route, needs more than one.
+
+        Raises the errors of `start`, ExecutionFailed if the execution does not complete, and TimeoutError.
+        """
+        outgoing = _outgoing(self._run)
+        id: UUID = await outgoing.send(_start(target, params, key, priority))
+        return await outgoing.send(AwaitResult(id, timeout))
+
+    async def callback(self) -> str:
+        """Return a signed address by which something outside completes this attempt, once. Pass it on, and then
+        `return later(...)`. An outcome that comes before that is kept.
+
+        A POST of `{"result": ...}` completes the execution, and `{"error": "..."}` fails it. `{"progress": 0.4}` and
+        `{"heartbeat": true}` report that the work goes on. Raises ConfigurationError if the worker does not know the
+        address of the API, and ClaimLost and OutsideRun as `publish` does.
+        """
+        address: str = await _outgoing(self._run).send(Callback())
+        return address
+
     @property
     def cancelled(self) -> bool:
         """Return whether this attempt was cancelled or timed out. A thread cannot be killed, so a long function in one
@@ -121,6 +278,101 @@ class RunContext:
         It is stored as a log line on the stream `progress`. Raises ValueError for another number.
         """
         self._run.log(STREAM, Progress(done, text).line())
+
+    def cost(self, amount: float | Decimal | None = None, /, **amounts: float | Decimal) -> None:
+        """Report the true cost of this attempt, which replaces the reserved cost when the attempt ends: `cost(1234)`, or by
+        unit `cost(tokens=1234)`.
+
+        It counts for the limits on the action that have that unit. A later call replaces the amount of the same unit.
+        Raises ValueError for an amount that is negative, or not finite.
+        """
+        if amount is not None:
+            self._run.costs[""] = cost_amount(amount)
+        for unit, value in amounts.items():
+            self._run.costs[unit] = cost_amount(value)
+
+
+class SyncRunContext:
+    """The blocking twins of a run's `publish`, `start` and `run`, with the same parameters, results and errors.
+
+    They are for plain functions (`def`), which run in threads or processes. In an `async def` action on the worker's
+    event loop they raise OutsideRun, since they would stop it.
+    """
+
+    __slots__ = ("_run",)
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def callback(self) -> str:
+        """Return the address of a callback, as `RunContext.callback` does."""
+        address: str = self._send(Callback())
+        return address
+
+    def _send(self, request: Publish | Start | AwaitResult | Callback) -> Any:
+        return _outgoing(self._run).send_blocking(request, lambda: self._run.cancelled)
+
+    def publish(
+        self, trigger: str, payload: Any = None, *, key: str | None = None, transactional: bool = False
+    ) -> UUID | None:
+        """Publish an event, as `RunContext.publish` does."""
+        answer: UUID | None = self._send(Publish(trigger, payload, key, transactional))
+        return answer
+
+    def start(
+        self,
+        target: Target,
+        params: Parameters = None,
+        *,
+        key: str | None = None,
+        priority: int = 0,
+        delay: float | timedelta | None = None,
+        at: datetime | None = None,
+        transactional: bool = False,
+    ) -> UUID | None:
+        """Start an action or workflow, as `RunContext.start` does."""
+        answer: UUID | None = self._send(_start(target, params, key, priority, delay, at, transactional))
+        return answer
+
+    def run(
+        self,
+        target: Target,
+        params: Parameters = None,
+        *,
+        timeout: float | None = None,
+        key: str | None = None,
+        priority: int = 0,
+    ) -> Any:
+        """Start an execution and return its result, as `RunContext.run` does."""
+        id: UUID = self._send(_start(target, params, key, priority))
+        return self._send(AwaitResult(id, timeout))
+
+
+def _start(
+    target: Target,
+    params: Parameters,
+    key: str | None,
+    priority: int,
+    delay: float | timedelta | None = None,
+    at: datetime | None = None,
+    transactional: bool = False,
+) -> Start:
+    if isinstance(target, ActionCall):
+        ref, params = target.ref, {**target.parameters, **(params or {})}
+    else:
+        ref = target if isinstance(target, str) else target.ref
+    if isinstance(delay, timedelta):
+        delay = delay.total_seconds()
+    return Start(ref, params or {}, key, priority, delay, at, transactional)
+
+
+def _outgoing(run: Run) -> Outgoing:
+    if run.outgoing is None:
+        raise OutsideRun(
+            "this code has no worker that could publish or start for it",
+            hint="On the machines of a cluster, and in a program, call the API with PENSTOCK_API_ADDRESS and PENSTOCK_TOKEN.",
+        )
+    return run.outgoing
 
 
 def current() -> RunContext:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.errors import ResultNotStorable, StepFailed
-from penstock.run.steering import AskInquiry, Defer, NonRetryable, Retry
+from penstock.run.steering import AskInquiry, Defer, Later, NonRetryable, Retry
 
 
 def leaves(error: BaseException) -> list[BaseException]:
@@ -50,13 +50,13 @@ def is_final(error: BaseException) -> bool:
     )
 
 
-def steering_of(error: BaseException) -> Defer | AskInquiry | None:
+def steering_of(error: BaseException) -> Defer | AskInquiry | Later | None:
     """Return the steering that an error, or all errors of a group, stand for. None if the error is a failure."""
     members = leaves(error)
     if all(isinstance(leaf, Defer) for leaf in members):
         deferrals = [leaf for leaf in members if isinstance(leaf, Defer)]
         return latest(deferrals)
-    if len(members) == 1 and isinstance(members[0], AskInquiry):
+    if len(members) == 1 and isinstance(members[0], AskInquiry | Later):
         return members[0]
     return None
 
@@ -73,7 +73,7 @@ def verdict_of(error: BaseException) -> tuple[bool | None, float | None]:
     members = leaves(error)
     if any(is_final(leaf) for leaf in members):
         return False, None
-    if any(isinstance(leaf, AskInquiry) for leaf in members):
+    if any(isinstance(leaf, AskInquiry | Later) for leaf in members):
         return False, None
     retries = [leaf for leaf in members if isinstance(leaf, Retry)]
     if not retries:

@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Literal
 
 import orjson
@@ -14,9 +15,9 @@ from penstock.bounds import MESSAGE_CAP, TRACEBACK_CAP
 from penstock.errors import PenstockError, ResultNotStorable
 from penstock.run import results
 from penstock.run.failures import failed_steps, leaves, steering_of, verdict_of
-from penstock.run.steering import AskInquiry, Defer, Steering
+from penstock.run.steering import AskInquiry, Defer, Later, Steering
 
-Kind = Literal["completed", "failed", "timed_out", "deferred", "inquiry", "suspended", "lost"]
+Kind = Literal["completed", "failed", "timed_out", "deferred", "inquiry", "later", "suspended", "lost"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +84,10 @@ class Outcome:
 
     `completed`: `result_json`, the result as storable JSON. `failed`, `timed_out`: `error`. `deferred`: `until` or
     `delay` (seconds on the database's clock), and `carry`, JSON for the next run of this execution. `inquiry`:
-    `inquiry` (prompt, schema, assignee, timeout in seconds, default). `suspended`: `awaited`, what a durable function
+    `inquiry` (prompt, schema, assignee, timeout in seconds, default). `later`: `outside` (id,
+    timeout and heartbeat in seconds). `suspended`: `awaited`, what a durable function
     waits for (children, until, signals). `lost`: `error`; the remote machine that ran the attempt is gone, and its
-    effects are unknown.
+    effects are unknown. `costs`, of any kind: the true costs that the attempt reported where it ran, by unit.
     """
 
     kind: Kind
@@ -96,6 +98,8 @@ class Outcome:
     carry: dict[str, Any] | None = None
     inquiry: dict[str, Any] | None = None
     awaited: dict[str, Any] | None = None
+    costs: dict[str, Decimal] | None = None
+    outside: dict[str, Any] | None = None
 
     @property
     def result(self) -> Any:
@@ -141,6 +145,9 @@ class Outcome:
             if isinstance(steering, AskInquiry):
                 results.encode(steering.request, limit)
                 return cls("inquiry", inquiry=steering.request)
+            if isinstance(steering, Later):
+                results.encode(steering.outside, limit)
+                return cls("later", outside=steering.outside)
         except ResultNotStorable as unstorable:
             return cls.failed(unstorable)
         return cls("failed", error=TaskError.of(error, retryable=retryable))

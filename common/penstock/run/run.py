@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Protocol
 from uuid import UUID
 
+from penstock.run.outgoing import Outgoing
 from penstock.run.results import RESULT_LIMIT
 from penstock.run.run_log import RunLog
 
@@ -94,10 +96,20 @@ class Run:
     trace: Mapping[str, str] = field(default_factory=dict)
     """The W3C trace context (`traceparent`, `tracestate`) for outgoing calls of the executor. Empty if the run is not
     traced."""
+    outgoing: Outgoing | None = None
+    """The way to publish events and start executions from inside the action. None on the machines of a cluster and in tests."""
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    """The stored secrets that the action's options name, by the names that its templates use."""
+    api_address: str | None = None
+    """The address of the API, for a program that calls it, or None."""
+    token: str | None = None
+    """The token of this attempt for the API, or None. It is valid while the attempt runs."""
     slept: int = 0
     """The number of durable sleeps that this attempt has passed (`penstock.run.steering.sleep`)."""
     inquiries: int = 0
     """The number of inquiries that this attempt has reached (`penstock.run.steering.ask`)."""
+    costs: dict[str, Decimal] = field(default_factory=dict)
+    """The true costs that the attempt has reported so far, by unit. The unit is '' for a cost without one."""
     task: asyncio.Task[Any] | None = None
     """The task in which a coroutine function runs, while it runs."""
     exited: BaseException | None = None

@@ -95,6 +95,42 @@ class AskInquiry(Steering):
             self.request["resume"] = _carried()
 
 
+class Later(Steering):
+    """Wait until something outside completes this execution, without holding a worker or a slot.
+
+    `id` is the id by which a webhook completes it (`completes`), unique in the tenant. Without one, only the address of
+    `current().callback()` does. After `timeout` seconds the execution ends as `timeout`, and also if `heartbeat` seconds
+    pass without a progress or a heartbeat. The action does not run again, unless it is failed from outside and its retry
+    policy allows another attempt.
+    """
+
+    def __init__(
+        self,
+        id: str | None = None,
+        *,
+        timeout: float | timedelta | None = None,
+        heartbeat: float | timedelta | None = None,
+    ) -> None:
+        super().__init__(f"waits for {id or 'its callback'}")
+        if id is not None and (not isinstance(id, str) or not 0 < len(id) <= 1000):
+            raise ValueError(f"id must be a text of 1 to 1,000 characters, not {id!r:.80}")
+        self.outside: dict[str, Any] = {
+            "id": id,
+            "timeout": None if timeout is None else _seconds(timeout, "timeout"),
+            "heartbeat": None if heartbeat is None else _seconds(heartbeat, "heartbeat"),
+        }
+
+
+def later(
+    id: str | None = None,
+    *,
+    timeout: float | timedelta | None = None,
+    heartbeat: float | timedelta | None = None,
+) -> Later:
+    """Return a Later with these options: `return later("gh:run:123", timeout=172800)`."""
+    return Later(id, timeout=timeout, heartbeat=heartbeat)
+
+
 async def ask(
     prompt: str,
     *,

@@ -37,15 +37,14 @@ PATIENCE = 5.0
 
 
 class Heartbeat:
-    """A thread that sends heartbeats. `holding` returns the attempts that are held (copied atomically). `answer` is
-    called on the event loop with each answer. `silent` is called there once, with the seconds without a successful
-    heartbeat, when others will soon take over. `share` is called with the number of connections to PostgreSQL that
-    this process may have.
+    """A thread that sends heartbeats. `holding` returns the held attempts (copied atomically). All other callbacks run
+    on the event loop. `answer` receives each answer. `silent` is called once, with the seconds without a successful
+    heartbeat, before other processes take over. `share` receives the number of connections to PostgreSQL that this
+    process may have. `hears` maps channels to functions, which receive each text of their channel. `listens` is called
+    each time the session begins to listen.
 
-    `hears` are channels, each with a function that is called on the event loop with every text that is sent there.
-    `listens` is called there each time that the session has begun to listen. The session listens before it holds its
-    lock. So a process hears what is sent to it while its lock is held. Behind a pooler it has no lock, and does not
-    listen.
+    The session listens before it takes its lock. So this process receives every text that is sent while its lock is
+    held. Behind a pooler it has no lock, and does not listen.
 
     Its commits are relaxed: a heartbeat that is lost in a crash of the server is soon followed by another. While
     commits wait for a standby that is away, a live process can still send heartbeats.

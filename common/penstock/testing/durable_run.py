@@ -40,16 +40,17 @@ class DurableRun:
         self._memory = Memory(BEGIN, self._commit)
 
     def answer(self, value: Any, *, name: str = "ask", after: Span = 0) -> None:
-        """Declare the answer to `ctx.ask(..., name=name)`, which comes `after` it was asked. Several calls answer
-        several inquiries."""
+        """Declare the answer to `ctx.ask(..., name=name)`, which comes once `after` has passed since the question.
+        Several calls answer several inquiries."""
         self._memory.answers.setdefault(name, []).append((seconds(after), value))
 
     def event(self, payload: Any, *, name: str = "wait_for", after: Span = 0) -> None:
-        """Declare an event for `ctx.wait_for(..., name=name)`, which comes `after` the wait began."""
+        """Declare an event for `ctx.wait_for(..., name=name)`, which comes once `after` has passed since the wait
+        began."""
         self._memory.answers.setdefault(name, []).append((seconds(after), {"payload": payload}))
 
     def signal(self, name: str, value: Any = None, *, after: Span = 0) -> None:
-        """Declare a signal, which is sent `after` the run began."""
+        """Declare a signal, which is sent once `after` has passed since the run began."""
         ordinal = 1 + sum(key.name == f"{SIGNAL}/{name}" for _, key, _ in self._memory.signals)
         due = BEGIN + timedelta(seconds=seconds(after))
         self._memory.signals.append((due, signal_key(name, ordinal), value))
@@ -60,7 +61,7 @@ class DurableRun:
         self._memory.functions[action if isinstance(action, str) else action.ref] = function
 
     def cancel(self, *, after: Span = 0) -> None:
-        """Cancel the run `after` it began, at its next wait."""
+        """Cancel the run at its next wait, once `after` has passed since it began."""
         self._memory.cancelled_at = BEGIN + timedelta(seconds=seconds(after))
 
     def state(self, key: str) -> Any:
@@ -79,8 +80,8 @@ class DurableRun:
 
     @property
     def told(self) -> list[str]:
-        """Return the steps of which the function got the results, in that order. For a child, a sleep or a signal it
-        is known only once something was recorded after it."""
+        """Return the steps of which the function got the results, in that order. A child, a sleep or a signal is
+        included only if something was recorded after its result."""
         numbered = [(record.told, str(key)) for key, record in self._memory.records.items() if record.told]
         return [name for _, name in sorted(numbered)]
 

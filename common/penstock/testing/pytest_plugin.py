@@ -41,8 +41,8 @@ def penstock_definitions(pytestconfig: pytest.Config) -> Definitions:
 
 @pytest.fixture
 def simulation(penstock_definitions: Definitions) -> Simulation:
-    """A `penstock.testing.Simulation` with the definitions of the setting `penstock_modules`. Actions and workflows
-    run in this process, on a clock that the test moves."""
+    """Return a `penstock.testing.Simulation` with the definitions of the setting `penstock_modules`. Actions and
+    workflows run in this process, on a clock that the test moves."""
     from penstock.testing.simulation import Simulation
 
     return Simulation(penstock_definitions)
@@ -52,8 +52,8 @@ def simulation(penstock_definitions: Definitions) -> Simulation:
 def installation(
     pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[TestInstallation]:
-    """A real installation with an embedded PostgreSQL and the definitions of the setting `penstock_modules`, as a
-    `penstock.SyncClient`. All tests of a pytest run share it, and it takes some seconds to start."""
+    """Run a real installation with an embedded PostgreSQL and the definitions of the setting `penstock_modules`, and
+    return a `penstock.SyncClient`. All tests of a pytest run share it, and it takes some seconds to start."""
     from penstock.testing.installation import running
 
     with running(tmp_path_factory.mktemp("penstock"), _modules(pytestconfig)) as client:

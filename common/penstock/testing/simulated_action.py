@@ -122,8 +122,12 @@ class ActionExecution(Execution):
             self._end_step("deferred")
             self._defer(ending)
         elif ending.status == WAITING:
-            assert outcome.inquiry is not None
-            self._ask(outcome.inquiry)
+            if outcome.outside is not None:
+                prompt = f"outside: {outcome.outside['id'] or 'callback'}"
+                self._ask({"prompt": prompt, "timeout": outcome.outside["timeout"]})
+            else:
+                assert outcome.inquiry is not None
+                self._ask(outcome.inquiry)
         elif ending.status == REQUESTED:
             self._end_step("timeout" if outcome.kind == "timed_out" else FAILED, None, error)
             self.failures += 1

@@ -31,7 +31,7 @@ class Trace:
 
     @property
     def hex(self) -> str:
-        """The id of the trace, as users and backends write it."""
+        """Return the id of the trace, as users and backends write it."""
         return f"{self.trace_id:032x}"
 
     def carrier(self, span_id: int | None = None) -> Carrier:

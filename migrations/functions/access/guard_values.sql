@@ -1,5 +1,6 @@
--- Have every table with values of users refuse those of encrypted tenants in clear. It is called when a tenant is first encrypted, by
--- the owner of the tables: an installation without encrypted tenants has none of these triggers, and pays nothing.
+-- Create the triggers with which each table with values of users refuses plain values of encrypted tenants. The owner of
+-- the tables calls this when a tenant is first encrypted. An installation without encrypted tenants has none of these
+-- triggers, and pays nothing for them.
 create or replace function guard_values() returns void
 language plpgsql
 as $$

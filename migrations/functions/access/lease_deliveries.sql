@@ -1,5 +1,6 @@
--- Lease at most `p_most` due calls for `p_seconds`, and count a try of each: at most `p_each` calls of a subscription, so
--- that no call waits behind a subscriber that does not answer. A failing subscription gets one call at a time.
+-- Lease at most `p_most` due calls for `p_seconds`, and count a try of each. At most `p_each` of them are for the same
+-- subscription, so that no call waits behind a subscriber that does not answer. A failing subscription gets one call at a
+-- time.
 -- planner: lookups
 create or replace function lease_deliveries(p_each integer, p_most integer, p_seconds double precision)
 returns table (id uuid, subscription text, url text, body text, tries integer, now timestamptz)

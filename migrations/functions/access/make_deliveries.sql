@@ -27,7 +27,7 @@ begin
             'timestamp', to_char(at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
             'data', json_build_object('id', execution_id, 'status', status, 'action', action, 'namespace', namespace,
                 'attempt', attempt, 'parent', parent,
-                -- It may say what an error says. What is encrypted does not leave.
+                -- A reason may contain the text of an error, and an encrypted value may not leave the installation.
                 'reason', case when not starts_with(reason, '$sealed:') then reason end))::text
         from wanted where not is_full order by id
     ), counted as (

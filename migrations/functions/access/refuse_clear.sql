@@ -1,6 +1,6 @@
--- Refuse a row that holds a value of an encrypted tenant in clear (PN005), or a sealed value of another tenant (PN006). The triggers
--- that call it exist only once a tenant is encrypted: see guard_values. The first argument says what tells the tenant: the row's
--- execution, its namespace, or its own column. The others are the columns with values.
+-- Refuse a row with a plain value of an encrypted tenant (PN005), or with a sealed value of another tenant (PN006). The
+-- triggers that call it exist only once a tenant is encrypted: see guard_values. The first argument says how the tenant is
+-- found: by the row's execution, by its namespace, or in its own column. The other arguments are the columns with values.
 -- planner: lookups_planned_once
 create or replace function refuse_clear() returns trigger
 language plpgsql
@@ -38,16 +38,17 @@ begin
             raise exception '% of % has a value that was sealed for another tenant than %', v_column, tg_table_name, v_tenant
                 using errcode = 'PN006';
         end if;
-        -- A command that runs something again names executions and tasks.
+        -- A re-run command names only executions and tasks, which are never encrypted.
         continue when not v_encrypted or tg_table_name = 'workflow_command' and v_row ->> 'kind' = 'rerun';
         v_clear := case
             when jsonb_typeof(v_value) = 'string' then not starts_with(v_value #>> '{}', '$sealed:')
             when jsonb_typeof(v_value) <> 'object' then true
             when v_value ? '$sealed' then false
-            -- What the database says itself of an end has no traceback. What an attempt carries over, or asks, is sealed within.
+            -- An error that the database itself writes has no traceback. Carried values and questions are sealed inside the
+            -- error.
             when v_column = 'error' then v_value ? 'traceback' or v_value ? 'carry' and not (v_value -> 'carry') ? '$sealed'
                 and not starts_with(coalesce(v_value #>> '{carry,prompt}', ''), '$sealed:')
-            -- The state of a task: its status and its counts are read by the database.
+            -- Only the result and the error of a task are sealed: SQL reads its status and its counts.
             when v_column = 'record' then v_value ? 'result' and not coalesce((v_value -> 'result') ? '$sealed', false)
                 or v_value ? 'error' and not coalesce((v_value -> 'error') ? '$sealed', false)
             else true

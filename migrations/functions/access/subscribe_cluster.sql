@@ -1,4 +1,4 @@
--- Write the statuses that enabled subscriptions name to the row of `cluster`, which every move reads.
+-- Store the statuses of all enabled subscriptions in the row of `cluster`. Every move reads that row.
 create or replace function subscribe_cluster() returns void
 language sql
 as $$

@@ -18,47 +18,55 @@ begin
                 since = case when e.status = 'queued' then clock_timestamp() else e.since end
             from unnest(p_candidates) c
             where p_born_at is null and e.id = any (v_ids) and e.id = c.id
-            returning c.id, c.kind, c.queue, c.envelope, c.keys, c.rank, c.turn, c.ready_at, c.since, c.gate_limit, c.fair_limit,
-                e.attempt + 1 as next_attempt, e.timed
+            returning c.id, c.kind, c.queue, c.envelope, c.keys, c.costs, c.rank, c.turn, c.ready_at, c.since, c.gate_limit,
+                c.fair_limit, e.attempt + 1 as next_attempt, e.timed
         ), moved as (
             select * from changed
             union all
-            select c.id, c.kind, c.queue, c.envelope, c.keys, c.rank, 0, p_born_at, null, null, null, 1, false
+            select c.id, c.kind, c.queue, c.envelope, c.keys, c.costs, c.rank, 0, p_born_at, null, null, null, 1, false
             from unnest(p_candidates) c
             where p_born_at is not null
         ), held as materialized (
-            select m.id, m.rank, m.turn, m.ready_at, m.since, m.gate_limit, m.fair_limit, m.next_attempt, k.limit_id, k.group_value
-            from moved m cross join unnest(m.keys) k
+            -- What a lowered limit does not allow any more takes the whole limit.
+            select m.id, m.rank, m.turn, m.ready_at, m.since, m.gate_limit, m.fair_limit, m.next_attempt, limit_id, group_value,
+                case when o.weighted then least(coalesce(k.cost, 1), o.allowed) end as cost, o.held, o.allowed, o.rated,
+                clock_timestamp() as admitted_at
+            from moved m cross join lateral unnest(m.keys, m.costs) k (limit_id, group_value, cost)
+            left join unnest(p_rooms) o using (limit_id, group_value)
         ), given as (
-            insert into slot (limit_id, group_value, execution_id, attempt)
-            select limit_id, group_value, id, next_attempt from held
+            insert into slot (limit_id, group_value, execution_id, attempt, cost, admitted_at)
+            select limit_id, group_value, id, next_attempt, cost, admitted_at from held
         ), logged as (
             -- I4 compares only the admissions since an execution stood in line for a key. It stood in line only at its gate,
             -- and not there either if its turn is one of another key's groups: for all its other keys `since` is now.
             insert into admission (limit_id, group_value, execution_id, attempt, rank, turn, ready_at, since, held, allowed,
-                rated)
+                rated, cost, admitted_at)
             select h.limit_id, h.group_value, h.id, h.next_attempt, h.rank,
                 case when h.limit_id = h.fair_limit then h.turn else 0 end, h.ready_at,
                 case when h.limit_id = h.gate_limit and (h.fair_limit is null or h.fair_limit = h.gate_limit) then h.since
                      else clock_timestamp() end,
-                m.held + row_number() over (partition by h.limit_id, h.group_value
-                                            order by h.rank, h.turn, h.ready_at, h.id),
-                m.allowed, m.rated
-            from held h join unnest(p_rooms) m using (limit_id, group_value)
+                least(ceil(h.held + sum(coalesce(h.cost, 1)) over (partition by h.limit_id, h.group_value
+                                                                 order by h.rank, h.turn, h.ready_at, h.id)), 2147483647),
+                least(ceil(h.allowed), 2147483647), h.rated, h.cost, h.admitted_at
+            from held h where h.allowed is not null
         )
         select kind, queue, envelope, array_agg(id order by rank, turn, ready_at, id) as ids,
-            array_agg(id) filter (where timed) as timed,
-            kind = 'action' and (bool_or(rank <> 0) or exists (select from ordered_route o where o.queue = moved.queue)) as ordered
+            array_agg(id) filter (where timed) as timed, bool_or(rank <> 0) as prior
         from moved group by kind, queue, envelope
     loop
         if r.timed is not null then
             perform set_clocks(r.timed);
         end if;
-        v_messages := v_messages || send_on(r.kind, r.queue, r.ids, r.envelope);
-        if r.ordered then
-            perform join_backlog(r.queue, r.ids);
-        end if;
+        v_messages := v_messages || place_ready(r.kind, r.queue, r.ids, r.envelope, r.prior, false, true);
     end loop;
+    if exists (select from unnest(p_rooms) m where m.allowed = 'Infinity') then
+        insert into budget_entry as y (owner, unit, execution_id, attempt, reserved)
+        select s.group_value::uuid, l.unit, s.execution_id, s.attempt, s.cost
+        from unnest(p_candidates) c cross join unnest(c.keys) k
+        join concurrency_limit l on l.id = k.limit_id and l.budget = l.id
+        join slot s on s.limit_id = k.limit_id and s.group_value = k.group_value and s.execution_id = c.id
+        on conflict (owner, unit, execution_id, attempt) do update set reserved = excluded.reserved, spent = null;
+    end if;
     perform give_way_to(p_candidates);
     return v_messages;
 end $$;

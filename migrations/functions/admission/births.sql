@@ -1,5 +1,5 @@
--- Return the initial state of each execution in `p_ids`, in their order: its status, the keys of its slots, and the instant.
--- The state is null for an execution outside `p_admitted`, which is created as requested.
+-- Return the initial state of each execution in `p_ids`, in their order: its status, the keys of its slots, and the
+-- instant. The state is null for an execution that is not in `p_admitted`: it is created as requested.
 -- planner: hashed
 create or replace function births(p_ids uuid[], p_admitted candidate[], p_born_at timestamptz) returns birth[]
 language plpgsql stable strict

@@ -5,6 +5,8 @@
 -- same keys starts. If the other transaction ends the execution, it promotes the next ones. If the other transaction ends
 -- nothing, or dies, a wake row makes an executor look at the key again in 100 ms. `p_rooms` is the room of each key before
 -- the choice. `p_again` are the keys under which more executions may be able to start.
+-- Under a key with costs, an execution starts if its cost and those of all before it fit. The number that fits is not known before,
+-- so the query reads a few waiters, and more if all of them fit.
 -- planner: lookups
 create or replace function choose_at_once(
     p_gates limit_key[], out p_chosen candidate[], out p_rooms room[], out p_again limit_key[]
@@ -13,28 +15,42 @@ language plpgsql
 as $$
 declare
     v_most constant integer := 1000;
+    v_few integer := 4;
+    v_weighted boolean;
     v_away boolean;
     v_locked uuid[];
     v_stuck limit_key[] := '{}';
 begin
     loop
         p_rooms := key_room(p_gates);
+        v_weighted := (select bool_or(m.weighted) from unnest(p_rooms) m);
         select coalesce(array_agg(x.c), '{}'), bool_or((x.c).away) into p_chosen, v_away from (
-            select (w.execution_id, l.namespace_id, n.kind, n.queue, n.envelope, n.away_since is not null, null, w.rank, w.ready_at,
-                l.keys, l.id, l.fair_limit, null, null, w.turn, greatest(w.since, l.moved_at), l.gate_limit)::candidate as c,
-                row_number() over (partition by m.limit_id, m.group_value
-                                   order by w.rank, w.turn, w.ready_at, w.execution_id) <= least(m.free, v_most) as first
+            select (w.execution_id, l.namespace_id, s.kind, s.queue, s.envelope, s.away_since is not null, null, w.rank, w.ready_at,
+                l.keys, l.id, l.fair_limit, null, null, w.turn, greatest(w.since, l.moved_at), l.gate_limit, w.costs)::candidate as c,
+                case when m.weighted then sum(least(coalesce(w.costs[1], 1), m.allowed)) over places <= m.free
+                    else row_number() over places <= least(m.free, v_most) end as first
             from unnest(p_rooms) m
             cross join lateral (
+                select case when m.weighted then v_few else least(m.free, v_most)::integer end as most) n
+            cross join lateral (
                 select * from lane l where l.gate_limit = m.limit_id and l.gate_group = m.group_value
-                order by l.rank, l.place, l.ready_at, l.execution_id limit least(m.free, v_most)) l
-            join namespace n on n.id = l.namespace_id
+                order by l.rank, l.place, l.ready_at, l.execution_id limit n.most) l
+            join namespace s on s.id = l.namespace_id
             cross join lateral (
                 select * from waiter w
                 where w.lane = l.id
                     and (w.rank, w.turn, w.ready_at, w.execution_id) >= (l.rank, l.turn, l.ready_at, l.execution_id)
-                order by w.rank, w.turn, w.ready_at, w.execution_id limit least(m.free, v_most)) w
+                order by w.rank, w.turn, w.ready_at, w.execution_id limit n.most) w
+            window places as (partition by m.limit_id, m.group_value order by w.rank, w.turn, w.ready_at, w.execution_id)
         ) x where x.first;
+        if v_weighted and v_few < v_most and exists (
+            select from unnest(p_chosen) c join unnest(p_rooms) m
+                on m.limit_id = (c.keys[1]).limit_id and m.group_value = (c.keys[1]).group_value and m.weighted
+            group by m.limit_id, m.group_value having count(*) >= v_few)
+        then
+            v_few := least(v_few * 8, v_most);
+            continue;
+        end if;
         exit when v_away is not true;
         perform stand_aside(array(
             select l.id from unnest(p_gates) k join lane l on l.gate_limit = k.limit_id and l.gate_group = k.group_value
@@ -56,5 +72,5 @@ begin
     end if;
     perform leave_line(v_locked, true);
     p_again := array(select (m.limit_id, m.group_value)::limit_key from unnest(p_rooms) m
-                     where (m.rated or m.free > v_most) and (m.limit_id, m.group_value)::limit_key <> all (v_stuck));
+                     where (m.rated or case when m.weighted then v_few = v_most else m.free > v_most end) and (m.limit_id, m.group_value)::limit_key <> all (v_stuck));
 end $$;

@@ -19,10 +19,12 @@ declare
     v_late limit_key[];
     v_stop limit_key;
     v_next candidate;
+    v_stuck limit_key[] := '{}';
 begin
     p_chosen := '{}';
     p_rooms := key_room(p_gates);
-    v_open := array(select (m.limit_id, m.group_value)::limit_key from unnest(p_rooms) m where m.free > 0);
+    v_open := array(select (m.limit_id, m.group_value)::limit_key from unnest(p_rooms) m
+                    where case when m.weighted then m.free >= 0 else m.free > 0 end);
     while cardinality(p_chosen) < 500 loop
         select l.* into v_lane from unnest(v_open) k cross join lateral (
             select * from lane l where l.gate_limit = k.limit_id and l.gate_group = k.group_value
@@ -34,12 +36,16 @@ begin
             select from unnest(p_rooms) m where m.limit_id = k.limit_id and m.group_value = k.group_value));
         if exists (select from unnest(v_late) k where not pg_try_advisory_xact_lock(7, key_lock(k))) then
             insert into wake (limit_id, group_value) values (v_gate.limit_id, v_gate.group_value);
+            v_stuck := v_stuck || v_gate;
             v_open := array_remove(v_open, v_gate);
             continue;
         end if;
         p_rooms := p_rooms || key_room(v_late);
         v_stop := stopping_key(v_lane, p_rooms, v_open);
-        if v_stop.limit_id is not null then
+        if v_stop = v_gate then
+            v_open := array_remove(v_open, v_gate); -- it has room, and less than the first execution needs
+            continue;
+        elsif v_stop.limit_id is not null then
             update lane set gate_limit = v_stop.limit_id, gate_group = v_stop.group_value, moved_at = clock_timestamp()
             where id = v_lane.id;
             continue;
@@ -50,18 +56,22 @@ begin
         end if;
         v_next := take_first(v_lane);
         if v_next.id is null then
+            v_stuck := v_stuck || v_gate;
             v_open := array_remove(v_open, v_gate);
             continue;
         end if;
         p_chosen := p_chosen || v_next;
         p_rooms := array(
             select (m.limit_id, m.group_value, m.held, m.allowed, m.rated,
-                m.free - ((m.limit_id, m.group_value)::limit_key = any (v_lane.keys))::integer)::room
-            from unnest(p_rooms) m);
+                m.free - case when k.limit_id is null then 0 when m.weighted then least(coalesce(k.cost, 1), m.allowed) else 1 end,
+                m.weighted)::room
+            from unnest(p_rooms) m
+            left join unnest(v_next.keys, v_next.costs) k (limit_id, group_value, cost) using (limit_id, group_value));
         v_open := array(select k from unnest(v_open) k
-                        except select (m.limit_id, m.group_value)::limit_key from unnest(p_rooms) m where m.free <= 0);
+                        except select (m.limit_id, m.group_value)::limit_key from unnest(p_rooms) m
+                        where case when m.weighted then m.free < 0 else m.free <= 0 end);
     end loop;
     p_again := array(
         select (m.limit_id, m.group_value)::limit_key from unnest(p_rooms) m
-        where m.rated or cardinality(p_chosen) = 500);
+        where (m.rated or cardinality(p_chosen) = 500) and (m.limit_id, m.group_value)::limit_key <> all (v_stuck));
 end $$;

@@ -3,7 +3,7 @@ create or replace function find_candidates(p_ids uuid[]) returns setof candidate
 language sql stable
 as $$
     select e.id, e.namespace_id, n.kind, n.queue, n.envelope, n.away_since is not null, e.attempt, (-e.priority)::smallint,
-        e.ready_at, k.keys, null::uuid, null::integer, null::text, null::text, 0::bigint, null::timestamptz, null::integer
+        e.ready_at, k.keys, null::uuid, null::integer, null::text, null::text, 0::bigint, null::timestamptz, null::integer, null::numeric[]
     from execution e
     join namespace n on n.id = e.namespace_id
     cross join lateral needed_keys(n.limits, n.kind, e.parent, e.id, null) k

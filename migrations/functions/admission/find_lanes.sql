@@ -1,6 +1,6 @@
 -- Return the candidates with the lane of each: executions of one namespace that need the same keys share a lane. Where one of
 -- their limits is fair, set also the group in which an execution takes its turn: the values of the parameters that the limit
--- is grouped by and fair to.
+-- is grouped by and fair to. Where a limit has a cost, another declared cost is another lane, so that a change regroups what waits.
 -- planner: lookups
 create or replace function find_lanes(p_candidates candidate[]) returns candidate[]
 language plpgsql stable
@@ -8,8 +8,10 @@ as $$
 begin
     return array(
         select (c.id, c.namespace_id, c.kind, c.queue, c.envelope, c.away, c.attempt, c.rank, c.ready_at, c.keys,
-            md5(c.namespace_id || '|' || coalesce(f.limit_id, 0) || '|' || c.keys::text)::uuid,
-            f.limit_id, f.group_value, f.fair_group, c.turn, c.since, c.gate_limit)::candidate
+            md5(c.namespace_id || '|' || coalesce(f.limit_id, 0) || '|' || c.keys::text || case when c.costs is null then '' else (
+                select string_agg('|' || (l.cost ->> 'text'), '' order by l.id)
+                from namespace n join concurrency_limit l on l.id = any (n.limits) where n.id = c.namespace_id) end)::uuid,
+            f.limit_id, f.group_value, f.fair_group, c.turn, c.since, c.gate_limit, c.costs)::candidate
         from unnest(p_candidates) c
         left join lateral (
             select k.limit_id, k.group_value,

@@ -1,7 +1,7 @@
--- Split the candidates into `p_free`, which may start at once, and `p_waiting`. An execution waits if a key that it needs has
--- waiters, or has less room than there are candidates for it. It also waits if no live worker runs its namespace, or if a
--- lane (the line of executions with the same keys) of its namespace is out of line for want of a worker, or has to be sorted
--- anew because limits changed. `p_rooms` are the free slots of each key. The caller holds the locks of all keys, and passes the keys and counts
+-- Split the candidates into `p_free`, which may start at once, and `p_waiting`. An execution waits if a key that it needs
+-- has waiters, or has less room than there are candidates for it. It also waits if no live worker runs its namespace. It
+-- waits too if a lane of its namespace stands aside because no worker runs it, or is to be regrouped because limits
+-- changed. `p_rooms` are the free slots of each key. The caller holds the locks of all keys, and passes the keys and counts
 -- of count_keys.
 -- planner: hashed
 create or replace function find_room(
@@ -18,7 +18,11 @@ begin
     v_closed := array(
         select (m.limit_id, m.group_value)::limit_key
         from unnest(p_rooms) m join unnest(p_keys, p_counts) c (limit_id, group_value, n) using (limit_id, group_value)
-        where m.free < c.n
+        where m.free < case when m.weighted then (
+                select sum(least(coalesce(k.cost, 1), m.allowed))
+                from unnest(p_asking) a cross join lateral unnest(a.keys, a.costs) k (limit_id, group_value, cost)
+                where k.limit_id = m.limit_id and k.group_value = m.group_value)
+            else c.n end
             or exists (select from lane l where l.gate_limit = m.limit_id and l.gate_group = m.group_value));
     v_aside := array(
         select n.id from (select distinct c.namespace_id as id, c.away from unnest(p_asking) c) n

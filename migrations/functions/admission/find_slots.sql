@@ -34,12 +34,17 @@ begin
     end if;
     v_asking := array(
         select (d.id, n.id, n.kind, n.queue, n.envelope, n.away_since is not null, 0, -coalesce(d.priority, 0)::smallint, null, k.keys,
-            null, null, null, null, 0, null, null)::candidate
+            null, null, null, null, 0, null, null, null)::candidate
         from unnest(p_ids, p_namespaces, p_params, p_priorities, p_not_before, p_parents)
             as d (id, namespace_id, params, priority, not_before, parent)
         join namespace n on n.id = d.namespace_id
         cross join lateral needed_keys(n.limits, n.kind, d.parent, d.id, d.params::jsonb) k
         where d.not_before is null and k.keys is not null);
+    v_asking := set_costs(v_asking, p_ids, p_params);
+    if exists (select from unnest(v_asking) c where c.costs is not null) then
+        -- request_slots refuses these once they are stored.
+        v_asking := array(select c from unnest(v_asking) c where c.id not in (select t.id from too_costly(v_asking) t));
+    end if;
     select keys, counts into v_keys, v_counts from count_keys(v_asking);
     if not locked then
         v_closed := array(

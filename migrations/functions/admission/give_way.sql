@@ -1,6 +1,6 @@
--- Set timers that end the oldest executions of a key, so many that `p_max` remain. Counted are the executions that hold the
--- key, that wait for it, and that have held it and now wait for something else: a retry, an instant, an answer, a child. The
--- timers' loop ends them in a transaction that takes their locks in order.
+-- Set timers that end the oldest executions of a key, until `p_max` remain. An execution counts if it holds the key, waits
+-- for it, or has held it and now waits for something else: a retry, an instant, an answer, a child. The timers' loop ends
+-- them in a transaction that takes their locks in order.
 create or replace function give_way(p_key limit_key, p_max integer) returns void
 language plpgsql
 as $$

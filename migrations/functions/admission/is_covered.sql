@@ -1,5 +1,6 @@
--- Return true if a hold covers a namespace: an action covers its executions wherever they run, and a workflow also its tasks; a pack
--- its actions and workflows; a route what runs there; a tenant all of its actions and workflows.
+-- Return true if a hold covers a namespace. A hold of an action covers its executions wherever they run. A hold of a
+-- workflow covers the workflow and its tasks. A hold of a pack or a tenant covers all of its actions and workflows. A hold
+-- of a route covers the executions that run there.
 create or replace function is_covered(p_kind text, p_name text, p_namespace namespace) returns boolean
 language sql immutable
 as $$

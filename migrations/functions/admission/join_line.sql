@@ -2,7 +2,8 @@
 -- it became ready. The caller holds the locks of the rows and of all their keys, so no other transaction promotes there.
 -- Under a fair limit, the first execution of a group without waiters joins the current round. Each further one joins the
 -- round after its group's last, so that a large group does not keep out the others. Return the keys of the lanes that are
--- new: the caller promotes there. An execution that joins an older lane promotes none.
+-- new: the caller promotes there. An execution that joins an older lane promotes none, unless it is the new first execution and
+-- has a cost: it may need less than the first one before it.
 -- planner: hashed
 create or replace function join_line(p_candidates candidate[]) returns limit_key[]
 language plpgsql
@@ -24,11 +25,11 @@ begin
     end if;
     delete from live where execution_id = any (v_ids);
     with placed as (
-        insert into waiter (lane, rank, turn, ready_at, execution_id, fair_limit, fair_key, fair_group)
+        insert into waiter (lane, rank, turn, ready_at, execution_id, fair_limit, fair_key, fair_group, costs)
         select c.lane, c.rank, case when c.fair_limit is null then 0
             else next_turn(c.fair_limit, c.fair_key, c.fair_group, c.rank) + row_number() over (
                 partition by c.fair_limit, c.fair_group, c.rank order by c.ready_at, c.id) - 1 end,
-            c.ready_at, c.id, c.fair_limit, c.fair_key, c.fair_group
+            c.ready_at, c.id, c.fair_limit, c.fair_key, c.fair_group, c.costs
         from unnest(p_candidates) c
         returning waiter as w
     )
@@ -36,19 +37,24 @@ begin
         select distinct on ((w).lane) w from placed order by (w).lane, (w).rank, (w).turn, (w).ready_at, (w).execution_id) x;
 
     with made as (
-        insert into lane (id, namespace_id, keys, gate_limit, gate_group, fair_limit, rank, turn, ready_at, execution_id)
+        insert into lane (id, namespace_id, keys, gate_limit, gate_group, fair_limit, rank, turn, ready_at, execution_id, costs)
         select o.lane, c.namespace_id, c.keys, (c.keys[1]).limit_id, (c.keys[1]).group_value, c.fair_limit,
-            o.rank, o.turn, o.ready_at, o.execution_id
+            o.rank, o.turn, o.ready_at, o.execution_id, o.costs
         from unnest(v_first) o join unnest(p_candidates) c on c.id = o.execution_id
         order by o.rank, o.turn, o.ready_at, o.execution_id -- inserted in the order in which promotions read them
         on conflict (id) do nothing
         returning keys
     )
     select array_agg(distinct x.k) into v_new from (select unnest(keys) as k from made) x;
-    update lane l
-    set rank = o.rank, turn = o.turn, ready_at = o.ready_at, execution_id = o.execution_id
-    from unnest(v_first) o
-    where l.id = any (array(select lane from unnest(v_first))) and l.id = o.lane
-        and (o.rank, o.turn, o.ready_at, o.execution_id) < (l.rank, l.turn, l.ready_at, l.execution_id);
+    with changed as (
+        update lane l
+        set rank = o.rank, turn = o.turn, ready_at = o.ready_at, execution_id = o.execution_id, costs = o.costs
+        from unnest(v_first) o
+        where l.id = any (array(select lane from unnest(v_first))) and l.id = o.lane
+            and (o.rank, o.turn, o.ready_at, o.execution_id) < (l.rank, l.turn, l.ready_at, l.execution_id)
+        returning case when o.costs is not null then l.keys end as keys
+    )
+    select case when count(*) > 0 then coalesce(v_new, '{}') || array_agg(distinct x.k) else v_new end into v_new
+    from (select unnest(keys) as k from changed) x;
     return v_new;
 end $$;

@@ -19,8 +19,8 @@ begin
 
     -- Search for the new first behind the old first: the index before it is full of deleted rows.
     with begins as (
-        select g.lane, g.execution_id as was_first, g.n, w.rank, w.turn, w.ready_at, w.execution_id
-        from unnest(v_gone, v_counts) g (lane, rank, turn, ready_at, execution_id, since, fair_limit, fair_key, fair_group, n)
+        select g.lane, g.execution_id as was_first, g.n, w.rank, w.turn, w.ready_at, w.execution_id, w.costs
+        from unnest(v_gone, v_counts) g (lane, rank, turn, ready_at, execution_id, since, fair_limit, fair_key, fair_group, costs, n)
         left join lateral (
             select * from waiter w
             where w.lane = g.lane
@@ -32,7 +32,7 @@ begin
         where l.id = b.lane and l.execution_id = b.was_first and b.execution_id is null
     )
     update lane l
-    set rank = b.rank, turn = b.turn, ready_at = b.ready_at, execution_id = b.execution_id,
+    set rank = b.rank, turn = b.turn, ready_at = b.ready_at, execution_id = b.execution_id, costs = b.costs,
         admitted = l.admitted + case when p_admitted then b.n else 0 end
     from begins b
     where l.id = b.lane and l.execution_id = b.was_first and b.execution_id is not null;

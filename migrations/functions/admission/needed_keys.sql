@@ -1,18 +1,24 @@
--- Return the keys of which an execution needs a slot, one for each limit in `p_limits`; null for none. A workflow inside
--- another workflow needs no slot of a limit that its parent holds: it would wait for its own parent. `p_params` is null where
--- the function has to read the parameters, which it does only for a limit that is grouped by some of them.
+-- Return the keys of the slots that an execution needs, one for each limit in `p_limits`; null for none. Limits by a budget need one
+-- for each unit, and none where the tree has no budget of that unit. A workflow inside
+-- another workflow needs no slot of a limit that its parent holds: it would wait for its own parent. With `p_params` null,
+-- the function reads the parameters itself, which only a limit that is grouped by parameters needs.
 -- The function returns one row, and PostgreSQL inlines it into the caller's query (`offset 0`: it is evaluated once). A
 -- single limit, the usual case, needs no aggregate.
 create or replace function needed_keys(p_limits integer[], p_kind text, p_parent uuid, p_id uuid, p_params jsonb)
 returns table (keys limit_key[])
 language sql stable
 as $$
-    select case when cardinality(p_limits) = 1 and (p_parent is null or p_kind = 'action') then (
-        select array[key_of(l.id, l.by, coalesce(p_params, (select p.params from payload p where p.execution_id = p_id)))]
+    select nullif(case when cardinality(p_limits) = 1 and (p_parent is null or p_kind = 'action') then (
+        select case when l.budget is null
+            then array[key_of(l.id, l.by, coalesce(p_params, (select p.params from payload p where p.execution_id = p_id)))]
+            else array_remove(array[budget_key(l.budget, l.unit, p_parent, p_id)], null) end
         from concurrency_limit l where l.id = p_limits[1]
     ) else (
-        select array_agg(
-            key_of(l.id, l.by, coalesce(p_params, (select p.params from payload p where p.execution_id = p_id))) order by l.id)
+        select array_agg(case when l.budget is null
+            then key_of(l.id, l.by, coalesce(p_params, (select p.params from payload p where p.execution_id = p_id)))
+            else budget_key(l.budget, l.unit, p_parent, p_id) end order by l.id) filter (where l.budget is null or
+                budget_key(l.budget, l.unit, p_parent, p_id) is not null and not exists (
+                    select from concurrency_limit o where o.id = any (p_limits) and o.budget = l.budget and o.id < l.id))
         from concurrency_limit l
         where l.id = any (p_limits) and (p_parent is null or p_kind = 'action' or not exists (
             with recursive above as (
@@ -22,5 +28,5 @@ as $$
             )
             select from above join execution x on x.id = above.id cross join unnest(x.keys) held
             where held.limit_id = l.id))
-    ) end offset 0
+    ) end, '{}') offset 0
 $$;

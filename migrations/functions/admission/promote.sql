@@ -35,11 +35,18 @@ begin
     if v_again <> '{}' then
         -- At these gates executions still have room (more than one call starts), or wait for the next start that their rate
         -- permits.
-        insert into wake (limit_id, group_value)
-        select m.limit_id, m.group_value
-        from unnest(key_room(array(select k from unnest(v_again) k where exists (
-            select from lane l where l.gate_limit = k.limit_id and l.gate_group = k.group_value)))) m
-        where m.free > 0;
+        insert into wake (limit_id, group_value, at)
+        select x.limit_id, x.group_value, x.at
+        from (
+            select m.limit_id, m.group_value, m.weighted, next_start(m) as at
+            from unnest(key_room(array(select k from unnest(v_again) k where exists (
+                select from lane l where l.gate_limit = k.limit_id and l.gate_group = k.group_value)))) m offset 0) x
+        where x.at is not null and not (x.weighted and exists (
+            select from wake w where w.limit_id = x.limit_id and w.group_value = x.group_value
+                and w.at > clock_timestamp() and w.at <= x.at));
+    end if;
+    if exists (select from unnest(v_rooms) m where m.allowed = 'Infinity') then
+        perform note_spent(v_gates);
     end if;
     return v_messages;
 end $$;

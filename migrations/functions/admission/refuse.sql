@@ -27,7 +27,15 @@ begin
         order by l.gate_limit, l.gate_group
     loop
         -- One promotion starts only so many executions, so there can be room for some that still wait.
-        v_free := (select m.free from unnest(key_room(array[(r.gate_limit, r.gate_group)::limit_key])) m);
+        v_free := (
+            select case when m.weighted then (
+                select count(*) from (
+                    select sum(least(coalesce(k.cost, 1), m.allowed)) over (order by w.rank, w.turn, w.ready_at, w.execution_id) as needs
+                    from waiter w join lane l on l.id = w.lane
+                    cross join lateral unnest(l.keys, w.costs) k (limit_id, group_value, cost)
+                    where w.execution_id = any (r.ids) and k.limit_id = m.limit_id and k.group_value = m.group_value) x
+                where x.needs <= m.free) else m.free end
+            from unnest(key_room(array[(r.gate_limit, r.gate_group)::limit_key])) m);
         if r.when_full = 'cancel_new' then
             v_messages := v_messages || (end_executions(r.ids[v_free + 1:], array['queued'], 'cancelled',
                 format('refused: the limit %s is full', r.ref), null)).messages;

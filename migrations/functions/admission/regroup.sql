@@ -23,7 +23,7 @@ begin
     v_ids := array(select x.id from (select id from execution where id = any (v_ids) and status = 'queued'
                                      order by id for no key update skip locked) x);
     perform lock_placement();
-    v_belong := find_lanes(array(select c from find_candidates(v_ids) c));
+    v_belong := find_lanes(set_costs(array(select c from find_candidates(v_ids) c)));
     v_keys := v_lane.keys || array(select distinct k from unnest(v_belong) c cross join unnest(c.keys) k);
     perform lock_keys(v_keys);
     if v_ids = '{}' and exists (select from waiter where lane = v_lane.id) then

@@ -11,6 +11,8 @@ declare
     v_joined limit_key[] := array(select distinct k from unnest(p_line) c cross join unnest(c.keys) k);
     v_locked limit_key[] := v_keys || v_joined;
     v_freed uuid[];
+    v_weighted held[];
+    v_attempts integer[];
     v_waiting uuid[];
 begin
     -- Without a slot to free, no keys around these are locked. A caller that refuses new executions (refuse) holds these
@@ -26,15 +28,25 @@ begin
             select x.ctid from unnest(p_held) h cross join lateral (
                 select s.ctid from slot s where s.limit_id = h.limit_id and s.group_value = h.group_value
                     and s.execution_id = h.execution_id offset 0) x))
-        returning execution_id
+        returning execution_id, attempt, limit_id, group_value, cost
     )
-    select array_agg(execution_id) into v_freed from freed;
+    select array_agg(execution_id), array_agg((execution_id, limit_id, group_value)::held) filter (where cost is not null),
+        array_agg(attempt) filter (where cost is not null)
+    into v_freed, v_weighted, v_attempts from freed;
+    if v_weighted is not null then
+        -- An attempt that no worker has claimed took nothing of its budget.
+        delete from budget_entry y using unnest(v_weighted, v_attempts) f (execution_id, limit_id, group_value, attempt)
+        join concurrency_limit l on l.id = f.limit_id and l.budget = l.id
+        join execution e on e.id = f.execution_id and e.attempt < f.attempt
+        where y.owner = case when l.budget is not null then f.group_value::uuid end and y.unit = l.unit
+            and y.execution_id = f.execution_id and y.attempt = f.attempt;
+    end if;
     v_waiting := array(select h.execution_id from unnest(p_held) h except select unnest(v_freed));
     if v_waiting <> '{}' then
         perform leave_line(v_waiting, false);
     end if;
     if p_line <> '{}' then
-        perform join_line(find_lanes(p_line));
+        perform join_line(find_lanes(set_costs(p_line)));
     end if;
     return promote(v_keys || v_joined);
 end $$;

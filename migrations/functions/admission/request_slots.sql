@@ -21,6 +21,7 @@ declare
     v_rooms room[];
     v_new limit_key[];
     v_messages message[] := '{}';
+    v_refused message[];
 begin
     if v_ids = '{}' then
         return v_messages;
@@ -33,6 +34,14 @@ begin
     end if;
     if v_asking is null then
         return v_messages;
+    end if;
+    v_asking := set_costs(v_asking);
+    if exists (select from unnest(v_asking) c where c.costs is not null) then
+        select messages, affordable into v_refused, v_asking from refuse_costly(v_asking);
+        v_messages := v_messages || v_refused;
+        if v_asking = '{}' then
+            return v_messages;
+        end if;
     end if;
 
     select keys, counts into v_keys, v_counts from count_keys(v_asking);

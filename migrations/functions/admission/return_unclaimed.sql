@@ -1,5 +1,5 @@
--- Take back the slots of at most `p_limit` admitted executions that no worker has claimed, of namespaces without a live
--- worker for `p_grace`. These executions are requested again, at their old places in line.
+-- Take back the slots of at most `p_limit` admitted executions that no worker has claimed, if no live worker has run their
+-- namespace for `p_grace`. These executions are requested again, at their old places in line.
 -- planner: lookups
 create or replace function return_unclaimed(p_grace interval, p_limit integer) returns message[]
 language plpgsql

@@ -23,7 +23,7 @@ begin
     order by w.rank, w.turn, w.ready_at, w.execution_id limit 1;
     if found then
         update lane set rank = v_next.rank, turn = v_next.turn, ready_at = v_next.ready_at,
-            execution_id = v_next.execution_id, admitted = admitted + 1
+            execution_id = v_next.execution_id, costs = v_next.costs, admitted = admitted + 1
         where id = p_lane.id;
     else
         delete from lane where id = p_lane.id;
@@ -31,6 +31,6 @@ begin
     return (
         select (v_first.execution_id, n.id, n.kind, n.queue, n.envelope, false, null, v_first.rank, v_first.ready_at, p_lane.keys,
             p_lane.id, p_lane.fair_limit, null, null, v_first.turn, greatest(v_first.since, p_lane.moved_at),
-            p_lane.gate_limit)::candidate
+            p_lane.gate_limit, v_first.costs)::candidate
         from namespace n where n.id = p_lane.namespace_id);
 end $$;

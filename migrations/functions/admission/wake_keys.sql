@@ -1,6 +1,7 @@
--- Handle at most `p_limit` due wake rows: promote at the keys that they name, and let lanes that have a live worker again
--- wait at the gates of their keys (restore_gates). A key has a wake row if a slot was freed without the locks of all other
--- keys involved, if its rate permits a start now, or if its limit changed. `woken` says whether this call deleted a wake row.
+-- Handle at most `p_limit` due wake rows: promote at the keys that they name. Lanes that stood aside, and have a live
+-- worker now, wait at the gates of their keys again (restore_gates). A key has a wake row if a slot was freed without the
+-- locks of all other keys involved, if its rate permits a start now, or if its limit changed. `woken` says whether this
+-- call deleted a wake row.
 -- planner: lookups
 create or replace function wake_keys(p_limit integer, out messages message[], out woken boolean)
 language plpgsql

@@ -1,5 +1,5 @@
 -- Begin the waits of executions that have just become waiting: write their inquiries, or suspend those that are durable
--- functions (`awaits` in `p_asked`).
+-- functions (`awaits` in `p_asked`), or wait for something outside (`outside`).
 create or replace function begin_waiting(p_ids uuid[], p_asked jsonb[]) returns message[]
 language plpgsql
 as $$
@@ -9,7 +9,7 @@ declare
     v_asked jsonb[];
 begin
     select array_agg(a.id), array_agg(a.asked) into v_ids, v_asked
-    from unnest(p_ids, p_asked) as a (id, asked) where not a.asked ? 'awaits';
+    from unnest(p_ids, p_asked) as a (id, asked) where not a.asked ?| array['awaits', 'outside'];
     if v_ids is not null then
         v_messages := ask_inquiries(v_ids, v_asked);
     end if;
@@ -17,6 +17,11 @@ begin
     from unnest(p_ids, p_asked) as a (id, asked) where a.asked ? 'awaits';
     if v_ids is not null then
         v_messages := v_messages || suspend_functions(v_ids, v_asked);
+    end if;
+    select array_agg(a.id), array_agg(a.asked) into v_ids, v_asked
+    from unnest(p_ids, p_asked) as a (id, asked) where a.asked ? 'outside';
+    if v_ids is not null then
+        v_messages := v_messages || wait_outside(v_ids, v_asked);
     end if;
     return v_messages;
 end $$;

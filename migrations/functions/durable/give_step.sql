@@ -1,7 +1,8 @@
--- Write a result for a step of a durable function, so that the step is skipped. The step may have begun, but must not be
--- over: if its child runs, that is `open_child`, which the caller has to cancel. A step with an ended child is over, since
--- the function may have read the child's result. `known`: the execution is a durable function that has not ended. `given`:
--- the step was not over, and has the result now. A result that the step's attempt records later does not count.
+-- Write a result for a step of a durable function, so that the step is skipped. A step that is over keeps its result. A
+-- step with an ended child is over, since the function may have read the child's result. A step that has begun may be given
+-- a result; its running child is returned in `open_child`, and the caller has to cancel it. `known`: the execution is a
+-- durable function that has not ended. `given`: the step was not over, and has the result now. A result that the step's
+-- attempt records later does not count.
 -- planner: lookups
 create or replace function give_step(
     p_execution uuid, p_name text, p_ordinal integer, p_result text, p_kind text, p_by text, p_reason text,

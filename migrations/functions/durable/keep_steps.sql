@@ -1,6 +1,6 @@
 -- Copy the recorded steps of a durable function to its re-run `p_new`: completed steps, and sleeps that have begun. If the
--- re-run starts at the step `p_name` (null for none), copy only the steps before it: in its branch those that were requested
--- before it, in other branches those that were recorded before it.
+-- re-run starts at the step `p_name` (null for none), copy only the steps before it. In its own branch these are the steps
+-- that were requested before it, and in other branches those that were recorded before it.
 -- planner: lookups
 create or replace function keep_steps(p_new uuid, p_old uuid, p_name text, p_ordinal integer) returns void
 language plpgsql

@@ -1,7 +1,7 @@
--- Ask durable functions that have begun, once, to end with `p_status`. The worker of a running function notifies it, a
--- waiting one is woken, and one that is about to run reads the request. Their status stays, so that the next attempt after a
--- crash reads the request too. Return in `told` the functions that were asked. A second request ends a function as it ends
--- other executions.
+-- Request the end of durable functions that have begun, with `p_status`. A running function learns it from its worker, a
+-- waiting one is woken, and one that is about to run reads the request. Their status stays, so that the next attempt after
+-- a crash reads the request too. Return in `told` the functions with a new request. A function with an earlier request is
+-- left to the caller, which ends it as any other execution.
 -- planner: lookups
 create or replace function tell_functions(p_ids uuid[], p_status text, p_reason text, out messages message[], out told uuid[])
 language plpgsql

@@ -1,6 +1,6 @@
--- Record which rules matched which events, once for each pair (I7), and create an execution for each match. Messages name an
--- enforcement by the id of its execution. An enforcement is written as executed, since its execution is created in the same
--- transaction. If the parameters of a match could not be rendered, it is kept as failed. New enforcements are
+-- Record which rules matched which events, once for each pair (I7), and create an execution for each match. An enforcement
+-- is written as executed, since its execution is created in the same transaction. Messages name it by the id of the
+-- execution. If the parameters of a match could not be rendered, its enforcement is stored as failed. New enforcements are
 -- announced if an operator asked for it.
 create or replace function enforce_rules(
     p_ids uuid[], p_events uuid[], p_rules text[], p_definitions integer[], p_namespaces integer[],

@@ -1,5 +1,5 @@
--- Execute enforcements: created -> executed, with an execution for each. An enforcement that is executed already is left
--- alone: another delivery of the same event was first.
+-- Execute enforcements (created -> executed), and create an execution for each. An enforcement that is executed already is
+-- left alone: another delivery of the same event was first.
 create or replace function execute_enforcements(p_ids uuid[]) returns message[]
 language plpgsql
 as $$

@@ -1,10 +1,11 @@
--- Choose the executions of an ordered route that a claim takes by the message `p_ids`: one for each execution that the message
--- names, and at most `p_most`. They are deleted from the backlog. `others` go back: executions that wait, one for each turn that is
--- left, and those of `p_ids` that came to a wrong route. Return null in `chosen` if the route is not ordered any more.
+-- Choose the executions of an ordered route that a claim takes for the message `p_ids`: one for each execution that the
+-- message names, at most `p_most`. They are deleted from the backlog. `others` go back to their routes: one waiting
+-- execution for each unused turn, and those of `p_ids` that came to a wrong route. `chosen` is null if the route is not
+-- ordered any more.
 -- The order is by priority, then by turns of the tenants, then by the age of the outermost workflow, then by the age of the
--- execution. Within a priority, tenants have a turn each, in the order of their names. Every tenth turn goes to the next lower
--- priority that waits, one after the other, so that none starves.
--- Claims of one route wait for each other. Afterwards no lock is waited for: rows that are locked are passed over.
+-- execution. Within a priority, tenants have a turn each, in the order of their names. Every tenth turn goes to a lower
+-- priority with waiting executions, and these take turns too, so that none starves.
+-- Claims of one route wait for each other. After that the function waits for no lock: locked rows are skipped.
 -- planner: lookups_planned_once
 create or replace function choose_from_backlog(p_queue text, p_ids uuid[], p_most integer, out chosen uuid[], out others uuid[])
 language plpgsql

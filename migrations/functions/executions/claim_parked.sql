@@ -1,4 +1,4 @@
--- Claim parked executions of a queue for a worker, oldest first, as claim_named claims an envelope: definitions that the
+-- Claim parked executions of a queue for a worker, by priority and age, as claim_named claims an envelope: definitions that the
 -- worker does not lack and has room for. Executions that are not claimed stay parked. `waits` says that an execution is
 -- parked that the worker does not lack. `unknown` are definitions that the worker has to look up first. Their executions are
 -- not locked: a worker that has the action would skip locked rows, and look again much later.
@@ -32,11 +32,11 @@ begin
         select k.* from unnest(v_definitions) d (definition_id)
         left join unnest(p_limited) l on l.definition_id = d.definition_id
         cross join lateral (
-            select execution_id, ready_at from parked
+            select execution_id, rank, ready_at from parked
             where queue = p_queue and definition_id = d.definition_id and d.definition_id = any (p_definitions)
-            order by ready_at, execution_id limit least(p_take, l.room) for update skip locked
+            order by rank, ready_at, execution_id limit least(p_take, l.room) for update skip locked
         ) k
-        order by k.ready_at, k.execution_id limit p_take
+        order by k.rank, k.ready_at, k.execution_id limit p_take
     ) x;
     if v_ids is null then
         return;

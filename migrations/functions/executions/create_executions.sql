@@ -1,9 +1,9 @@
--- Insert new executions with their payloads and timers. An execution that need not wait for an instant is created as started
--- if its namespace is in `p_free` (no limit covers it), or with the status and slots of its entry in `p_births`. Its history
--- records that it was requested, too. With `p_worker`, all are created as running, claimed by that worker. Arrays shorter
--- than `p_ids` are padded with null. A child of a traced execution is traced with it.
--- `made` are the executions that were created, `ready` those of them that are requested and due, and `due` is the instant of
--- the first timer. An execution that exists (the same id, or the same child of a workflow) is left alone: another delivery of
+-- Insert new executions with their payloads and timers. An execution is created as started if it need not wait for an
+-- instant, and its namespace is in `p_free` (no limit covers it). It gets the status and slots of its entry in `p_births`,
+-- if it has one. Its history also records that it was requested. With `p_worker`, all are created as running, claimed by
+-- that worker. Arrays shorter than `p_ids` are padded with null. A child of a traced execution is traced with it. `made`
+-- are the executions that were created, `ready` those of them that are requested and due, and `due` is the instant of the
+-- first timer. An execution that exists (the same id, or the same child of a workflow) is left alone: another delivery of
 -- the same message was first.
 -- planner: indexes_planned_once
 create or replace function create_executions(

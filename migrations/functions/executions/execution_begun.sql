@@ -1,6 +1,6 @@
--- Raise PN001 if a service's role inserts an execution that has ended, or in a status in which none begins: its history would
--- tell of moves that were never made. Only the owner may insert such an execution. The trigger has the rights of the role that
--- inserts, and no role of a service may truncate the table.
+-- Raise PN001 if a service's role inserts an execution that has ended, or in a status in which none begins: its history
+-- would have moves that were never made. Only the owner may insert such an execution. The trigger recognizes the owner by
+-- the right to truncate the table, which no role of a service has. It has the rights of the role that inserts.
 create or replace function execution_begun() returns trigger
 language plpgsql
 as $$

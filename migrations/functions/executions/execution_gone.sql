@@ -10,6 +10,7 @@ begin
     delete from workflow_kept k using gone g where k.execution_id = g.id;
     delete from paused_workflow p using gone g where p.execution_id = g.id;
     delete from inquiry q using gone g where q.execution_id = g.id;
+    delete from outside_wait w using gone g where w.execution_id = g.id;
     return null;
 end $$;
 

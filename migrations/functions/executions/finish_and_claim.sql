@@ -9,6 +9,7 @@ create or replace function finish_and_claim(
 language plpgsql
 as $$
 begin
+    perform claim_own_next(p_queues, cardinality(p_ids));
     select f.messages, f.moved into messages, moved
     from finish_attempts(p_worker, p_ids, p_attempts, p_statuses, p_results, p_errors, p_delays, p_untils, p_reasons,
         p_followed, p_claims) f;

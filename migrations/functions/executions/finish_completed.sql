@@ -1,9 +1,8 @@
 -- End at most 20 attempts that completed, in a transaction of their own. If none of the executions has a parent, a slot, a
 -- trace or a requested end, one statement ends them and writes their history, instead of the trigger. All others go to
--- finish_attempts, as do those that a canceler or the sweeper moves between the first check and the update. `p_claims`
--- are the claims to delete: once these attempts have ended, they have no open attempt left. The setting `penstock.moves` tells
--- the triggers of moves that the function writes the history itself. They believe it from the owner only, so the function has
--- the owner's rights.
+-- finish_attempts. So do executions that a canceler or the sweeper moves between the first check and the update. `p_claims`
+-- are the claims to delete, which have no other open attempt. The setting `penstock.moves` tells the triggers of moves that
+-- the function writes the history itself. They accept it from the owner only, so the function has the owner's rights.
 -- planner: lookups_planned_once
 create or replace function finish_completed(
     p_worker uuid, p_ids uuid[], p_attempts integer[], p_results text[], p_claims uuid[],

@@ -1,7 +1,7 @@
--- Stage offered executions on their route again where this worker has no slot for them, so that another worker can claim them
--- at once. An execution that came to a wrong route goes to its own. Of the others, two kinds are left
--- out: `p_kept`, which this worker has tried to claim or has no room for in their task executor, and executions of an action
--- that the worker lacks, which park_executions parks.
+-- Stage offered executions for which this worker has no slot, so that another worker can claim them at once. Each goes to
+-- its own route, also one that came by another route. Two kinds of the executions on this route are left out. `p_kept` are
+-- those that this worker has tried to claim, or that have no room in their task executor. Executions of an action that the
+-- worker lacks are parked by park_executions.
 create or replace function hand_back(p_ids uuid[], p_kept uuid[], p_queue text, p_lacking integer[]) returns message[]
 language plpgsql
 as $$

@@ -1,6 +1,6 @@
--- List executions that are scheduled on a queue in its backlog, and mark the queue as ordered: from now on a message on it stands
--- for a turn. An execution that is parked, or that another worker has by now, is left out. Workflows that began earlier come first
--- within a priority and a tenant, and so do tasks of them.
+-- Insert the scheduled executions of a queue into its backlog, and mark the queue as ordered. From now on a message on the
+-- queue stands for a turn. An execution that is parked or already claimed is left out. Within a priority and a tenant,
+-- workflows that began earlier come first, together with their tasks.
 -- planner: lookups_planned_once
 create or replace function join_backlog(p_queue text, p_ids uuid[]) returns void
 language plpgsql

@@ -1,5 +1,5 @@
--- Release held executions. `p_staged`: executors schedule them. Otherwise they are scheduled at once, although their namespaces are
--- still held for what comes after them.
+-- Release held executions that no hold covers any more (`p_staged`): those under limits are staged for executors. Otherwise all are
+-- scheduled at once, although their namespaces are still held for what comes after them.
 -- planner: lookups
 create or replace function let_go(p_ids uuid[], p_staged boolean) returns message[]
 language plpgsql
@@ -23,7 +23,7 @@ begin
         perform set_clocks(v_timed);
     end if;
     if p_staged then
-        return stage('execution.requested', v_ready, 50);
+        return schedule_due(v_ready);
     end if;
     select s.messages, s.started into v_messages, v_started from start_executions(v_ready) s;
     if v_started < cardinality(v_ready) then

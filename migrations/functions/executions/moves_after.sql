@@ -1,5 +1,5 @@
--- Return the moves after an instant, oldest first. Where there are more than p_limit, return any p_limit of them: no reader
--- can follow them all, and sorting them would be slow. Moves of archived executions are left out.
+-- Return the moves after an instant, oldest first. If there are more than `p_limit`, return any `p_limit` of them: no
+-- reader can follow them all, and sorting them would be slow. Moves of archived executions are left out.
 -- planner: tails
 create or replace function moves_after(p_at timestamptz, p_limit integer)
 returns table (

@@ -1,7 +1,8 @@
 -- Park executions that a worker cannot run, or that have no room in their task executor (`p_full`), until a worker can run
--- them. On their route, the next message could offer them to the same worker again. Return true if any were parked.
--- Mark the namespaces of lacked actions (`lacked`): their later executions are parked at once (park_lacked), until workers
--- come or go. A namespace that another transaction has locked is marked the next time. Rows are inserted in order, so that
+-- them. If they stayed on their route, the next message could offer them to the same worker again. Return true if any were
+-- parked.
+-- Mark the namespaces of lacked actions (`lacked`): later executions are parked at once (park_lacked), until workers come
+-- or go. A namespace that another transaction has locked is marked at the next call. Rows are inserted in order, so that
 -- two workers that were offered the same executions do not deadlock.
 create or replace function park_executions(
     p_worker uuid, p_ids uuid[], p_full uuid[], p_queue text, p_lacking integer[], p_limited executor_room[]
@@ -9,8 +10,8 @@ create or replace function park_executions(
 language plpgsql
 as $$
 begin
-    insert into parked (execution_id, queue, definition_id, ready_at, worker, executor)
-    select e.id, n.queue, e.definition_id, e.ready_at, p_worker,
+    insert into parked (execution_id, queue, definition_id, rank, ready_at, worker, executor)
+    select e.id, n.queue, e.definition_id, -e.priority, e.ready_at, p_worker,
         (select l.executor from unnest(p_limited) l where l.definition_id = e.definition_id)
     from execution e join namespace n on n.id = e.namespace_id
     where e.id = any (p_ids) and e.status = 'scheduled' and n.queue = p_queue

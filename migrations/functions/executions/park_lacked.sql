@@ -4,7 +4,7 @@ create or replace function park_lacked(p_ids uuid[], p_queue text) returns messa
 language plpgsql
 as $$
 begin
-    insert into parked (execution_id, queue, definition_id, ready_at)
-    select id, p_queue, definition_id, ready_at from execution where id = any (p_ids);
+    insert into parked (execution_id, queue, definition_id, rank, ready_at)
+    select id, p_queue, definition_id, -priority, ready_at from execution where id = any (p_ids);
     return array[(0, 'parked.' || p_queue, '{}')::message];
 end $$;

@@ -1,13 +1,14 @@
--- Submit at most 20 executions of one namespace and one definition, in a transaction of their own, and assign as many of them
--- to workers as there are permits. If there is nothing to decide, one statement writes all rows, and the history instead of
--- the trigger: no limit and no hold covers the namespace, no worker lacks the action, the definition is current and has no timeouts, and
--- no status is announced or subscribed to. All other submits go to submit_executions, and nothing has been written before. An
--- id that exists was submitted before, and its answer was lost: it is left alone.
--- A permit is valid for 5 s, and only while its worker is active and the session of its heartbeats, which also listens, holds its
--- lock. (A lock that this transaction gets is free: the session has ended.) The oldest permit is used first. An assigned execution is
--- born running in the hands of its worker. All others are staged on their route.
--- `p_assigns` is false where the transaction may stay open. Nothing is assigned on an ordered route where other work waits. The
--- origin of an execution that a client's role submits has that role.
+-- Submit at most 20 executions of one namespace and one definition, in a transaction of their own. Assign one of them to a
+-- worker for each permit that there is, the oldest permit first. An assigned execution is created as running, and claimed
+-- by its worker. All others are staged on their route.
+-- If there is nothing to decide, one statement writes all rows, and the history instead of the trigger. That requires that
+-- no limit and no hold covers the namespace, that no worker lacks the action, that the definition is current and has no
+-- timeouts, and that no status is announced or subscribed to. All other submits go to submit_executions before anything is
+-- written. An id that exists was submitted before, and its answer was lost: it is left alone.
+-- A permit is valid for 5 s. Its worker must be active, and the session of the worker's heartbeats, which also listens,
+-- must hold its lock. (If this transaction gets that lock, the session has ended.) `p_assigns` is false if the transaction
+-- may stay open. Nothing is assigned on an ordered route where other work waits. The origin of an execution that a client's
+-- role submits has that role.
 -- planner: indexes_planned_once
 create or replace function place_alike(
     p_ids uuid[], p_namespace integer, p_definition integer, p_params text[], p_origins text[], p_priority smallint, p_assigns boolean,
@@ -91,12 +92,13 @@ begin
     )
     select coalesce((select array_agg((id, queue, ids)::message) from staged), '{}'),
         (select array_agg((x.worker, x.channel, x.claim, x.attempts)::assignment) from (
-            select t.worker, t.channel, t.claim, json_agg(json_build_array(d.id, d.params::text, d.origin -> 'trace')) as attempts
+            select t.worker, t.channel, t.claim, json_agg(json_build_array(d.id, 1, 0, v_name, p_definition, 0, d.params::text,
+                null, null, null, null, null, (d.origin -> 'trace')::text)) as attempts
             from written w join placed d on d.id = w.id join takers t on t.worker = w.worker group by t.worker, t.channel, t.claim) x)
     into messages, v_assigned;
     perform set_config('penstock.moves', '', true);
     if v_assigned is not null then
-        messages := messages || notify_assigned(v_assigned, v_queue, v_name, p_definition);
+        messages := messages || notify_workers(v_assigned, v_queue);
     end if;
     if (v_ordered or p_priority <> 0) and messages <> '{}' then
         perform join_backlog(v_queue, p_ids);

@@ -1,6 +1,6 @@
--- Release executions that no hold covers any more, at most `p_limit`, and of each hold that is being released as many as its rate
--- allows, in the order of priority and age. A hold that has released all is deleted. `released` is their number, and `over` says that
--- a hold was deleted, or that its time was up.
+-- Release held executions: at most `p_limit` that no hold covers any more, and of each hold that is being released as many
+-- as its rate permits. They are released in the order of priority and age. A hold without held executions is then deleted.
+-- `released` is the number of released executions. `over` says that a hold was deleted, or that its time was up.
 -- planner: lookups
 create or replace function release_held(p_limit integer, out messages message[], out released integer, out over boolean)
 language plpgsql

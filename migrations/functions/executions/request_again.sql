@@ -1,5 +1,5 @@
--- List executions that are `requested` again in `live`, and stage messages to the executors for those that are due. A timer
--- requests the others later. An execution that is held with its paused workflow gets neither, until the workflow is resumed.
+-- List executions that are `requested` again in `live`, and schedule those that are due (schedule_due). A timer
+-- schedules the others later. An execution that is held with its paused workflow gets neither, until the workflow is resumed.
 -- planner: lookups
 create or replace function request_again(p_ids uuid[]) returns message[]
 language plpgsql
@@ -20,5 +20,5 @@ begin
     if v_timed is not null then
         perform set_clocks(v_timed);
     end if;
-    return stage('execution.requested', v_due, 50);
+    return schedule_due(v_due);
 end $$;

@@ -3,7 +3,7 @@
 -- (`p_fused`), and in a submit that is the whole transaction (`p_alone`) and got the locks of all their keys. Otherwise they
 -- are staged as requested: a caller's own transaction may stay open for long, so it locks no keys.
 -- If a client submits an execution of an action that some workers of the route lack, the execution is parked and not sent to
--- the route.
+-- the route. A caller's own transaction assigns nothing to workers either.
 -- planner: indexes_planned_once
 create or replace function request_executions(
     p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[],
@@ -26,11 +26,14 @@ declare
     v_messages message[] := '{}';
     r record;
 begin
+    if p_options is not null and exists (select from unnest(p_options) o where o like '%"budget"%') then
+        perform create_budgets(p_ids, p_options, p_parents);
+    end if;
     if p_priorities is null and p_parents is not null then
         p_priorities := inherited_priorities(p_parents);
     end if;
-    -- Read once: another transaction may add a limit between two statements, and an execution that was created as started
-    -- must be sent.
+    -- One statement reads all of it. If there were two, another transaction could add a limit between them, and an
+    -- execution that was created as started would not be sent.
     select coalesce(array_agg(id) filter (where limits = '{}'), '{}'), bool_or(limits <> '{}'), bool_or(hold is not null)
     into v_free, v_limited, v_held
     from namespace where id = any (p_namespaces);
@@ -51,7 +54,7 @@ begin
     end if;
     for r in
         select n.kind, n.queue, n.envelope, n.lacked and not p_fused as lacked, array_agg(d.id order by d.place) as ids,
-            n.kind = 'action' and (bool_or(d.priority <> 0) or exists (select from ordered_route o where o.queue = n.queue)) as ordered
+            coalesce(bool_or(d.priority <> 0), false) as prior
         from unnest(p_ids, p_namespaces, p_not_before, p_priorities)
             with ordinality as d (id, namespace_id, not_before, priority, place)
         join namespace n on n.id = d.namespace_id
@@ -59,11 +62,7 @@ begin
             and (cardinality(v_made) = cardinality(p_ids) or d.id = any (v_made))
         group by n.kind, n.queue, n.envelope, n.lacked and not p_fused
     loop
-        v_messages := v_messages
-            || case when r.lacked then park_lacked(r.ids, r.queue) else send_on(r.kind, r.queue, r.ids, r.envelope) end;
-        if r.ordered then
-            perform join_backlog(r.queue, r.ids);
-        end if;
+        v_messages := v_messages || place_ready(r.kind, r.queue, r.ids, r.envelope, r.prior, r.lacked, p_fused or p_alone);
     end loop;
     if v_admitted is not null then
         v_messages := v_messages || admit(case when cardinality(v_made) = cardinality(p_ids) then v_admitted

@@ -1,8 +1,8 @@
 -- Start a new execution `p_new` with the version, parameters and options of the ended execution `p_old`, which may be
--- archived. `known` is false if that execution has not ended or is no longer kept.
+-- archived. `p_params` replaces the parameters, if it is not null. `known` is false if that execution has not ended or is no longer kept.
 create or replace function rerun_execution(
     p_new uuid, p_old uuid, p_origin text, p_task text, p_value text, p_by text, p_reason text,
-    out messages message[], out known boolean
+    p_params text, out messages message[], out known boolean
 )
 language plpgsql
 as $$
@@ -24,8 +24,9 @@ begin
     if not known then
         return;
     end if;
+    perform share_budgets(p_new, p_old);
     messages := request_executions(array[p_new], array[v_old.namespace_id], array[v_old.definition_id],
-        array[v_old.params], array[v_old.options], array[p_origin], array[v_old.priority], null, null, null, null, false);
+        array[coalesce(p_params, v_old.params)], array[v_old.options], array[p_origin], array[v_old.priority], null, null, null, null, false);
     if messages <> '{}' then -- empty if an earlier try was committed and its answer lost
         insert into workflow_command (execution_id, kind, task, value, by, reason, obeyed_at)
         values (p_old, 'rerun', p_task, p_value::jsonb, p_by, p_reason, clock_timestamp());

@@ -34,7 +34,7 @@ for each row when (old.status <> new.status) execute function row_moved('inquiry
 create or replace trigger process_moved before update of state on process
 for each row when (old.state <> new.state) execute function row_moved('process', 'id');
 
--- The first head of a workflow is not a move.
+-- The first state that a workflow gets is not a move.
 create or replace trigger workflow_moved before update of head on workflow
 for each row when (old.head ->> 'phase' is distinct from new.head ->> 'phase' and old.head is not null)
 execute function row_moved('workflow', 'execution_id');

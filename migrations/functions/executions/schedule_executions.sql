@@ -1,6 +1,7 @@
--- Schedule requested executions: requested -> started, or queued where a limit is full (I1, I3), with their messages staged.
--- A workflow runs at once, and a waiting task begins to wait. Tasks of a paused workflow stay requested, and so do executions that a hold covers. Rows are locked in
--- the order of ids, those without a limit first.
+-- Schedule requested executions: requested -> started, or queued if a limit is full (I1, I3). Stage their messages. A
+-- workflow runs at once, and a waiting task begins to wait. Tasks of a paused workflow stay requested, and so do executions
+-- that a hold covers. The rows of executions without a limit are locked first, then those of the others, each in the order
+-- of ids.
 -- planner: lookups_planned_once
 create or replace function schedule_executions(p_ids uuid[]) returns message[]
 language plpgsql

@@ -1,6 +1,7 @@
--- Set the timers of new executions, as their options say or else their definition: until when each has to have ended, counted
--- from the instant at which it is ready, and how long it may wait for a worker or a limit (then it is marked `timed`). Most
--- definitions have no timeouts. Return when the first of the new timers is due, null for none.
+-- Set the timers of new executions, from the timeouts in their options or else in their definition. One kind of timer
+-- bounds the whole execution, from the instant at which it is ready. The others bound its waits for a worker or a limit; an
+-- execution with such a timeout is marked `timed`. Most definitions have no timeouts. Return the instant of the first new
+-- timer, null for none.
 create or replace function set_times(
     p_new uuid[], p_ids uuid[], p_definitions integer[], p_options text[], p_not_before timestamptz[]
 ) returns timestamptz

@@ -9,11 +9,11 @@ declare
     v_queue text;
     v_size integer;
     v_moved uuid[];
-    v_ordered boolean;
+    v_prior boolean;
 begin
     messages := '{}';
     started := 0;
-    for v_kind, v_queue, v_size, v_moved, v_ordered in
+    for v_kind, v_queue, v_size, v_moved, v_prior in
         with moved as (
             update execution e set status = start_status(n.kind), keys = null
             from namespace n
@@ -21,14 +21,10 @@ begin
                 and (e.not_before is null or e.not_before <= clock_timestamp())
             returning e.id, e.ready_at, e.priority, n.kind, n.queue, n.envelope
         )
-        select kind, queue, envelope, array_agg(id order by ready_at, id),
-            kind = 'action' and (bool_or(priority <> 0) or exists (select from ordered_route o where o.queue = moved.queue))
+        select kind, queue, envelope, array_agg(id order by ready_at, id), bool_or(priority <> 0)
         from moved group by kind, queue, envelope
     loop
         started := started + cardinality(v_moved);
-        messages := messages || send_on(v_kind, v_queue, v_moved, v_size);
-        if v_ordered then
-            perform join_backlog(v_queue, v_moved);
-        end if;
+        messages := messages || place_ready(v_kind, v_queue, v_moved, v_size, v_prior, false, true);
     end loop;
 end $$;

@@ -1,7 +1,7 @@
--- Request the end of executions as `p_status` (cancelled, timeout). An execution that no worker has ends at once (`moved`). A
--- running execution becomes canceling (`canceling`), and keeps its slots until its worker or the sweeper ends it; the caller
--- notifies its worker. A workflow is asked to stop (`stopping`). A durable function that has begun cleans up first, and is in
--- `canceling`, too.
+-- Request the end of executions as `p_status` (cancelled, timeout). An execution without a worker ends at once (`moved`). A
+-- running execution becomes canceling (`canceling`). It keeps its slots until its worker or the sweeper ends it, and the
+-- caller notifies its worker. A workflow is asked to stop (`stopping`). A durable function that has begun cleans up first,
+-- and is in `canceling`, too.
 -- planner: indexes
 create or replace function stop_executions(
     p_ids uuid[], p_status text, p_reason text,

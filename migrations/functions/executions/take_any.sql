@@ -1,6 +1,6 @@
--- Delete at most `p_size` executions from the backlog of a queue, of any rank and tenant, and return them. It is called where other
--- transactions hold all executions that have the turn, or where these are not scheduled any more. Rows of the latter, of rank `p_rank`,
--- are deleted.
+-- Delete at most `p_size` executions of any rank and tenant from the backlog of a queue, and return them. The caller uses
+-- it if take_turn found none: other transactions hold the executions that have the turn, or these are not scheduled any
+-- more. Rows of rank `p_rank` that are not scheduled any more are deleted, too.
 -- planner: lookups_planned_once
 create or replace function take_any(p_queue text, p_rank smallint, p_size integer) returns uuid[]
 language plpgsql

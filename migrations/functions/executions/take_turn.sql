@@ -1,7 +1,7 @@
--- Delete the next executions of one rank from the backlog of a queue, at most `p_size`, and return them in order. If several
--- tenants wait, it is one execution of the tenant that has the turn: the next in the order of names after the tenant that had the
--- last turn. Before the first turn, that is the tenant of the execution that the message names first. The caller has locked the
--- turns of the route.
+-- Delete the next executions of one rank from the backlog of a queue, at most `p_size`, and return them in order. If
+-- several tenants wait, return only one execution, of the tenant that has the turn. Tenants have turns in the order of
+-- their names, after the tenant of the last turn. The first turn belongs to the tenant of the execution `p_named`. The
+-- caller has locked the turns of the route.
 -- planner: lookups_planned_once
 create or replace function take_turn(p_queue text, p_rank smallint, p_size integer, p_named uuid) returns uuid[]
 language plpgsql

@@ -1,6 +1,6 @@
--- Delete at most `p_limit` rows of the backlog of executions that are not scheduled on that queue any more. End the order of queues that
--- have had it for `p_age`, have no backlog, and have no second tenant: nothing that waits there needs turns. `gone` rows were deleted,
--- and `ended` queues are not ordered any more.
+-- Delete at most `p_limit` rows of the backlog with executions that are no longer scheduled on that queue. Also end the
+-- order of queues that need no turns any more: they have been ordered for `p_age`, have an empty backlog, and only one
+-- tenant. `gone` is the number of deleted rows, and `ended` the number of queues that are not ordered any more.
 -- planner: indexes
 create or replace function tidy_backlog(p_age interval, p_limit integer, out gone integer, out ended integer)
 language plpgsql

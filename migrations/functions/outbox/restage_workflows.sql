@@ -1,6 +1,7 @@
--- Wake workflows after the broker lost their own message: those that have run for longer than `p_age` and have not begun,
--- have not obeyed a command, or have a due task. Wake also workflows without an open child, which nothing would advance: no
--- known fault leads there. The function goes through the open executions in the same steps as restage_lost.
+-- Wake workflows after the broker lost their own message. A workflow is woken if it has run for longer than `p_age` and has
+-- not begun, has not followed a command, or has a due task. A workflow without an open child is woken too, since nothing
+-- else would advance it; no known fault leads to that state. The function goes through the open executions in the same
+-- steps as restage_lost.
 -- planner: indexes
 create or replace function restage_workflows(p_age interval, p_after uuid, p_limit integer) returns message[]
 language plpgsql

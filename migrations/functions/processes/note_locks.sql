@@ -1,7 +1,7 @@
--- Find processes that have lost the advisory lock of their session, and note since when. Return the locks that are held, and
--- `witness`: the oldest instant since which some session has lasted until now. A process that held its lock after the witness
--- and holds it no more has ended or was cut off. Before the witness, all locks may have been lost with the server.
--- A submit that looks whether a lock is free has it shared until it commits. That is no sign of life.
+-- Find processes that have lost the advisory lock of their session, and note since when. Return the locks that are held,
+-- and `witness`: the instant since which the oldest living session exists. A process that held its lock after that instant,
+-- and holds it no more, has ended or was cut off. Before that instant, all locks may have been lost with the server. A
+-- submit that tests whether a lock is free holds it in shared mode until it commits, which is not a sign of life.
 create or replace function note_locks(out held bigint[], out witness timestamptz)
 language plpgsql
 as $$

@@ -1,6 +1,6 @@
--- Notice namespaces without workers (notice_workers) when workers come and go, and forget which actions some workers of a
--- route lack (`lacked`): that is found again. A namespace that another transaction has locked is just being marked, and is
--- left out.
+-- Update the namespaces when a worker comes or goes: note which have no live worker (notice_workers), and clear the mark
+-- `lacked`, since the workers that lacked an action may have left. A claim sets the mark again. A namespace that another
+-- transaction has locked is being marked at this moment, and keeps its mark.
 create or replace function process_changed() returns trigger
 language plpgsql
 as $$

@@ -3,7 +3,7 @@
 -- keys. If no process is gone, handle the claims of processes that left before (reap_claims). A process is gone in these cases:
 --   Its lock has been free for p_grace, and it held the lock while a session lasted that still exists: the process has ended.
 --   Its last heartbeat is older than p_stale: it is frozen, or cut off. After a silence of all processes, this counts only
---   once p_stale has passed.
+--   once p_stale has passed. A worker that calls a gateway has a time of its own (`patience`), since it has no lock.
 --   It left with attempts in hand: its heartbeat is -infinity.
 create or replace function reap_process(p_stale interval, p_silence interval, p_grace interval)
 returns table (worker uuid, name text, reason text, age interval, moved uuid[], messages message[])
@@ -29,7 +29,8 @@ begin
         select case when p.beat_at = '-infinity' then 'left'
                     when p.lock_key is not null and p.lock_key <> all (l.held) and p.beat_at > l.witness
                         and p.unlocked_at < clock_timestamp() - p_grace then 'ended'
-                    when p.beat_at < clock_timestamp() - p_stale and v_resumed < clock_timestamp() - p_stale then 'silent'
+                    when p.beat_at < clock_timestamp() - coalesce(p.patience, p_stale)
+                        and v_resumed < clock_timestamp() - coalesce(p.patience, p_stale) then 'silent'
                end as why,
             case when isfinite(p.beat_at) then clock_timestamp() - p.beat_at else interval '0' end as age) x
     where p.state <> 'dead' and x.why is not null

@@ -1,4 +1,4 @@
--- Give lost fires (settle_fires) another execution, or end them as failed if `p_errors` has a reason. The caller holds the
+-- Give lost fires (settle_fires) a new execution, or end them as failed if `p_errors` has a reason. The caller holds the
 -- locks of the fires, and `p_old` are their lost executions. `recovered` is the number of fires with a new execution.
 -- planner: lookups
 create or replace function recover_fires(

@@ -1,5 +1,5 @@
--- End the executions among these that have waited too long for a worker (`p_kind` = start) or before a limit (queued). The
--- time is counted from `since` of the execution's row. So a timer that is left from an earlier attempt or wait ends nothing:
+-- End the executions among these that have waited too long for a worker (`p_kind` = start) or for the slot of a limit
+-- (queued). The time is counted from `since` of the execution's row. So a timer of an earlier attempt or wait ends nothing:
 -- `since` is later by then.
 -- planner: lookups
 create or replace function end_waits(p_ids uuid[], p_kind text) returns message[]

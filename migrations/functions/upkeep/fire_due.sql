@@ -1,4 +1,4 @@
--- Do one kind of due work: timers, wake rows, regrouping or inquiries. Each kind has a transaction of its own, since it locks
+-- Do one kind of due work: timers, wake rows, regrouping, inquiries or waits for something outside. Each kind has a transaction of its own, since it locks
 -- rows first and keys after. `did`: something was due, and more may be. `next_in`: the seconds until more may be due, null if
 -- nothing is known. While executions stand in line, that is at most 2 s: a transaction that frees a slot and cannot admit the
 -- next execution writes a wake row.
@@ -18,8 +18,13 @@ begin
     if not did then
         select e.messages, e.expired <> '{}' into messages, did from expire_inquiries(p_limit) e;
     end if;
+    if not did then
+        select e.messages, e.expired <> '{}' into messages, did from expire_outside(p_limit) e;
+    end if;
     next_in := extract(epoch from least(
         (select min(due_at) from timer), (select min(at) from wake),
         (select min(due_at) from inquiry where status = 'created'),
+        (select min(w.due_at) from outside_wait w join execution e on e.id = w.execution_id
+         where w.due_at is not null and e.status = 'waiting'),
         (select clock_timestamp() + interval '2 seconds' from lane limit 1)) - clock_timestamp());
 end $$;

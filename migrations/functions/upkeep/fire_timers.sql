@@ -1,4 +1,4 @@
--- Delete at most `p_limit` due timers of one kind, and act on them. A due retry or delay is staged as requested, and a
+-- Delete at most `p_limit` due timers of one kind, and act on them. A due retry or delay is scheduled, and a
 -- function that slept until now is woken. An execution that is past one of its times ends as timeout, and one that must give
 -- way is cancelled. `fired` is the number of timers; some may have had no effect, since an execution may have ended, or gone
 -- on, meanwhile.
@@ -17,7 +17,7 @@ begin
     canceling := '{}';
     -- One kind in each transaction, so that it locks rows first, and then keys.
     select kind into v_kind from timer
-    where kind in ('ready', 'total', 'start', 'queued', 'expires', 'yield', 'wake') order by due_at limit 1;
+    where kind in ('ready', 'total', 'start', 'queued', 'expires', 'yield', 'spent', 'wake') order by due_at limit 1;
     with due as (
         delete from timer t using (
             select due_at, execution_id, kind from timer
@@ -32,7 +32,7 @@ begin
     if fired = 0 then
         return;
     elsif v_kind = 'ready' then
-        messages := stage('execution.requested', v_ids, 50);
+        messages := schedule_due(v_ids);
     elsif v_kind = 'wake' then
         messages := wake_functions(v_ids, 'its time has come');
     elsif v_kind = 'total' then
@@ -42,6 +42,8 @@ begin
         messages := end_waits(v_ids, v_kind);
     elsif v_kind = 'expires' then
         messages := end_unstarted(v_ids);
+    elsif v_kind = 'spent' then
+        messages := refuse_spent(v_ids);
     elsif v_kind = 'yield' then
         select c.messages, c.canceling into messages, canceling
         from cancel_executions(v_ids, 'gave way to a newer one (when_full: cancel_running)') c;

@@ -1,6 +1,6 @@
--- Repair invariant I5w: take executions out of line that are not queued, and request queued executions again that are in no
--- line. Those find their old place by the instant at which they became ready. Set each lane's first execution again. `p_ids`
--- are ids of executions and of lanes.
+-- Repair invariant I5w: take executions that are not queued out of their lanes, and request queued executions again that
+-- are in no lane. The latter get their old places, by the instant at which they became ready. Set each lane's first
+-- execution again. `p_ids` are ids of executions and of lanes.
 create or replace function mend_lines(p_ids uuid[]) returns message[]
 language plpgsql
 as $$
@@ -30,7 +30,7 @@ begin
         v_messages := request_again(v_again);
     end if;
     delete from lane l where l.id = any (v_lanes) and not exists (select from waiter w where w.lane = l.id);
-    update lane l set rank = w.rank, turn = w.turn, ready_at = w.ready_at, execution_id = w.execution_id
+    update lane l set rank = w.rank, turn = w.turn, ready_at = w.ready_at, execution_id = w.execution_id, costs = w.costs
     from unnest(v_lanes) p (id)
     cross join lateral (
         select * from waiter w where w.lane = p.id order by w.rank, w.turn, w.ready_at, w.execution_id limit 1) w

@@ -1,4 +1,5 @@
--- Repair invariant I10e: request an execution again that waits for an answer and has no inquiry, so that it asks again.
+-- Repair invariant I10e: request an execution again that waits for an answer, or for something outside,
+-- and has no row of it, so that it asks again.
 create or replace function mend_silent(p_ids uuid[]) returns message[]
 language plpgsql
 as $$
@@ -11,6 +12,7 @@ begin
         from namespace n
         where e.id = any (p_ids) and e.status = 'waiting' and n.id = e.namespace_id and n.kind = 'action'
             and not exists (select from inquiry i where i.execution_id = e.id and i.status = 'created')
+            and not exists (select from outside_wait w where w.execution_id = e.id and w.settled_at is null)
         returning e.id
     )
     select array_agg(id order by id) into v_ids from moved;

@@ -1,5 +1,5 @@
--- Set the timers of waiting executions: until when a worker has to have started each, or its limits to have admitted it.
--- Callers call this for executions that are marked `timed`, whenever such a wait begins.
+-- Set the timers of waiting executions, which bound their waits for a worker or for the slot of a limit. Callers call this
+-- for executions that are marked `timed`, whenever such a wait begins.
 -- planner: lookups
 create or replace function set_clocks(p_ids uuid[]) returns void
 language plpgsql

@@ -1,8 +1,8 @@
--- Hold the tasks of paused workflows that no worker has begun: they are requested again, free their slots, and keep their
+-- Hold the tasks of paused workflows that no worker has begun. They are requested again, free their slots, and keep their
 -- places in line by the instants at which they became ready. Pause the workflows inside, too.
--- The caller holds the workflows' locks, in a later transaction than the one that inserted into `paused_workflow` (a resume
--- may have deleted the row meanwhile). A transaction that schedules a task after that one sees the row; one that was about to
--- schedule a task finds `not_before` changed.
+-- The caller holds the workflows' locks, and an earlier transaction inserted into `paused_workflow`. (A resume may have
+-- deleted the row meanwhile.) A transaction that schedules a task after that one sees the row. A transaction that was about
+-- to schedule a task before finds `not_before` changed.
 -- planner: lookups
 create or replace function hold_children(p_ids uuid[], p_reason text) returns message[]
 language plpgsql

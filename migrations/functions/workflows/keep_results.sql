@@ -1,5 +1,5 @@
--- Copy the results of these tasks from the run `p_old` to its re-run `p_new`: those of the old run's own executions, archived
--- or not, and those that it kept from an earlier run.
+-- Copy the results of these tasks from the run `p_old` to its re-run `p_new`. They come from the executions of the old run,
+-- archived or not, or from the results that it kept from an earlier run.
 create or replace function keep_results(p_new uuid, p_old uuid, p_tasks integer[], p_names text[]) returns void
 language plpgsql
 as $$

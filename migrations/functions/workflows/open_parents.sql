@@ -1,6 +1,7 @@
--- Return the ended executions among `p_ids` that are children or have followers (columns up to `followed`), and then the
--- workflows of the children, locked and read. Every step of a workflow begins with this one round trip. It also marks the
--- ends as delivered: the actions that follow an end start for the one delivery that finds the end unmarked (`followed`).
+-- Return the ended executions among `p_ids` that are children or have followers (columns up to `followed`). Then return the
+-- workflows of the children, which are locked and read. Every step of a workflow begins with this round trip. It also marks
+-- the ends as delivered. The actions that follow an end are started by the one delivery that finds the end unmarked
+-- (`followed`).
 -- planner: lookups_planned_once
 create or replace function open_parents(p_ids uuid[]) returns table (
     id uuid, status text, parent uuid, task text, item integer, followed boolean,

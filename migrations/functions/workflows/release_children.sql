@@ -1,5 +1,5 @@
--- Release the held tasks of resumed workflows, and resume the workflows inside. A task is requested at once, or at its
--- instant if a retry or a delay is not due yet.
+-- Release the held tasks of resumed workflows, and resume the workflows inside. A task is requested at once. If its retry
+-- or delay is not due yet, it waits for that instant.
 -- planner: lookups
 create or replace function release_children(p_ids uuid[], p_reason text) returns message[]
 language plpgsql
@@ -23,7 +23,7 @@ begin
     if v_timed is not null then
         perform set_clocks(v_timed);
     end if;
-    v_messages := stage('execution.requested', v_ready, 50);
+    v_messages := schedule_due(v_ready);
     for v_inside in select w.execution_id from execution e join workflow w on w.execution_id = e.id
                     where e.parent = any (p_ids) and e.status = 'running' order by 1
     loop

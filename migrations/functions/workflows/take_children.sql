@@ -1,6 +1,6 @@
--- Create the executions of tasks as running, claimed by the worker that ended the tasks before them, so that they are offered
--- to no other worker. All must be actions on one of the worker's queues that no limit covers and that the worker knows, and
--- no workflow may be paused; otherwise `queue` is null, and nothing is done. PN003 is raised if one of the executions exists
+-- Create the executions of tasks as running, claimed by the worker that ended the tasks before them, so that they are
+-- offered to no other worker. All must be actions that the worker knows, on one of its queues, without a limit, and no
+-- workflow may be paused. Otherwise `queue` is null, and nothing is done. PN003 is raised if one of the executions exists
 -- already, or if a definition is no longer the current one of its ref.
 -- planner: lookups_planned_once
 create or replace function take_children(

@@ -27,6 +27,7 @@ begin
     if not taken then
         return;
     end if;
+    perform claim_own_next(p_queues, cardinality(p_ended));
     perform complete_tasks(p_worker, p_ended, p_attempts, p_results, p_claims);
     perform write_workflows(p_workflows, p_heads, p_of, p_tasks, p_failing, p_records, p_by, p_writers, p_names, p_values);
     if p_new <> '{}' and cardinality(p_new) <= cardinality(p_ended) and p_limited = '{}' then

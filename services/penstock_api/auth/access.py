@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl
 from uuid import UUID
 
 import orjson
+import structlog
 from fastapi import Depends, Path, Query, Request, Response, Security
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
@@ -29,6 +30,8 @@ from penstock.store.session import audited_change
 from penstock_api.auth import session_cookie
 from penstock_api.backend import Backend, backend_of
 from penstock_api.requests.caller_address import address_of
+
+log = structlog.get_logger()
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 KEY_HEADER = "idempotency-key"
@@ -161,9 +164,11 @@ _ACCOUNT = AccountGuard(everywhere=False)
 READ = Security(_SOME, scopes=[access.READ])
 OPERATE = Security(_SOME, scopes=[access.OPERATE])
 DEFINE = Security(_SOME, scopes=[access.DEFINE])
-SUBMIT = Security(_SUBMIT, scopes=[access.OPERATE])
 START = Security(_SUBMIT, scopes=[access.START])
-"""The guard of starts and events. The audit leaves them out, as they are frequent and stored with their caller."""
+PUBLISH = Security(_SUBMIT, scopes=[access.PUBLISH])
+"""The guards of starts and events. The audit leaves them out, as they are frequent and stored with their caller."""
+WORK = Security(_SUBMIT, scopes=[access.WORK])
+"""The guard of workers that call a gateway. The audit leaves their calls out, as the history has what they do."""
 ANSWER = Security(_SOME, scopes=[access.ANSWER])
 ACCOUNT = Security(_ACCOUNT, scopes=[access.READ])
 """The guard of a person's own account. Each role has the scope; unlike with `READ`, a change is audited."""
@@ -186,7 +191,7 @@ class GuardedRoute(APIRoute):
             raise TypeError(f"{path} does not say who may call it: dependencies=[READ], or another")
         self.guard: Guard = guards[0].dependency
         [self.scope] = guards[0].scopes
-        self._changes = guards[0] not in (READ, READ_ALL, SUBMIT, START)
+        self._changes = guards[0] not in (READ, READ_ALL, START, PUBLISH, WORK)
         super().__init__(path, endpoint, **options)
 
     def get_route_handler(self) -> Handler:
@@ -217,6 +222,11 @@ class GuardedRoute(APIRoute):
                 name = getattr(request.state, "known", None)
                 if name is None and not getattr(request.state, "has_secret", False):
                     raise  # a browser that has not signed in yet, or a port scanner
+                if not backend_of(request).audits:
+                    log.warning(
+                        "gateway.refused", by=name, address=address_of(request), reason=refused.message
+                    )
+                    raise
                 with audited_change.apart():  # the audit row of the refusal is a separate change
                     await backend_of(request).refused_calls.note(
                         name, address_of(request), self.unique_id, request.url.path, refused.message
@@ -288,7 +298,7 @@ def own(caller: Caller, tenant: str) -> str:
 
 
 async def _tenants(
-    caller: Asked, tenant: Annotated[str | None, Query(description="Only that of this tenant.")] = None
+    caller: Asked, tenant: Annotated[str | None, Query(description="Only objects of this tenant.")] = None
 ) -> frozenset[str] | None:
     return caller.tenants if tenant is None else frozenset((own(caller, tenant),))
 
@@ -298,7 +308,7 @@ Tenants = Annotated[frozenset[str] | None, Depends(_tenants)]
 
 
 async def _seen(
-    id: Annotated[UUID, Path(description="An execution.")], caller: Asked, request: Request
+    id: Annotated[UUID, Path(description="The id of an execution.")], caller: Asked, request: Request
 ) -> UUID:
     if caller.tenants is not None:
         async with backend_of(request).pool.session() as session:

@@ -17,21 +17,23 @@ class ChosenExecutions(Given):
     status: list[str] | None = Field(default=None, max_length=50)
     action: Text | None = None
     tenant: Tenant | None = None
-    since: Instant | None = Field(default=None, description="Made at this instant or later.")
-    until: Instant | None = Field(default=None, description="Made before this instant.")
-    event: Id | None = Field(default=None, description="Started by this event.")
-    parent: Id | None = Field(default=None, description="The tasks of this workflow's run.")
-    children: bool = Field(default=False, description="With the tasks of workflows.")
+    since: Instant | None = Field(
+        default=None, description="Only executions created at this instant or later."
+    )
+    until: Instant | None = Field(default=None, description="Only executions created before this instant.")
+    event: Id | None = Field(default=None, description="Only executions that this event started.")
+    parent: Id | None = Field(default=None, description="Only tasks of this workflow's run.")
+    children: bool = Field(default=False, description="Include the tasks of workflows.")
 
 
 class Bulk(Given):
     """The executions of a bulk command, and its reason."""
 
     chosen: ChosenExecutions = Field(default_factory=ChosenExecutions)
-    all: bool = Field(default=False, description="Said where nothing else says which.")
+    all: bool = Field(default=False, description="True to select all, if no other field selects.")
     dry_run: bool = Field(default=False, description="Only count.")
-    before: Id | None = Field(default=None, description="`next` of the answer before.")
-    reason: Text | None = Field(default=None, description="Kept with each.")
+    before: Id | None = Field(default=None, description="The `next` of the previous answer.")
+    reason: Text | None = Field(default=None, description="The reason, stored with each execution.")
 
     @model_validator(mode="after")
     def _says_which(self) -> Self:
@@ -41,15 +43,15 @@ class Bulk(Given):
 
 
 class BulkRerun(Bulk):
-    from_failed: bool = Field(default=False, description="Of workflows: keep what succeeded.")
+    from_failed: bool = Field(default=False, description="For workflows: keep the tasks that succeeded.")
 
 
 class BulkLetters(Given):
     """The dead letters of a bulk command."""
 
     queue: Text | None = None
-    reason: Text | None = Field(default=None, description="With this in their reason.")
-    all: bool = Field(default=False, description="Said where nothing else says which.")
+    reason: Text | None = Field(default=None, description="Only letters with this text in their reason.")
+    all: bool = Field(default=False, description="True to select all, if no other field selects.")
     dry_run: bool = Field(default=False, description="Only count.")
 
     @model_validator(mode="after")
@@ -69,10 +71,13 @@ class Refused(Answer):
 
 
 class BulkDone(Answer):
-    count: int = Field(description="How many it was done to; of a dry run, how many were chosen.")
+    count: int = Field(
+        description="The number of changed objects; for a dry run, the number of selected ones."
+    )
     refused: list[Refused] = Field(default_factory=list)
     next: UUID | None = Field(
-        default=None, description="Some are left: ask again, with this as `before`. null: all is done."
+        default=None,
+        description="The `before` of the next request, if objects are left; null if all are done.",
     )
 
     @classmethod

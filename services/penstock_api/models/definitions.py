@@ -22,7 +22,7 @@ class Definition(Answer):
 
 
 class Rule(Definition):
-    errors: int = Field(description="Events on which it has failed, and was not run again.")
+    errors: int = Field(description="The number of events on which the rule failed and was not rerun.")
 
 
 class RuleState(Answer):
@@ -32,7 +32,7 @@ class RuleState(Answer):
 
 class Retired(Answer):
     ref: str
-    kinds: list[str] = Field(description="What there is of that name.")
+    kinds: list[str] = Field(description="The kinds of definitions with this name.")
     retired: bool
 
 
@@ -45,7 +45,7 @@ class Version(Answer):
 
 class Node(Answer):
     name: str
-    does: str = Field(description="The action or workflow that it runs, or what it waits for.")
+    does: str = Field(description="The action or workflow that the task runs, or the kind of its wait.")
     after: list[str]
 
 
@@ -72,7 +72,7 @@ class Verdict(Answer):
     verdict: str = Field(description="matched, no match, disabled, failed")
     why: str
     action: str
-    params: Any = Field(description="What the action would be given, if it matched; secrets are `***`.")
+    params: Any = Field(description="The parameters for the action, if the rule matched; secrets are `***`.")
     execution: UUID | None
     enforcement: str | None
     error: str | None
@@ -83,8 +83,8 @@ class RuleError(Answer):
     rule: str
     error: str
     at: datetime
-    changed: bool = Field(description="The rule has another version now.")
-    gone: bool = Field(description="It is disabled, or there is none of its name any more.")
+    changed: bool = Field(description="True if the rule has another version now.")
+    gone: bool = Field(description="True if the rule is disabled or does not exist any more.")
 
 
 class RerunRules(Given):

@@ -15,13 +15,13 @@ from penstock_api.models.model import Answer, Given, Tenant
 class Publish(Given):
     """An event to publish."""
 
-    trigger: str = Field(description="Its kind, such as `shop.order_placed`.", max_length=300)
+    trigger: str = Field(description="The trigger, such as `shop.order_placed`.", max_length=300)
     payload: Any = Field(default_factory=dict)
     tenant: Tenant = "public"
 
 
 class Published(Answer):
-    id: UUID = Field(description="The event. It is stored for good.")
+    id: UUID = Field(description="The id of the event, which is durably stored.")
 
 
 class ListedEvent(Answer):
@@ -31,19 +31,19 @@ class ListedEvent(Answer):
     source: str | None
     created_at: datetime
     payload: Any
-    matched: int = Field(description="Rules that have matched it.")
+    matched: int = Field(description="The number of rules that matched.")
 
 
 class Enforcement(Answer):
     """A rule that matched an event."""
 
-    id: UUID = Field(description="What an announcement `enforcement.created` names.")
+    id: UUID = Field(description="The id in an announcement `enforcement.created`.")
     event: UUID
     rule: str
     trigger: str
     tenant: str
     status: str = Field(description="`created`, `executed` or `failed`.")
-    execution: UUID | None = Field(description="What it started; null where the rule failed.")
+    execution: UUID | None = Field(description="The execution that it started; null if the rule failed.")
     error: str | None
     created_at: datetime
 
@@ -57,5 +57,5 @@ class Event(Answer):
     payload: Any
     source: str | None
     created_at: datetime
-    awaited: bool = Field(description="Some task of a workflow waits for an event of this trigger.")
+    awaited: bool = Field(description="True if a task of a workflow waits for an event of this trigger.")
     rules: list[Verdict]

@@ -8,7 +8,8 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, Field
 
-from penstock.language.terms.column_ranges import HIGHEST_PRIORITY
+from penstock.language.terms.budgets import MAX_UNITS, UNIT, WhenSpent
+from penstock.language.terms.column_ranges import HIGHEST_PRIORITY, MAX_AMOUNT
 from penstock_api.models.model import Answer, Given, Instant, JsonText, Seconds, Tenant, Text
 
 
@@ -17,7 +18,9 @@ def _item(value: int | None) -> int | None:
 
 
 Item = Annotated[
-    int | None, BeforeValidator(_item), Field(description="Of a task with items, which; else null.")
+    int | None,
+    BeforeValidator(_item),
+    Field(description="The number of the item, for a task with items; else null."),
 ]
 
 
@@ -29,19 +32,28 @@ class Start(Given):
     secrets: dict[str, str] = Field(
         default_factory=dict,
         max_length=100,
-        description="Parameters that are secrets of the store, each with the secret's name. Needs the scope define.",
+        description="Parameters with a stored secret as their value, each with the name of the secret. Needs the scope define.",
     )
     tenant: Tenant = "public"
     priority: int = Field(default=0, ge=-HIGHEST_PRIORITY, le=HIGHEST_PRIORITY)
-    delay: float | None = Field(default=None, ge=0, le=3e8, description="Seconds to put the start off.")
-    at: Instant | None = Field(default=None, description="The instant to start at.")
+    delay: float | None = Field(default=None, ge=0, le=3e8, description="Seconds until the start.")
+    at: Instant | None = Field(default=None, description="The instant of the start.")
     expires_at: Instant | None = Field(
-        default=None, description="One that has not started by then ends as `timeout`."
+        default=None, description="An execution that has not started by this instant ends as `timeout`."
+    )
+    budget: dict[str, Annotated[float, Field(gt=0, le=MAX_AMOUNT)]] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAX_UNITS,
+        description="An amount for each unit, shared by all of its tree.",
+    )
+    when_spent: WhenSpent = Field(
+        default="refuse", description="What happens to an execution that needs more than is left of a budget."
     )
 
 
 class Started(Answer):
-    id: UUID = Field(description="The execution. It is stored for good.")
+    id: UUID = Field(description="The id of the execution, which is durably stored.")
 
 
 class ListedExecution(Answer):
@@ -65,16 +77,18 @@ class Attempt(Answer):
         description="running, completed, failed, timeout, cancelled, lost, deferred, waiting ..."
     )
     worker: str | None
-    started_at: datetime | None = Field(description="null where it is older than the history is kept.")
+    started_at: datetime | None = Field(description="null if the history of that time was dropped.")
     ended_at: datetime | None
     duration: Seconds | None
-    error: JsonText = Field(description="What it failed with, or what it carried over to the next one.")
+    error: JsonText = Field(
+        description="The error of the attempt, or the values that it carried over to the next one."
+    )
 
 
 class Progress(Answer):
     """The progress of a run, as the run reported it."""
 
-    done: float = Field(description="From 0 to 1.")
+    done: float = Field(description="The progress, from 0 to 1.")
     text: str
     at: datetime
     attempt: int
@@ -103,35 +117,37 @@ class Task(Answer):
     begun: datetime | None
     ended: datetime | None
     items: int | None
-    waited: float | None = Field(default=None, description="Seconds without any execution that ran.")
-    ran: float | None = Field(default=None, description="Seconds in which some execution ran.")
-    executions: dict[str, int] = Field(description="How many it has, by status.")
-    execution: UUID | None = Field(description="The only one, or the first.")
-    kept: bool = Field(description="Its result is that of the run before.")
-    critical: bool = Field(description="On the critical path.")
+    waited: float | None = Field(default=None, description="Seconds in which none of its executions ran.")
+    ran: float | None = Field(
+        default=None, description="Seconds in which at least one of its executions ran."
+    )
+    executions: dict[str, int] = Field(description="The number of its executions by status.")
+    execution: UUID | None = Field(description="The id of its only or its first execution.")
+    kept: bool = Field(description="True if its result was kept from the run before.")
+    critical: bool = Field(description="True for a task on the critical path.")
     tasks: list[Task]
 
 
 class Step(Answer):
     """A recorded step of a durable function."""
 
-    label: str = Field(description="What `skip`, `set-result` and `rerun` call it: `charge`, `1/charge:2`.")
+    label: str = Field(description="The label for `skip`, `set-result` and `rerun`: `charge`, `1/charge:2`.")
     name: str
-    ordinal: int = Field(description="The how-manyth of this name; 1 for the first.")
+    ordinal: int = Field(description="The ordinal among the steps of this name; 1 for the first.")
     branch: list[int] = Field(description="The numbers of the tasks around it, outermost first.")
     kind: str = Field(description="step, value, version, sleep, run, map, ask, wait_for, signal, given.")
     status: str
     tries: int
-    took: float = Field(description="Seconds that its function ran.")
+    took: float = Field(description="Seconds for which its function ran.")
     at: datetime
     result: Any
     error: Any
-    execution: UUID | None = Field(description="Its own, if it has one.")
+    execution: UUID | None = Field(description="The id of its child execution, if it has one.")
 
 
 class Trace(Answer):
-    id: str = Field(description="As W3C writes it.")
-    url: str | None = Field(description="Where it is shown, as PENSTOCK_TRACE_URL says.")
+    id: str = Field(description="The id of the trace, in the notation of W3C.")
+    url: str | None = Field(description="The address that shows the trace, by PENSTOCK_TRACE_URL.")
 
 
 class Ending(Answer):
@@ -142,6 +158,47 @@ class Ending(Answer):
     finished: bool
     result: Any
     error: Any
+
+
+class RaiseBudget(Given):
+    """A higher amount of a budget."""
+
+    unit: str = Field(pattern=f"^{UNIT}$", description="The unit, such as tokens.")
+    amount: float = Field(gt=0, le=MAX_AMOUNT)
+
+
+class BudgetShare(Answer):
+    """The part of a budget that the attempts of one action took."""
+
+    action: str
+    attempts: int
+    used: float = Field(description="By attempts that have ended.")
+    reserved: float = Field(description="By attempts that have not ended.")
+
+
+class Budget(Answer):
+    """A budget of the execution's tree."""
+
+    owner: UUID = Field(description="The execution for which it was made.")
+    unit: str
+    amount: float
+    when_spent: str
+    used: float
+    reserved: float
+    remaining: float
+    shares: list[BudgetShare]
+
+
+class Effect(Answer):
+    """An event that an action published through its worker, or an execution that it started."""
+
+    id: UUID
+    kind: Literal["event", "execution"]
+    created_at: datetime
+    name: str | None = Field(
+        description="The trigger or the action; null if the row is older than the retention."
+    )
+    status: str | None = Field(description="The status of an execution.")
 
 
 class Execution(Answer):
@@ -166,24 +223,28 @@ class Execution(Answer):
     not_before: datetime | None
     finished_at: datetime | None
     reason: str | None
-    waited: float | None = Field(default=None, description="Seconds in which it did not run.")
+    waited: float | None = Field(default=None, description="Seconds for which it waited.")
     ran: float | None = Field(
-        default=None, description="Seconds that it ran; of a workflow, in which any of its tasks did."
+        default=None, description="Seconds for which it ran; for a workflow, in which any of its tasks ran."
     )
     params: Any
     options: Any
     origin: Any
-    trace: Trace | None = Field(default=None, description="What it belongs to, if it is traced.")
+    trace: Trace | None = Field(default=None, description="The trace, if the execution is traced.")
     result: Any
     error: Any
     attempts: list[Attempt]
-    progress: Progress | None = Field(description="What it said last of how far it is.")
+    budgets: list[Budget] = Field(default_factory=list, description="The budgets of its tree.")
+    progress: Progress | None = Field(description="The last reported progress.")
     told: list[Told]
-    tasks: list[Task] = Field(default_factory=list, description="Of a workflow.")
+    effects: list[Effect] = Field(default_factory=list, description="At most 200, oldest first.")
+    tasks: list[Task] = Field(default_factory=list, description="The tasks of a workflow.")
     critical_path: list[str] = Field(default_factory=list)
-    durable: bool = Field(description="Whether it is a durable function.")
-    steps: list[Step] = Field(default_factory=list, description="Of a durable function.")
-    state: dict[str, Any] = Field(default_factory=dict, description="What it shows of itself (ctx.set).")
+    durable: bool = Field(description="True for a durable function.")
+    steps: list[Step] = Field(default_factory=list, description="The steps of a durable function.")
+    state: dict[str, Any] = Field(
+        default_factory=dict, description="The values that a durable function has set with ctx.set."
+    )
 
 
 class Move(Answer):
@@ -207,8 +268,10 @@ class LogLine(Answer):
 
 class Log(Answer):
     lines: list[LogLine]
-    next: str | None = Field(description="`after` of what comes next; null where it has printed nothing yet.")
-    ended: bool = Field(description="It has ended, and these were its last lines.")
+    next: str | None = Field(
+        description="The value of `after` for the next lines; null if nothing was printed yet."
+    )
+    ended: bool = Field(description="True if the execution has ended, and these were its last lines.")
 
 
 class Why(Answer):
@@ -219,7 +282,7 @@ class Why(Answer):
     facts: dict[str, Any]
 
 
-Reason = Annotated[Text | None, Field(description="Kept with the run.")]
+Reason = Annotated[Text | None, Field(description="The reason, stored with the run.")]
 
 
 class Because(Given):
@@ -228,20 +291,24 @@ class Because(Given):
 
 class NewPriority(Given):
     priority: int = Field(
-        ge=-HIGHEST_PRIORITY, le=HIGHEST_PRIORITY, description="Higher goes first; 0 is ordinary."
+        ge=-HIGHEST_PRIORITY,
+        le=HIGHEST_PRIORITY,
+        description="The priority: higher goes first, and 0 is the default.",
     )
 
 
 class PriorityChanged(Answer):
-    changed: int = Field(description="How many executions had another priority: it and its tasks.")
+    changed: int = Field(
+        description="The number of executions that had another priority, including its tasks."
+    )
 
 
 class ToldToEnd(Answer):
-    told: int = Field(description="How many were told.")
+    told: int = Field(description="The number of executions that were asked to end.")
 
 
 TaskOrStep = Annotated[
-    Text, Field(description="A task of a workflow; of a durable function a step, by its label.")
+    Text, Field(description="A task of a workflow, or the label of a durable function's step.")
 ]
 
 
@@ -258,11 +325,15 @@ class SetResult(Given):
 
 class Rerun(Given):
     from_failed: bool = Field(
-        default=False, description="Of a workflow or a durable function: keep what succeeded."
+        default=False,
+        description="For a workflow or a durable function: keep the tasks or steps that succeeded.",
     )
     from_task: Text | None = Field(
         default=None,
-        description="Of a workflow: keep what does not come after this task. Of a durable function: what came before this step.",
+        description="For a workflow: keep tasks that do not come after this one. For a durable function: keep steps before it.",
+    )
+    parameters: dict[str, Any] | None = Field(
+        default=None, description="Parameters that replace those of the same names, in a whole re-run."
     )
     reason: Reason = None
 
@@ -270,8 +341,8 @@ class Rerun(Given):
 class Signal(Given):
     """A signal to a durable function."""
 
-    name: Text = Field(description="What it waits for: `ctx.signal(name)`.")
-    value: Any = Field(default=None, description="What `ctx.signal` gives it.")
+    name: Text = Field(description="The name of the signal, as in `ctx.signal(name)`.")
+    value: Any = Field(default=None, description="The value that `ctx.signal` returns.")
 
 
 class Accepted(Answer):

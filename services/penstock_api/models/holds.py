@@ -20,23 +20,23 @@ class Hold(Answer):
     since: datetime
     until: datetime | None
     rate_count: int | None = Field(
-        description="Of a hold that is being released: so many start within `rate_seconds`."
+        description="For a hold that is being released: the number of starts within `rate_seconds`."
     )
     rate_seconds: float | None
     releasing_since: datetime | None
-    held: int = Field(description="How many executions wait.")
+    held: int = Field(description="The number of held executions.")
 
 
 class NewHold(Given):
     kind: Kind
     name: Text = Field(description="An action or workflow, a pack, a route or a tenant.")
     reason: Text | None = None
-    until: Instant | None = Field(default=None, description="When it ends by itself.")
+    until: Instant | None = Field(default=None, description="The instant at which it ends by itself.")
 
 
 class Release(Given):
     kind: Kind
     name: Text
     rate: Text | None = Field(
-        default=None, description="How many start within a time: 10/min. Null: all at once."
+        default=None, description="The number of starts within a time: 10/min. Null: all at once."
     )

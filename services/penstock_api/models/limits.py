@@ -24,20 +24,30 @@ class Limit(Answer):
     rate_count: int | None
     rate_seconds: float | None
     while_waiting: str
+    cost: str | None = Field(
+        description="What an execution costs: a number, or a sum of parameters. Null: each counts as 1."
+    )
+    unit: str = Field(description="The unit of the cost, or empty.")
+    budget: bool = Field(description="Whether the budgets of trees in that unit bound it.")
     by_hand: bool
-    declared: JsonText = Field(description="What definitions say, if they say anything.")
+    declared: JsonText = Field(description="The declared limit; null if definitions declare none.")
     held: int
+    used: float | None = Field(description="What the held slots cost together; null without a cost.")
     waiting: int
-    covers: int = Field(description="Namespaces of actions that were started at least once.")
+    covers: int = Field(
+        description="The number of covered namespaces whose actions were started at least once."
+    )
 
 
 class LimitTotals(Answer):
     """The counts of a limit since an instant, at most a day ago."""
 
     ref: str
-    enqueued: int = Field(description="Attempts that asked for a slot.")
-    admitted: int = Field(description="Attempts that got a slot.")
-    completed: int = Field(description="Attempts that have given it back, however they ended.")
+    enqueued: int = Field(description="The number of attempts that asked for a slot.")
+    admitted: int = Field(description="The number of attempts that got a slot.")
+    completed: int = Field(
+        description="The number of attempts that gave their slot back, whatever their outcome."
+    )
     held: int
     waiting: int
     since: datetime
@@ -47,7 +57,7 @@ class Holder(Answer):
     execution_id: UUID
     namespace: str
     status: str
-    group_value: str = Field(description="What its key is grouped by.")
+    group_value: str = Field(description="The parameter values of its key.")
     since: datetime
 
 
@@ -65,12 +75,16 @@ class SetLimit(Given):
     max: int | None = Field(default=None, ge=1, le=2_000_000_000)
     scope: str | None = None
     by: list[str] | None = None
-    rate: str | None = Field(default=None, description="How many may start within a time: 100/min.")
+    rate: str | None = Field(default=None, description="The maximum number of starts within a time: 100/min.")
     burst: int | None = Field(default=None, ge=1, le=2_000_000_000)
     when_full: Literal["enqueue", "cancel_new", "cancel_running"] | None = None
     max_waiting: int | None = Field(default=None, ge=0, le=2_000_000_000)
     fair: list[str] | None = None
     while_waiting: Literal["release", "keep"] | None = None
+    cost: str | float | None = Field(
+        default=None, description="What an execution costs: 2, or {{ parameters.tokens }}."
+    )
+    unit: str | None = Field(default=None, description="The unit of the cost, such as tokens.")
 
 
 class Line(Answer):
@@ -98,11 +112,11 @@ class Queue(Answer):
     requested: int
     ready: int
     running: int
-    oldest: float | None = Field(description="Seconds.")
+    oldest: float | None = Field(description="Seconds for which the oldest one has waited.")
     workers: int
     slots: int
 
 
 class Removed(Answer):
     ref: str
-    in_force: Any = Field(description="The limit as it is declared, which counts again; or null.")
+    in_force: Any = Field(description="The declared limit, which is in force again; null if there is none.")

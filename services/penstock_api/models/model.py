@@ -30,7 +30,7 @@ class Page(BaseModel, Generic[T]):
     """A page of a list, newest first."""
 
     items: list[T]
-    next: str | None = Field(description="`before` of the next page; null where this is the last.")
+    next: str | None = Field(description="The value of `before` for the next page; null on the last page.")
 
 
 def loaded(value: Any) -> Any:

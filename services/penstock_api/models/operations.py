@@ -10,7 +10,7 @@ from pydantic import Field
 
 from penstock.operate.access import LIFETIME_S, OVERLAP_S
 from penstock_api.models.executions import ListedExecution
-from penstock_api.models.model import Answer, Given, Instant, JsonText, Seconds, Tenant
+from penstock_api.models.model import Answer, Given, Instant, JsonText, Seconds, Tenant, Text
 
 
 class Process(Answer):
@@ -28,16 +28,18 @@ class Process(Answer):
     beat_at: datetime
     age: Seconds = Field(description="Seconds since its last heartbeat.")
     held: int
-    executors: JsonText = Field(description="Of a worker: numbers of its task executors, by their names.")
+    executors: JsonText = Field(description="For a worker: the figures of its task executors, by name.")
+    language: str | None = Field(description="For a worker that calls a gateway: its language.")
+    sdk: str | None = Field(description="For a worker that calls a gateway: its library, with the version.")
 
 
 class Lately(Answer):
     """The activity of the last minute."""
 
-    rate: float = Field(description="Ends a second.")
+    rate: float = Field(description="The number of ended executions per second.")
     ended: int
     failed: int
-    p50: float | None = Field(description="Seconds from when executions were made to when they ended.")
+    p50: float | None = Field(description="Seconds from the creation of executions to their end.")
     p95: float | None
 
 
@@ -57,7 +59,7 @@ class Overview(Answer):
     lately: Lately
     standing: list[Standing]
     processes: list[Process]
-    failures: list[ListedExecution] = Field(description="The newest first.")
+    failures: list[ListedExecution] = Field(description="The newest failures, newest first.")
 
 
 class Workers(Answer):
@@ -71,7 +73,7 @@ class Inquiry(Answer):
     status: str
     prompt: str
     assignee: str | None
-    schema_: JsonText = Field(alias="schema", description="Of the answer.")
+    schema_: JsonText = Field(alias="schema", description="The author of the answer.")
     due_at: datetime | None
     created_at: datetime
     answered_at: datetime | None
@@ -83,7 +85,7 @@ class Reply(Given):
     response: Any
     asked: Instant | None = Field(
         default=None,
-        description="`created_at` of the question that is meant: where another is asked by now, 409.",
+        description="The `created_at` of the question to answer. If another question is open by now, the answer is 409.",
     )
 
 
@@ -97,7 +99,9 @@ class DeadLetterSummary(Answer):
     first_at: datetime
     last_at: datetime
     bytes: int
-    cut_from: int | None = Field(description="Bytes that it had, if only the beginning was kept.")
+    cut_from: int | None = Field(
+        description="The size of the whole in bytes, if only the beginning was kept."
+    )
 
 
 class DeadLetter(Answer):
@@ -116,13 +120,13 @@ class DeadLetter(Answer):
 
 class Replayed(Answer):
     id: UUID
-    became: str = Field(description="What became of it.")
+    became: str = Field(description="The outcome.")
 
 
 class Invariant(Answer):
     name: str
     says: str
-    violations: list[str] = Field(description="Ids that violate it, 20 at the most; none where all is well.")
+    violations: list[str] = Field(description="At most 20 ids that violate it; none if all is well.")
 
 
 class Finding(Answer):
@@ -136,15 +140,15 @@ class AuditedChange(Answer):
     id: int
     at: datetime
     by: str
-    role: str = Field(description="The role of the database that wrote it.")
+    role: str = Field(description="The database role that wrote the row.")
     operation: str = Field(
-        description="As the description of this API calls it: `limits_change`; or a command."
+        description="The id of the operation in the OpenAPI description, such as `limits_change`; or a command."
     )
-    target: str = Field(description="The address that was asked, or the object of the command.")
+    target: str = Field(description="The requested address, or the object of the command.")
     outcome: str = Field(description="done, refused, unchanged")
     reason: str | None
-    details: dict[str, Any] = Field(description="The values of the change; of a secret, its size.")
-    position: int | None = Field(description="Its place in the chain; null until it is sealed.")
+    details: dict[str, Any] = Field(description="The values of the change. Of a secret, only its size.")
+    position: int | None = Field(description="Its position in the chain; null until it is sealed.")
     previous: str | None = Field(description="The seal of the row before.")
     seal: str | None
 
@@ -152,59 +156,81 @@ class AuditedChange(Answer):
 class AuditHead(Answer):
     head: str = Field(description="The newest position and seal, for `penstock audit verify --head`.")
     position: int
-    unsealed: int = Field(description="Rows that will be sealed within seconds.")
+    unsealed: int = Field(description="The number of rows that are not sealed yet.")
 
 
 class Token(Answer):
     name: str
     scopes: list[str]
-    tenants: list[str] = Field(description="None: all of them.")
+    tenants: list[str] = Field(description="The tenants; without any, all tenants.")
+    routes: list[str] = Field(description="The routes that its workers may serve; without any, all routes.")
+    packs: list[str] = Field(
+        description="The packs with the actions that its workers may run; without any, all packs."
+    )
     created_by: str
     created_at: datetime
     expires_at: datetime | None
     rotated_at: datetime | None = Field(
-        description="When it got its secret, where that is not the first one."
+        description="The instant of the last rotation; null if there was none."
     )
-    used_at: datetime | None = Field(description="To ten minutes; null: never.")
-    old_until: datetime | None = Field(description="The secret before the last rotation is good until then.")
+    used_at: datetime | None = Field(
+        description="The instant of its last use, to ten minutes; null if it was never used."
+    )
+    old_until: datetime | None = Field(
+        description="The instant until which the secret before the last rotation is valid."
+    )
 
 
 class NewToken(Given):
     name: str = Field(min_length=1, max_length=200)
     scopes: list[str] = Field(
-        min_length=1, description="read, operate, define, admin; start, answer, start:PACK.NAME; or roles."
+        min_length=1,
+        description="read, operate, define, admin; start, answer, start:PACK.NAME; work; or roles.",
     )
-    tenants: list[Tenant] = Field(default_factory=list, description="None: all of them.")
+    tenants: list[Tenant] = Field(default_factory=list, description="The tenants; without any, all tenants.")
+    routes: list[Text] = Field(
+        default_factory=list, description="The routes that its workers may serve; without any, all routes."
+    )
+    packs: list[Text] = Field(
+        default_factory=list,
+        description="The packs with the actions that its workers may run; without any, all packs.",
+    )
     seconds: float | None = Field(
-        default=LIFETIME_S, gt=0, le=3e8, description="After which it expires: 90 days. null: never."
+        default=LIFETIME_S,
+        gt=0,
+        le=3e8,
+        description="Seconds after which it expires, by default 90 days. null: never.",
     )
 
 
 class Rotation(Given):
     overlap: float = Field(
-        default=OVERLAP_S, ge=0, le=3e7, description="Seconds for which the secret before stays good."
+        default=OVERLAP_S, ge=0, le=3e7, description="Seconds for which the old secret stays valid."
     )
     seconds: float | None = Field(
-        default=LIFETIME_S, gt=0, le=3e8, description="After which the new one expires: 90 days. null: never."
+        default=LIFETIME_S,
+        gt=0,
+        le=3e8,
+        description="Seconds after which the new secret expires, by default 90 days. null: never.",
     )
 
 
 class Secret(Answer):
     token: Token
-    secret: str = Field(description="To be kept now: nobody can find it out later.")
+    secret: str = Field(description="The secret. Store it now, since it cannot be read later.")
 
 
 class Recovery(Answer):
     """A loss that was noticed, and what became of it."""
 
     kind: str = Field(
-        description="`attempt`: lost with its worker; `fire`: of a schedule, whose execution was nowhere."
+        description="`attempt`: lost with its worker. `fire`: of a schedule, with a lost execution."
     )
     at: datetime
     execution: UUID | None
     subject: str = Field(description="The action, or the schedule.")
     tenant: str
-    number: int = Field(description="Of the attempt; of a fire, how often it was recovered.")
+    number: int = Field(description="The number of the attempt; for a fire, the number of its recoveries.")
     worker: str | None
     why: str | None
-    status: str | None = Field(description="That of the execution now.")
+    status: str | None = Field(description="The present status of the execution.")

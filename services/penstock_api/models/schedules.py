@@ -25,9 +25,9 @@ class Schedule(Answer):
     timezone: str
     next_due: datetime | None
     last_due: datetime | None
-    last: str | None = Field(description="How its last fire ended.")
+    last: str | None = Field(description="The outcome of its last fire.")
     last_execution: UUID | None
-    waiting: int = Field(description="Fires that wait for the one before.")
+    waiting: int = Field(description="The number of fires that wait for the previous run.")
     error: str | None
 
     @model_validator(mode="before")
@@ -68,7 +68,9 @@ class ChangeSchedule(Given):
     action: str | None = None
     cron: str | None = None
     every: Duration | None = None
-    at: str | None = Field(default=None, description="Once: 2030-01-31T09:00, in the schedule's zone.")
+    at: str | None = Field(
+        default=None, description="The instant of the only fire: 2030-01-31T09:00, in the schedule's zone."
+    )
     rrule: str | None = None
     timezone: str | None = None
     params: dict[str, Any] | None = None
@@ -107,7 +109,7 @@ class PauseSchedules(PauseSchedule):
 class Preview(Answer):
     instant: datetime
     local: datetime
-    note: str | None = Field(description="What the clocks of its zone do to it.")
+    note: str | None = Field(description="A note on a clock change of its zone; null without one.")
 
 
 class Fire(Answer):
@@ -159,5 +161,5 @@ class Backfill(Given):
 
 class BackfillFire(Answer):
     due: datetime
-    status: str | None = Field(description="What it is now; null if it does not exist.")
-    starts: bool = Field(description="The backfill starts it, or would.")
+    status: str | None = Field(description="The present status; null if the fire does not exist.")
+    starts: bool = Field(description="True if the backfill starts it, or would.")

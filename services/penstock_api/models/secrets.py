@@ -12,14 +12,14 @@ from penstock_api.models.model import Answer, Given, Tenant, Text
 class Secret(Answer):
     tenant: str
     name: str
-    master_key: str = Field(description="The id of the master key that it is under.")
+    master_key: str = Field(description="The id of its master key.")
     set_by: str
     set_at: datetime
 
 
 class SetSecret(Given):
     value: SecretStr = Field(
-        max_length=65_536, description="4 characters at least. Nobody can read it again."
+        max_length=65_536, description="At least 4 characters. The value can never be read again."
     )
     tenant: Tenant = "public"
-    reason: Text | None = Field(default=None, description="Kept with who set it.")
+    reason: Text | None = Field(default=None, description="The reason, stored with the author.")

@@ -21,27 +21,32 @@ class Subscription(Answer):
     tasks: bool
     created_by: str
     created_at: datetime
-    delivered_at: datetime | None = Field(description="When a call was answered last.")
+    delivered_at: datetime | None = Field(description="The instant of the last answered call.")
     failing_since: datetime | None
     error: str | None
-    waiting: int = Field(description="Calls that have not come through yet.")
-    dropped: int = Field(description="Calls that were given up.")
+    waiting: int = Field(description="The number of calls that were not delivered yet.")
+    dropped: int = Field(description="The number of calls that were dropped.")
     disabled_at: datetime | None
     disabled_because: str | None
 
 
 class PutSubscription(Given):
-    url: str = Field(max_length=2000, description="Where calls go: https://example.org/hook.")
-    statuses: list[str] = Field(default_factory=list, max_length=50, description="None: all final ones.")
+    url: str = Field(max_length=2000, description="The URL to call: https://example.org/hook.")
+    statuses: list[str] = Field(
+        default_factory=list,
+        max_length=50,
+        description="The statuses to report. Without any: all final ones.",
+    )
     tenant: Tenant | None = None
-    action: Text | None = Field(default=None, description="Only of this action, such as `shop.*`.")
+    action: Text | None = Field(default=None, description="Only executions of this action, such as `shop.*`.")
     workflow: Text | None = Field(default=None, description="Only runs of this workflow.")
-    tasks: bool = Field(default=False, description="With the tasks of workflows.")
+    tasks: bool = Field(default=False, description="Include the tasks of workflows.")
     secret: Text | None = Field(
-        default=None, description="Base64 after `whsec_`. Not given: one is made, or that which it has stays."
+        default=None,
+        description="Base64 after `whsec_`. If it is omitted, an existing secret stays, or one is created.",
     )
 
 
 class MadeSubscription(Answer):
     subscription: Subscription
-    secret: str | None = Field(description="Where one was made. It is in this answer and nowhere else.")
+    secret: str | None = Field(description="The secret, if one was created. Only this answer contains it.")

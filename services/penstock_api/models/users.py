@@ -15,17 +15,21 @@ Role = Literal["viewer", "operator", "developer", "administrator"]
 
 class User(Answer):
     name: str
-    roles: list[str] = Field(description="One by one for `tenants`.")
-    tenants: list[str] = Field(description="An empty one: all tenants.")
+    roles: list[str] = Field(description="The roles, each for the tenant at the same position of `tenants`.")
+    tenants: list[str] = Field(description="The tenants; an empty text means all tenants.")
     created_by: str
     created_at: datetime
-    totp_since: datetime | None = Field(description="Since when a second factor is asked for; null: none is.")
-    sessions: int = Field(description="That are open.")
+    totp_since: datetime | None = Field(
+        description="The instant since which a second factor is required; null if it is not."
+    )
+    sessions: int = Field(description="The number of open sessions.")
 
 
 class Roles(Given):
     roles: list[Role] = Field(min_length=1, max_length=10)
-    tenants: list[Tenant] = Field(default_factory=list, max_length=100, description="None: all tenants.")
+    tenants: list[Tenant] = Field(
+        default_factory=list, max_length=100, description="Without any: all tenants."
+    )
 
 
 class NewUser(Roles):
@@ -39,21 +43,21 @@ class Password(Given):
 
 class OwnPassword(Given):
     current_password: SecretStr = Field(max_length=1000)
-    password: SecretStr = Field(min_length=12, max_length=256, description="The new one.")
+    password: SecretStr = Field(min_length=12, max_length=256, description="The new password.")
 
 
 class Ended(Answer):
-    ended: int = Field(description="Sessions that are over.")
+    ended: int = Field(description="The number of sessions that were ended.")
 
 
 class OwnSession(Answer):
     id: UUID
     began_at: datetime
-    seen_at: datetime = Field(description="Of its last request, exact to a minute.")
+    seen_at: datetime = Field(description="The instant of its last request, exact to a minute.")
     expires_at: datetime
-    address: str = Field(description="Of the log-in.")
-    browser: str = Field(description="`User-Agent` of the log-in.")
-    current: bool = Field(description="It is the session of this request.")
+    address: str = Field(description="The address of the log-in.")
+    browser: str = Field(description="The `User-Agent` of the log-in.")
+    current: bool = Field(description="True for the session of this request.")
 
 
 class OldPassword(Given):
@@ -63,25 +67,25 @@ class OldPassword(Given):
 class Totp(Answer):
     """The second factor of the caller."""
 
-    since: datetime | None = Field(description="Since when it is asked for; null: it is not.")
-    recovery_codes: int = Field(description="That are left.")
+    since: datetime | None = Field(description="The instant since which it is required; null if it is not.")
+    recovery_codes: int = Field(description="The number of unused recovery codes.")
 
 
 class NewTotp(Answer):
     """A new second factor that is not confirmed yet by its first code."""
 
-    secret: str = Field(description="In base32, to type into an authenticator.")
-    uri: str = Field(description="The same as an `otpauth:` address, for a QR code.")
+    secret: str = Field(description="The secret in base32, to type into an authenticator.")
+    uri: str = Field(description="The secret as an `otpauth:` address, for a QR code.")
 
 
 class RecoveryCodes(Answer):
     recovery_codes: list[str] = Field(
-        description="Each is good once, in place of a code. They are never shown again."
+        description="Each is valid once, instead of a code. They are never shown again."
     )
 
 
 class Code(Given):
-    code: str = Field(max_length=100, description="Six digits, or at a log-in a recovery code.")
+    code: str = Field(max_length=100, description="Six digits. At a log-in also a recovery code.")
 
 
 class LogIn(Given):
@@ -102,4 +106,4 @@ class Who(Answer):
 
     name: str
     scopes: list[str]
-    tenants: list[str] | None = Field(description="null: all of them.")
+    tenants: list[str] | None = Field(description="null means all tenants.")

@@ -20,17 +20,27 @@ class Webhook(Answer):
     header: str | None
     key_header: str | None
     payload: JsonText
+    completes: str | None
+    fails: str | None
     created_by: str
     created_at: datetime
 
 
 class PutWebhook(Given):
-    trigger: str = Field(description="Each call is an event of it.")
+    trigger: str = Field(description="The trigger: each call becomes an event of it.")
     tenant: Tenant = "public"
     signature: Signature
-    secret: str | None = Field(default=None, description="Not given: that which it has stays.")
-    header: str | None = Field(default=None, description="Where a plain secret stands: X-Webhook-Secret.")
-    key_header: str | None = Field(default=None, description="Its value tells a copy of a call.")
+    secret: str | None = Field(
+        default=None, description="The secret. If it is omitted, the present one stays."
+    )
+    header: str | None = Field(default=None, description="The header with a plain secret: X-Webhook-Secret.")
+    key_header: str | None = Field(default=None, description="The header that identifies repeated calls.")
     payload: Any = Field(
-        default=None, description="Template over `body`, `headers`, `query`; null: the body."
+        default=None, description="A template over `body`, `headers`, `query`; null: the body."
+    )
+    completes: str | None = Field(
+        default=None, description="Template that gives the id of what executions wait for, or nothing."
+    )
+    fails: str | None = Field(
+        default=None, description="Condition over the same names: the executions fail instead of completing."
     )

@@ -13,8 +13,8 @@ class Route(Answer):
     route: str
     named_by: list[str]
     workers: int
-    meant: str | None = Field(description="The route that was probably meant.")
-    amiss: bool = Field(description="Nobody serves it, or nothing goes there.")
+    meant: str | None = Field(description="The name of the route that was probably meant.")
+    amiss: bool = Field(description="True for a route without a worker, or without work.")
 
 
 class RouteRule(Answer):
@@ -31,6 +31,10 @@ class RouteChoice(Answer):
 
     namespace: str
     route: str
-    named: bool = Field(description="Its task or its action names the route, so that no rule is asked.")
-    rule: str | None = Field(description="The pattern of the rule that decides.")
-    passed_over: list[PassedOver] = Field(description="Rules that come before, and why they do not fit.")
+    named: bool = Field(
+        description="True if the task or the action names the route, so that no rule is used."
+    )
+    rule: str | None = Field(description="The pattern of the deciding rule.")
+    passed_over: list[PassedOver] = Field(
+        description="The earlier rules, with the reasons why they do not match."
+    )

@@ -30,8 +30,8 @@ async def show_all(
     target: str = "",
     outcome: str = "",
     tenant: str = "",
-    since: Annotated[date | Literal[""], Query(description="Its first day, in UTC.")] = "",
-    until: Annotated[date | Literal[""], Query(description="Its last day, in UTC.")] = "",
+    since: Annotated[date | Literal[""], Query(description="The first day, in UTC.")] = "",
+    until: Annotated[date | Literal[""], Query(description="The last day, in UTC.")] = "",
     end: Annotated[int | None, Query(alias="before", ge=0, le=2**62)] = None,
 ) -> Response:
     """Show the newest changes and refusals, by caller, operation, target, outcome, tenant and day."""

@@ -30,7 +30,7 @@ async def show_all(
     caller: Asked,
     trigger: str = "",
     source: str = "",
-    publish: Annotated[str, Query(description="A trigger whose form is open.")] = "",
+    publish: Annotated[str, Query(description="The trigger with an open form.")] = "",
     before: Annotated[UUID | None, Query()] = None,
 ) -> Response:
     """Show the newest events, and a form to publish one."""

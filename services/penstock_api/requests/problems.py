@@ -31,6 +31,7 @@ STATUSES: dict[type[errors.PenstockError], int] = {
     errors.TooManyAttempts: 429,
     errors.NotFound: 404,
     errors.Conflict: 409,
+    errors.ClaimLost: 409,
     errors.IllegalMove: 409,
     errors.ConnectionFailed: 503,
     errors.ConfigurationError: 503,
@@ -43,20 +44,20 @@ STATUSES: dict[type[errors.PenstockError], int] = {
 class Fault(BaseModel):
     """A fault in a request."""
 
-    at: str = Field(description="Where: `body.params`, `query.limit`.")
+    at: str = Field(description="The place: `body.params`, `query.limit`.")
     says: str
 
 
 class Problem(BaseModel):
     """A refused request: the reason, and what to do next."""
 
-    type: str = Field(default="about:blank", description="A name of the kind of problem, for programs.")
+    type: str = Field(default="about:blank", description="The kind of problem, for programs.")
     title: str
     status: int
     detail: str
-    hint: str | None = Field(default=None, description="What to do next.")
+    hint: str | None = Field(default=None, description="The next step for the caller.")
     faults: list[Fault] | None = None
-    instance: str | None = Field(default=None, description="What the log calls this very case.")
+    instance: str | None = Field(default=None, description="The id of this case in the log.")
 
 
 OUTAGES = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)

@@ -23,6 +23,7 @@ from penstock_api.routes import (
     tokens,
     users,
     webhooks,
+    work,
     work_routes,
     workflow_runs,
     workflows,
@@ -50,4 +51,5 @@ ROUTERS: tuple[APIRouter, ...] = (
     users.router,
     account.router,
     audit.router,
+    work.router,
 )

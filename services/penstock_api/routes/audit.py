@@ -17,23 +17,29 @@ from penstock_api.routes.router import Router
 
 router = Router("tokens")
 
-Since = Annotated[Instant | None, Query(description="Only those at this instant or later.")]
-Until = Annotated[Instant | None, Query(description="Only those before this instant.")]
+Since = Annotated[Instant | None, Query(description="Only changes at this instant or later.")]
+Until = Annotated[Instant | None, Query(description="Only changes before this instant.")]
 
 
 @router.get("/audit", dependencies=[ADMIN_ALL])
 async def list_changes(
     session: Lists,
-    by: Annotated[str | None, Query(description="Only those of this caller, such as token:ci.")] = None,
-    operation: Annotated[str | None, Query(description="Only those whose operation begins so.")] = None,
-    target: Annotated[str | None, Query(description="Only those whose target begins so.")] = None,
-    outcome: Annotated[str | None, Query(description="Only done, refused or unchanged.")] = None,
-    role: Annotated[str | None, Query(description="Only those of this role of the database.")] = None,
-    tenant: Annotated[str | None, Query(description="Only those whose values name this tenant.")] = None,
+    by: Annotated[str | None, Query(description="Only changes by this caller, such as token:ci.")] = None,
+    operation: Annotated[str | None, Query(description="Only operations that begin with this text.")] = None,
+    target: Annotated[str | None, Query(description="Only targets that begin with this text.")] = None,
+    outcome: Annotated[
+        str | None, Query(description="Only with this outcome: done, refused or unchanged.")
+    ] = None,
+    role: Annotated[str | None, Query(description="Only rows that this database role wrote.")] = None,
+    tenant: Annotated[
+        str | None, Query(description="Only changes with this tenant among their values.")
+    ] = None,
     since: Since = None,
     until: Until = None,
-    before: Annotated[int | None, Query(ge=0, le=2**62, description="`next` of the page before.")] = None,
-    limit: Annotated[int, Query(ge=1, le=1000, description="How many.")] = 50,
+    before: Annotated[
+        int | None, Query(ge=0, le=2**62, description="The `next` of the previous page.")
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="The maximum number to return.")] = 50,
 ) -> Page[models.AuditedChange]:
     """List the changes and refusals, newest first."""
     matching = audit.AuditFilter(by, operation, target, outcome, role, since, until, tenant)

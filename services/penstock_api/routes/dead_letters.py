@@ -21,10 +21,10 @@ router = Router("dead letters")
 @router.get("/dead-letters", dependencies=[READ_ALL])
 async def list_dead_letters(
     session: Lists,
-    queue: Annotated[str | None, Query(description="Only those of this queue.")] = None,
-    reason: Annotated[str | None, Query(description="Only those with this in their reason.")] = None,
-    before: Annotated[UUID | None, Query(description="`next` of the page before.")] = None,
-    limit: Annotated[int, Query(ge=1, le=1000, description="How many.")] = 50,
+    queue: Annotated[str | None, Query(description="Only letters of this queue.")] = None,
+    reason: Annotated[str | None, Query(description="Only letters with this text in their reason.")] = None,
+    before: Annotated[UUID | None, Query(description="The `next` of the previous page.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="The maximum number to return.")] = 50,
 ) -> Page[models.DeadLetterSummary]:
     """List dead letters with their reasons, newest first. One that was dead-lettered again counts as new."""
     letter_filter = LetterFilter(queue=queue, reason=reason)

@@ -12,7 +12,7 @@ from penstock.language.terms.event_sources import API
 from penstock.operate import enforcements, event_rules
 from penstock.store.events.enforcement_list import EnforcementFilter
 from penstock.store.events.event_list import EventFilter
-from penstock_api.auth.access import READ, SUBMIT, Asked, Tenants, own
+from penstock_api.auth.access import PUBLISH, READ, Asked, Tenants, own
 from penstock_api.backend import Db, Here, Lists
 from penstock_api.models import events as models
 from penstock_api.models.model import Instant, Page
@@ -22,7 +22,7 @@ from penstock_api.routes.router import Router
 router = Router("events")
 
 
-@router.post("/events", status_code=201, dependencies=[SUBMIT])
+@router.post("/events", status_code=201, dependencies=[PUBLISH])
 @quickly(models.Publish)
 async def publish(
     given: models.Publish,
@@ -30,7 +30,7 @@ async def publish(
     caller: Asked,
     response: Response,
     idempotency_key: Annotated[
-        str | None, Header(max_length=1000, description="The same key again gives the same event.")
+        str | None, Header(max_length=1000, description="The same key returns the same event.")
     ] = None,
 ) -> models.Published:
     """Publish an event. The answer comes once the event is durably stored."""
@@ -46,13 +46,15 @@ async def publish(
 async def list_events(
     session: Lists,
     tenants: Tenants,
-    trigger: Annotated[str | None, Query(description="Only those of this trigger.")] = None,
-    source: Annotated[str | None, Query(description="Only those that came from there.")] = None,
-    since: Annotated[Instant | None, Query(description="Only those stored at this instant or later.")] = None,
-    until: Annotated[Instant | None, Query(description="Only those stored before this instant.")] = None,
-    key: Annotated[str | None, Query(description="Only those with this key.")] = None,
-    before: Annotated[UUID | None, Query(description="`next` of the page before.")] = None,
-    limit: Annotated[int, Query(ge=1, le=1000, description="How many.")] = 50,
+    trigger: Annotated[str | None, Query(description="Only events of this trigger.")] = None,
+    source: Annotated[str | None, Query(description="Only events from this source.")] = None,
+    since: Annotated[
+        Instant | None, Query(description="Only events stored at this instant or later.")
+    ] = None,
+    until: Annotated[Instant | None, Query(description="Only events stored before this instant.")] = None,
+    key: Annotated[str | None, Query(description="Only events with this key.")] = None,
+    before: Annotated[UUID | None, Query(description="The `next` of the previous page.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="The maximum number to return.")] = 50,
 ) -> Page[models.ListedEvent]:
     """List the newest events, each with the number of rules that matched; secrets are `***`."""
     event_filter = EventFilter(
@@ -76,11 +78,15 @@ async def show(id: UUID, session: Db, caller: Asked) -> models.Event:
 async def list_enforcements(
     session: Lists,
     tenants: Tenants,
-    rule: Annotated[str | None, Query(description="Only those of this rule.")] = None,
-    event: Annotated[UUID | None, Query(description="Only those of this event.")] = None,
-    status: Annotated[str | None, Query(description="Only those: `created`, `executed` or `failed`.")] = None,
-    cursor: Annotated[str | None, Query(alias="before", description="`next` of the page before.")] = None,
-    limit: Annotated[int, Query(ge=1, le=1000, description="How many.")] = 50,
+    rule: Annotated[str | None, Query(description="Only enforcements of this rule.")] = None,
+    event: Annotated[UUID | None, Query(description="Only enforcements of this event.")] = None,
+    status: Annotated[
+        str | None, Query(description="Only with this status: `created`, `executed` or `failed`.")
+    ] = None,
+    cursor: Annotated[
+        str | None, Query(alias="before", description="The `next` of the previous page.")
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="The maximum number to return.")] = 50,
 ) -> Page[models.Enforcement]:
     """List the enforcements of the newest events: each is a rule that matched an event."""
     filters = EnforcementFilter(rule=rule, event=event, status=status, tenants=tenants)

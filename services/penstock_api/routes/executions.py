@@ -27,7 +27,7 @@ from penstock_api.routes.router import Router
 router = Router("executions")
 
 NO_REASON, WHOLE = models.Because(), models.Rerun()
-Limit = Annotated[int, Query(ge=1, le=1000, description="How many.")]
+Limit = Annotated[int, Query(ge=1, le=1000, description="The maximum number to return.")]
 
 
 @router.post("/executions", status_code=201, dependencies=[START])
@@ -39,7 +39,7 @@ async def start(
     response: Response,
     idempotency_key: Annotated[
         str | None,
-        Header(max_length=1000, description="The same key again gives the same execution."),
+        Header(max_length=1000, description="The same key returns the same execution."),
     ] = None,
 ) -> models.Started:
     """Start an action or workflow. The answer comes once the execution is durably stored."""
@@ -61,6 +61,8 @@ async def start(
         expires_at=given.expires_at,
         by=caller.name,
         secrets=given.secrets,
+        budget=given.budget,
+        when_spent=given.when_spent,
     )
     response.headers["location"] = f"/api/v1/executions/{id}"
     return models.Started(id=id)
@@ -70,14 +72,20 @@ async def start(
 async def list_executions(
     session: Lists,
     tenants: Tenants,
-    status: Annotated[list[str] | None, Query(description="Only those in one of these statuses.")] = None,
-    action: Annotated[str | None, Query(description="Only those of this action.")] = None,
-    since: Annotated[Instant | None, Query(description="Only those made at this instant or later.")] = None,
-    until: Annotated[Instant | None, Query(description="Only those made before this instant.")] = None,
-    event: Annotated[UUID | None, Query(description="Only those that this event started.")] = None,
+    status: Annotated[
+        list[str] | None, Query(description="Only executions with one of these statuses.")
+    ] = None,
+    action: Annotated[str | None, Query(description="Only executions of this action.")] = None,
+    since: Annotated[
+        Instant | None, Query(description="Only executions created at this instant or later.")
+    ] = None,
+    until: Annotated[
+        Instant | None, Query(description="Only executions created before this instant.")
+    ] = None,
+    event: Annotated[UUID | None, Query(description="Only executions that this event started.")] = None,
     parent: Annotated[UUID | None, Query(description="Only the tasks of this workflow's run.")] = None,
-    children: Annotated[bool, Query(description="With the tasks of workflows.")] = False,
-    before: Annotated[UUID | None, Query(description="`next` of the page before.")] = None,
+    children: Annotated[bool, Query(description="Include the tasks of workflows.")] = False,
+    before: Annotated[UUID | None, Query(description="The `next` of the previous page.")] = None,
     limit: Limit = 50,
 ) -> Page[models.ListedExecution]:
     """List the newest executions, unfinished and ended, including archived ones."""
@@ -122,7 +130,9 @@ async def result(
     id: ExecutionId,
     backend: Here,
     response: Response,
-    wait: Annotated[float, Query(ge=0, le=60, description="Seconds to wait for its end at the most.")] = 0,
+    wait: Annotated[
+        float, Query(ge=0, le=60, description="The maximum number of seconds to wait for its end.")
+    ] = 0,
 ) -> models.Ending:
     """Return the result of an execution once it has ended. Before that the answer is 202: ask again."""
     end = await _ending(backend, id)
@@ -178,7 +188,7 @@ async def logs(
     id: ExecutionId,
     session: Db,
     after: Annotated[
-        str | None, Query(pattern=r"^\d{1,9}-\d{1,18}$", description="`next` of the answer before.")
+        str | None, Query(pattern=r"^\d{1,9}-\d{1,18}$", description="The `next` of the previous answer.")
     ] = None,
 ) -> models.Log:
     """Return the printed and logged lines of an execution, at most 5,000 at once."""
@@ -226,10 +236,21 @@ async def set_priority(id: ExecutionId, backend: Here, body: models.NewPriority)
     return models.PriorityChanged(changed=await backend.client.set_priority(id, body.priority))
 
 
+@router.post("/executions/{id}/budget", status_code=204, dependencies=[OPERATE])
+async def raise_budget(id: ExecutionId, backend: Here, body: models.RaiseBudget) -> None:
+    """Raise a budget of an execution's tree. What waits for it starts as far as it fits."""
+    await backend.client.raise_budget(id, body.unit, body.amount)
+
+
 @router.post("/executions/{id}/rerun", status_code=201, dependencies=[OPERATE])
 async def rerun(id: ExecutionId, backend: Here, caller: Asked, body: models.Rerun = WHOLE) -> models.Started:
-    """Run an ended execution again, with the same version and the same parameters."""
+    """Run an ended execution again, with the same version, and the same parameters unless some are replaced."""
     new = await backend.client.rerun(
-        id, from_failed=body.from_failed, from_task=body.from_task, by=caller.name, reason=body.reason
+        id,
+        from_failed=body.from_failed,
+        from_task=body.from_task,
+        params=body.parameters,
+        by=caller.name,
+        reason=body.reason,
     )
     return models.Started(id=new)

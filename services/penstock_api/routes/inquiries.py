@@ -19,8 +19,8 @@ router = Router("inquiries")
 async def list_inquiries(
     session: Db,
     tenants: Tenants,
-    answered: Annotated[bool, Query(description="Those that are answered, too.")] = False,
-    assignee: Annotated[str | None, Query(description="Only those that ask this one.")] = None,
+    answered: Annotated[bool, Query(description="Include answered inquiries.")] = False,
+    assignee: Annotated[str | None, Query(description="Only inquiries for this assignee.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> list[models.Inquiry]:
     """List the inquiries of executions, newest first."""

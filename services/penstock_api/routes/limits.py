@@ -17,7 +17,7 @@ from penstock_api.routes.router import Router
 
 router = Router("limits")
 
-Most = Annotated[int, Query(ge=1, le=10_000, description="How many.")]
+Most = Annotated[int, Query(ge=1, le=10_000, description="The maximum number to return.")]
 
 
 @router.get("/limits", dependencies=[READ_ALL])
@@ -37,7 +37,9 @@ async def totals(
     ref: str,
     session: Lists,
     limits: OnLimits,
-    hours: Annotated[float, Query(gt=0, le=TOTALS_HOURS, description="How far back.")] = TOTALS_HOURS,
+    hours: Annotated[
+        float, Query(gt=0, le=TOTALS_HOURS, description="Hours to count, up to now.")
+    ] = TOTALS_HOURS,
 ) -> models.LimitTotals:
     """Count the attempts that asked for a slot of a limit, got it, and gave it back."""
     await limits.get(ref)

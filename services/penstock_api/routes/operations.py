@@ -71,10 +71,10 @@ async def doctor(backend: Here) -> list[models.Finding]:
 async def recoveries(
     session: Lists,
     tenants: Tenants,
-    since: Annotated[Instant | None, Query(description="By default a day ago.")] = None,
-    kind: Annotated[Literal["attempt", "fire"] | None, Query(description="Only those.")] = None,
+    since: Annotated[Instant | None, Query(description="The first instant; by default a day ago.")] = None,
+    kind: Annotated[Literal["attempt", "fire"] | None, Query(description="Only losses of this kind.")] = None,
     worker: Annotated[str | None, Query(description="Only what was lost with this worker.")] = None,
-    limit: Annotated[int, Query(ge=1, le=1000, description="How many.")] = 50,
+    limit: Annotated[int, Query(ge=1, le=1000, description="The maximum number to return.")] = 50,
 ) -> list[models.Recovery]:
     """List what was lost with a worker or a message and recovered, the newest first."""
     begin = since or datetime.now(UTC) - timedelta(days=1)

@@ -82,7 +82,7 @@ async def preview(
 async def history(
     ref: str,
     schedules: OnSchedules,
-    before: Annotated[Instant | None, Query(description="Go on before this instant.")] = None,
+    before: Annotated[Instant | None, Query(description="Only fires before this instant.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 20,
 ) -> list[models.Fire]:
     """List the newest fires of a schedule, with outcome and origin."""

@@ -17,8 +17,10 @@ from penstock_api.routes.router import Router
 
 router = Router("secrets")
 
-Name = Annotated[str, Path(pattern=f"^{SECRET.pattern}$", description="As `{{ secrets.NAME }}` says it.")]
-Whose = Annotated[Tenant, Query(description="Whose it is.")]
+Name = Annotated[
+    str, Path(pattern=f"^{SECRET.pattern}$", description="The name, as in `{{ secrets.NAME }}`.")
+]
+Whose = Annotated[Tenant, Query(description="The tenant of the secret.")]
 
 
 @router.get("/secrets", dependencies=[READ])

@@ -29,16 +29,16 @@ async def stream(
     request: Request,
     backend: Here,
     tenants: Tenants,
-    execution: Annotated[UUID | None, Query(description="Only this one, and its tasks.")] = None,
-    action: Annotated[str | None, Query(description="Only those of this action.")] = None,
+    execution: Annotated[UUID | None, Query(description="Only this execution and its tasks.")] = None,
+    action: Annotated[str | None, Query(description="Only executions of this action.")] = None,
     turns: Annotated[
-        bool, Query(description="One event `turn` for all that moved together; it does not say what moved.")
+        bool, Query(description="Send one event `turn` for all simultaneous moves, without their contents.")
     ] = False,
     seconds: Annotated[
-        float, Query(gt=0, le=LONGEST, description="The stream ends after so many.")
+        float, Query(gt=0, le=LONGEST, description="Seconds after which the stream ends.")
     ] = LONGEST,
     last_event_id: Annotated[
-        str | None, Header(pattern=r"^\d{1,10}(\.\d{1,6})?$", description="Go on after this event.")
+        str | None, Header(pattern=r"^\d{1,10}(\.\d{1,6})?$", description="Continue after this event.")
     ] = None,
 ) -> AsyncIterator[ServerSentEvent]:
     """Stream the moves of executions: an event `changed` for each, at most a few times a second. After too many moves

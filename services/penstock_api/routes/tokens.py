@@ -22,7 +22,14 @@ async def list_tokens(session: Db) -> list[models.Token]:
 async def create(body: models.NewToken, session: Db, caller: Asked) -> models.Secret:
     """Create a token. Only this answer contains its secret."""
     token, secret = await access.create_token(
-        session, body.name, body.scopes, tenants=body.tenants, seconds=body.seconds, by=caller.name
+        session,
+        body.name,
+        body.scopes,
+        tenants=body.tenants,
+        routes=body.routes,
+        packs=body.packs,
+        seconds=body.seconds,
+        by=caller.name,
     )
     return models.Secret(token=models.Token.model_validate(token), secret=secret)
 

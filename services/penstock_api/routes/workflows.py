@@ -19,7 +19,10 @@ router = Router("workflows")
 
 Digest = Annotated[
     str | None,
-    Query(pattern="^[0-9a-f]{4,64}$", description="Of a version, or how it begins; else the current one."),
+    Query(
+        pattern="^[0-9a-f]{4,64}$",
+        description="The digest of a version, or its beginning; by default the current version.",
+    ),
 ]
 
 

@@ -6,15 +6,20 @@ from __future__ import annotations
 import time
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
+from uuid import UUID
 
 import orjson
 from fastapi import APIRouter, Path, Request
 
 from penstock.errors import InvalidInput
-from penstock.language.expressions import compile_template
+from penstock.language.expressions import compile_template, condition
 from penstock.language.terms.event_sources import of_webhook
-from penstock.operate import signing_secrets, webhooks
-from penstock_api.backend import Here
+from penstock.operate import outside, signing_secrets, webhooks
+from penstock.operate.outside import Report
+from penstock.store.access.webhooks import Webhook
+from penstock.store.session.committed_once import committed_once
+from penstock.store.session.database import Transaction
+from penstock_api.backend import Backend, Here
 from penstock_api.models.events import Published
 from penstock_api.requests.problems import ANSWERS
 from penstock_api.routes.router import operation_id
@@ -30,7 +35,7 @@ GITHUB_FIELD = "payload"
 
 @router.post("/hooks/{name}", status_code=202)
 async def call(
-    name: Annotated[str, Path(description="The webhook.")], request: Request, backend: Here
+    name: Annotated[str, Path(description="The name of the webhook.")], request: Request, backend: Here
 ) -> Published:
     """Publish the call's body as an event of the webhook's trigger. The signature identifies the caller. The same call
     again returns the same event."""
@@ -44,8 +49,8 @@ async def call(
     if webhook.signature == "github" and isinstance(body, dict) and list(body) == [GITHUB_FIELD]:
         body = _json(str(body[GITHUB_FIELD]).encode())
     payload = body
+    names = {"body": body, "headers": headers, "query": dict(request.query_params)}
     if webhook.payload is not None:
-        names = {"body": body, "headers": headers, "query": dict(request.query_params)}
         payload = compile_template(orjson.loads(webhook.payload))(names)
     id = await backend.client.publishing.publish(
         webhook.trigger,
@@ -54,7 +59,27 @@ async def call(
         tenant=webhook.tenant,
         source=of_webhook(name),
     )
+    if webhook.completes is not None:
+        await _complete(backend, webhook, names, payload)
     return Published(id=id)
+
+
+async def _complete(backend: Backend, webhook: Webhook, names: dict[str, Any], payload: Any) -> None:
+    """Settle what waits for the id in a call. A call without an id settles nothing."""
+    assert webhook.completes is not None
+    awaited = compile_template(webhook.completes)(names)
+    if awaited is None or awaited == "":
+        return
+    fails = webhook.fails is not None and condition(webhook.fails)(names)
+    outcome = Report("error", "the webhook reports a failure") if fails else Report("result", payload)
+    async with backend.pool.session() as session:
+
+        async def settle(tx: Transaction) -> list[UUID]:
+            cap, by = tx.settings.payload_cap, f"webhook {webhook.name}"
+            return await outside.report_by_id(tx, cap, webhook.tenant, str(awaited), outcome, by)
+
+        tx, _ = await committed_once(session, settle)
+    backend.client.publish_staged(tx)
 
 
 def _read(raw: bytes, kind: str) -> Any:

@@ -31,7 +31,8 @@ been lost because PostgreSQL did not answer, and then the message is not at faul
 LONGEST = 300.0
 """The longest delay in seconds before a message is staged again."""
 CAREFUL = 2
-"""Deliveries of a letter after which its event is no longer stored: processes may have died of it."""
+"""The number of deliveries after which an event is not stored any more, because storing it may have killed
+processes."""
 
 
 async def handle(batch: Batch, tx: Transaction) -> None:

@@ -50,6 +50,8 @@ def keyed(settings: Settings) -> Mapping[str, int]:
         "idempotency": keys,
         # No longer than the archive: invariant I7 requires that an enforcement's execution exists.
         "enforcement": min(keys, settings.archive_retention_days),
+        "early_outcome": 1,
+        "effect": settings.archive_retention_days,
         "workflow_command": settings.archive_retention_days,
         "awaited": 1,  # rows of processes that died; a process that still waits writes its rows again earlier
         "untraced": 1,  # rows of installations without an executor that traces
@@ -70,6 +72,8 @@ async def turn(parts: Parts, session: Session) -> bool | float:
     has_more = (
         await drop_rows(session, "dead_letter", settings.dead_letter_retention_days, settings) or has_more
     )
+    async with session.transaction() as tx:
+        has_more = await retention.delete_old_budgets(tx, settings.archive_retention_days) or has_more
     has_more = await drop_audit(session, settings) or has_more
     return True if has_more else AGAIN if held else False
 

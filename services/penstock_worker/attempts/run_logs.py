@@ -8,10 +8,10 @@ import threading
 from collections.abc import Sequence
 from uuid import UUID
 
+from penstock.attempts.owned_attempt import OwnedAttempt
 from penstock.store.executions import log_lines
 from penstock.store.executions.log_lines import NewLine
 from penstock.store.session.database import Session, backoff
-from penstock_worker.records.owned_attempt import OwnedAttempt
 
 BATCH = 1000
 """The maximum number of lines in one statement."""

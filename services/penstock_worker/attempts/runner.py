@@ -7,11 +7,16 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
 from functools import cache, partial
 from uuid import UUID
 
 import structlog
 
+from penstock.attempts import secret_values
+from penstock.attempts.owned_attempt import OwnedAttempt
+from penstock.attempts.references import References
 from penstock.errors import ClaimLost, NoCapacity
 from penstock.language.moves import CANCELLED, REQUESTED
 from penstock.language.policies.after_attempt import NOT_BEGUN, Ending, ending_after, ending_of_unfinished
@@ -23,8 +28,9 @@ from penstock.run.task_executors import Outcome, Run, RunnableAction, TaskExecut
 from penstock.service.assembly import Parts
 from penstock.service.explain_errors import explained
 from penstock.service.heartbeat import Identity
+from penstock.store.executions.result_watch import ResultWatch
 from penstock.store.outbox.queues import WORK
-from penstock_worker.attempts.references import References
+from penstock_worker.attempts.attempt_tokens import AttemptTokens
 from penstock_worker.claiming.assignments import FRESH_S, Assignments
 from penstock_worker.claiming.claiming import Claiming
 from penstock_worker.claiming.claims import Claims
@@ -38,8 +44,9 @@ from penstock_worker.ending.next_work import NextWork
 from penstock_worker.ending.reports import Reports
 from penstock_worker.ending.slow_actions import ActionDurations
 from penstock_worker.executors import chosen
+from penstock_worker.outgoing.attempt_requests import AttemptRequests
+from penstock_worker.outgoing.writer import EffectWriter
 from penstock_worker.records.executor_room import ExecutorRoom
-from penstock_worker.records.owned_attempt import OwnedAttempt
 from penstock_worker.records.running import Running
 from penstock_worker.records.slots import Slots
 
@@ -47,6 +54,7 @@ log = structlog.get_logger()
 
 ENVELOPE = 20
 """The number of executions in a full envelope, and so in one delivery."""
+NO_COSTS: Mapping[str, Decimal] = {}
 WRITTEN = 5.0
 """The seconds for writing the endings of stopped attempts, in addition to their grace."""
 
@@ -80,7 +88,8 @@ class Runner:
         self._queues: set[str] = set()
         self._stopping = asyncio.Event()
         self._session = parts.database.session()
-        self._references = References(parts)
+        self._references = References(parts.database)
+        self._tokens = AttemptTokens(parts)
         self._room = ExecutorRoom(executors, self.slots.count)
         self.parked = ParkedQueues(self._queues)
         claims = Claims(
@@ -115,7 +124,11 @@ class Runner:
             fresh=min(FRESH_S, self._settings.stale_threshold),
         )
         self._inbox = self.claiming.inbox
-        self._durable = DurableRuns(parts, worker, self.slots, self.running)
+        self._watch = ResultWatch(parts.database)
+        self._durable = DurableRuns(parts, worker, self.slots, self.running, self._watch)
+        self._effects = EffectWriter(
+            parts.database.session(), parts.database.session(), worker.id, parts.publisher
+        )
         self.parked_work = ParkedWork(
             self.parked, self.slots, self.claiming, self._stopping, self._settings.poll_interval
         )
@@ -128,6 +141,7 @@ class Runner:
             self._next,
             open_claims,
             self.parked,
+            self._effects,
         )
 
     # -- arriving work -------------------------------------------------------------------------------------------
@@ -185,9 +199,9 @@ class Runner:
 
     async def _run(self, owned: OwnedAttempt) -> None:
         event, version = owned.event, owned.version
-        if owned.refers and not await self._complete(owned):
+        if self._is_incomplete(owned) and not await self._complete(owned):
             return
-        self.running[event.execution_id].is_executing = True
+        requests = AttemptRequests(owned, self._effects, self._watch)
         run = Run(
             event=event,
             params=owned.params,
@@ -202,11 +216,19 @@ class Runner:
             result_limit=self._references.limit,
             durable=self._durable.of(owned),
             trace=owned.traced.carrier if owned.traced is not None else {},
+            outgoing=requests.outgoing(),
+            secrets=owned.named_secrets,
+            api_address=self._settings.api_address,
+            token=owned.token,
         )
+        running = self.running[event.execution_id]
+        running.is_executing, running.costs = True, run.costs
         began = time.monotonic()
         try:
             with owned.traced.begin() if owned.traced is not None else contextlib.nullcontext():
                 outcome = await attempt(chosen(self._executors, version.action, owned.of_route), run)
+                if outcome.costs:
+                    run.costs.update(outcome.costs)
                 outcome = await self._references.put_away(owned, outcome)
         except asyncio.CancelledError:
             self._stopped(owned)
@@ -219,6 +241,8 @@ class Runner:
             self.running.pop(event.execution_id, None)
             self._report(owned, Ending(REQUESTED, delay=1.0, reason=full.message))
             return
+        finally:
+            requests.close()
         seconds = time.monotonic() - began
         self._durations.took(event.namespace, seconds)
         self._times(event.action).observe(seconds)
@@ -231,12 +255,26 @@ class Runner:
             self.reports.discard(owned, known_to_be_lost=running.known_to_be_lost)
         else:
             version = owned.version
-            self._report(owned, ending_after(outcome, version.recovery, version.retry, owned.failures))
+            if "resume" in (
+                outcome.inquiry or ()
+            ):  # the action runs again from its start, and requests them again
+                owned.effects.clear()
+            ending = ending_after(outcome, version.recovery, version.retry, owned.failures)
+            self._report(owned, ending, running.costs if running is not None else {})
+
+    def _is_incomplete(self, owned: OwnedAttempt) -> bool:
+        return owned.refers or secret_values.are_named(owned) or self._tokens.is_needed(owned)
 
     async def _complete(self, owned: OwnedAttempt) -> bool:
-        """Resolve the references in the attempt's parameters. If that fails, end the attempt and return False."""
+        """Resolve the references in the attempt's parameters, and add its token. If that fails, end the attempt and
+        return False."""
         try:
-            await self._references.follow(owned)
+            if owned.refers:
+                await self._references.follow(owned, self._parts.process)
+            if secret_values.are_named(owned):
+                await self._references.reveal_named(owned, self._parts.process)
+            if self._tokens.is_needed(owned):
+                await self._tokens.add(owned)
             return True
         except asyncio.CancelledError:
             self._stopped(owned)
@@ -250,13 +288,15 @@ class Runner:
         if running.claim_lost:
             self.reports.discard(owned, known_to_be_lost=running.known_to_be_lost)
         elif running.cancelled:
-            self._report(owned, Ending(CANCELLED))
+            self._report(owned, Ending(CANCELLED), running.costs)
         elif running.is_executing:  # the worker drains, or gives the attempt up
-            self._report(owned, ending_of_unfinished(owned.version.recovery, running.given_up))
+            self._report(owned, ending_of_unfinished(owned.version.recovery, running.given_up), running.costs)
         else:
             self._report(owned, NOT_BEGUN)
 
-    def _report(self, owned: OwnedAttempt, ending: Ending) -> None:
+    def _report(self, owned: OwnedAttempt, ending: Ending, costs: Mapping[str, Decimal] = NO_COSTS) -> None:
+        if costs:
+            ending = replace(ending, costs=dict(costs))
         self._ends(owned.event.action, ending.status).inc()
         self.reports.add(owned, ending)
 

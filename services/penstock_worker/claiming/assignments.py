@@ -1,4 +1,4 @@
-"""The way of assigned work into the inbox: of executions that the submits that created them have claimed for this worker.
+"""The way of assigned work into the inbox: of executions that the transactions that made them ready have claimed for this worker.
 
 The notification says all that the worker needs, so that it begins without a question. It can be lost with the connection. Then
 the worker finds the claim, which has a mark, when it looks for claims that never arrived.
@@ -11,12 +11,13 @@ import contextlib
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from uuid import UUID
 
 import orjson
 import structlog
 
+from penstock.attempts.owned_attempt import OwnedAttempt
 from penstock.language.policies.after_attempt import NOT_BEGUN, Ending
 from penstock.store.executions import attempts
 from penstock.store.executions.attempts import ClaimAnswer, ClaimedAttempt
@@ -25,7 +26,6 @@ from penstock.store.session.database import Session, is_transient
 from penstock_worker.claiming.claiming import Claiming
 from penstock_worker.claiming.claims import Claimed
 from penstock_worker.claiming.permits import RENEWAL_S, WITHDRAWAL_S, Permits
-from penstock_worker.records.owned_attempt import OwnedAttempt
 from penstock_worker.records.slots import Slots
 
 log = structlog.get_logger()
@@ -36,7 +36,11 @@ FRESH_S = RENEWAL_S + 3.0
 """Seconds after an answer of the database for which a notification is believed, at most. After a longer time this process may
 have stood still, and the executors may have taken its work away: that needs 3 s at the least, or the stale threshold."""
 LOOKED_UP = 1000
-"""Executions that were looked up and are remembered, in case that their notifications come late."""
+"""Claims that were looked up and are remembered, in case that their notifications come late."""
+SETTLED_S = 0.005
+"""Seconds until a notification is read again, if this worker still reports an earlier attempt of the execution."""
+MOST_TRIES = 100
+"""How often it is read. Afterwards the claim is looked up."""
 
 
 class Assignments:
@@ -64,41 +68,39 @@ class Assignments:
         self._asked_at = -math.inf
         self._closed = False
         self._arrived: set[UUID] = set()
-        """Executions that have arrived since the last look began."""
+        """Claims that have arrived since the last look began."""
         self._looked_up: OrderedDict[UUID, None] = OrderedDict()
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def heard(self, text: str) -> None:
-        """Begin what a submit has assigned to this worker. Only the database knows the channel on which `text` is sent."""
+        """Begin what a transaction has assigned to this worker. Only the database knows the channel on which `text` is sent."""
+        self._read(text, MOST_TRIES)
+
+    def _read(self, text: str, tries: int) -> None:
         if self._closed:
             return
         message = orjson.loads(text)
         is_sealed = sealed_marks.KEY in text  # what the session reads, it opens
-        if "attempts" not in message or is_sealed or time.monotonic() > self._asked_at + self._fresh:
+        if (
+            "claimed" not in message
+            or is_sealed
+            or time.monotonic() > self._asked_at + self._fresh
+            or not tries
+        ):
             self.look_soon(0.0)
             return
-        queue, claim = message["queue"], UUID(message["claim"])
-        rows = [
-            ClaimedAttempt(
-                execution_id=UUID(id),
-                attempt=1,
-                failures=0,
-                namespace=message["namespace"],
-                definition_id=message["definition"],
-                waited=0.0,
-                params=params,
-                options=None,
-                carry=None,
-                workflow=None,
-                root=None,
-                task=None,
-                trace=None if trace is None else orjson.dumps(trace).decode(),
-            )
-            for id, params, trace in message["attempts"]
-        ]
-        if not self._has_arrived((row.execution_id for row in rows), ()):
-            self._accept(queue, self._claiming.claims.claimed(claim, queue, ClaimAnswer(rows)))
+        claim = UUID(message["claim"])
+        rows = [_attempt_of(*values) for values in message["claimed"]]
+        held = self._slots.held()
+        if self._has_arrived(claim) or any(held.get(row.execution_id) == row.attempt for row in rows):
+            return
+        if any(row.execution_id in held for row in rows):
+            # The transaction that ended the attempt before has committed. The answer to its report frees the slot.
+            asyncio.get_running_loop().call_later(SETTLED_S, self._read, text, tries - 1)
+            return
+        queue = message["queue"]
+        self._accept(queue, claim, self._claiming.claims.claimed(claim, queue, ClaimAnswer(rows)))
 
     def look_soon(self, older: float = UNDER_WAY_S) -> None:
         """Start a look for claims that were made more than `older` seconds ago and have not arrived. One that is under way will
@@ -135,29 +137,66 @@ class Assignments:
             held = self._slots.held()
             claims = await attempts.assigned(self._session, self._worker, older)
             for claim, ids in claims.items():
-                if self._has_arrived(ids, held):
+                if self._is_known(claim, ids, held):
                     continue
                 answer = await self._claiming.claims.find(claim)
-                if answer is None or self._has_arrived(ids, held):
+                if answer is None or self._is_known(claim, ids, held):
                     continue
                 queue, claimed = answer
                 if not claimed.attempts:
                     continue
                 log.info("worker.assigned_work_looked_up", executions=len(claimed.attempts))
-                self._looked_up.update(dict.fromkeys(ids))
+                self._looked_up[claim] = None
                 while len(self._looked_up) > LOOKED_UP:
                     self._looked_up.popitem(last=False)
-                self._accept(queue, claimed)
+                self._accept(queue, claim, claimed)
             self._asked_at = asked_at
 
-    def _has_arrived(self, ids: Iterable[UUID], held: Iterable[UUID]) -> bool:
-        """Return whether the claim of these executions has arrived. `held` were held when a look began."""
-        now = self._slots.held()
-        return any(id in now or id in held or id in self._arrived or id in self._looked_up for id in ids)
+    def _has_arrived(self, claim: UUID) -> bool:
+        return claim in self._arrived or claim in self._looked_up
 
-    def _accept(self, queue: str, claimed: Claimed) -> None:
+    def _is_known(self, claim: UUID, ids: Iterable[UUID], held: Container[UUID]) -> bool:
+        """Return whether a look may pass over this claim of the executions `ids`: it has arrived. `held` were held when the look
+        began. While an earlier attempt of one of them is held, the next look decides."""
+        now = self._slots.held()
+        return self._has_arrived(claim) or any(id in now or id in held for id in ids)
+
+    def _accept(self, queue: str, claim: UUID, claimed: Claimed) -> None:
         """Begin what has arrived. Its slots were promised: if there are fewer, the rest goes back on its route."""
-        self._arrived.update(attempt.event.execution_id for attempt in claimed.attempts)
+        self._arrived.add(claim)
         self._permits.use(queue, len(claimed.attempts))
         for attempt in self._claiming.accept_assigned(queue, claimed, self._slots.unheld):
             self._report(attempt, NOT_BEGUN)
+
+
+def _attempt_of(
+    id: str,
+    attempt: int,
+    failures: int,
+    namespace: str,
+    definition: int,
+    waited: float,
+    params: str,
+    options: str | None,
+    carry: str | None,
+    workflow: str | None,
+    root: str | None,
+    task: str | None,
+    trace: str | None,
+) -> ClaimedAttempt:
+    """Return the attempt that a notification describes, in the order of the type `claimed_attempt`."""
+    return ClaimedAttempt(
+        execution_id=UUID(id),
+        attempt=attempt,
+        failures=failures,
+        namespace=namespace,
+        definition_id=definition,
+        waited=waited,
+        params=params,
+        options=options,
+        carry=carry,
+        workflow=None if workflow is None else UUID(workflow),
+        root=None if root is None else UUID(root),
+        task=task,
+        trace=trace,
+    )

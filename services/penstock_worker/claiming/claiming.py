@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from uuid import UUID
 
+from penstock.attempts.owned_attempt import OwnedAttempt
 from penstock.messaging.metrics import Metrics
 from penstock.messaging.outbox import Publisher
 from penstock.run.run import executor_name
@@ -16,7 +17,6 @@ from penstock_worker.claiming.open_claims import OpenClaims
 from penstock_worker.claiming.parked_queues import ParkedQueues
 from penstock_worker.claiming.permits import Permits
 from penstock_worker.records.executor_room import ExecutorRoom
-from penstock_worker.records.owned_attempt import OwnedAttempt
 from penstock_worker.records.slots import Slots
 
 

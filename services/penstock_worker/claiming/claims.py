@@ -5,30 +5,22 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 from uuid import UUID
 
-import orjson
-
-from penstock.language.rules.secret_references import KEY
-from penstock.language.terms import stored_references
+from penstock.attempts.action_versions import ActionVersions
+from penstock.attempts.owned_attempt import OwnedAttempt, owned_attempt
 from penstock.language.terms.ids import new_id
-from penstock.language.terms.redaction import LIVE, hidden_forms
 from penstock.run.run import executor_name
-from penstock.run.task_executors import RunnableAction, TaskReadyEvent
+from penstock.run.task_executors import RunnableAction
 from penstock.service.heartbeat import Identity
 from penstock.store.definitions import catalog
 from penstock.store.executions import attempts
 from penstock.store.executions.attempts import ClaimAnswer, Claimant, ClaimedAttempt
 from penstock.store.outbox.queues import WORK
-from penstock.store.session import sealed_marks
 from penstock.store.session.database import Session, Transaction, retried
 from penstock.store.session.staged_messages import StagedMessage
-from penstock_worker.records.action_versions import ActionVersions
 from penstock_worker.records.executor_room import ExecutorRoom
-from penstock_worker.records.owned_attempt import OwnedAttempt
 from penstock_worker.records.slots import Slots
-from penstock_worker.records.traced_attempt import traced
 
 
 @dataclass(slots=True)
@@ -178,46 +170,8 @@ class Claims:
         rows = await retried(lambda: catalog.current(self._session, ["action"], list(refs)))
         await self.look_up([row.definition_id for row in rows])
 
-    def _is_encrypted(self, attempt: ClaimedAttempt) -> bool:
-        codec = self._session.codec
-        return codec is not None and codec.seals(attempt.namespace.partition("::")[0])
-
     def _owned(self, claim: UUID, attempt: ClaimedAttempt, of_route: str | None) -> OwnedAttempt:
         version = self._versions[attempt.definition_id]
-        options: Mapping[str, Any] = {}
-        if attempt.options is not None:
-            options = orjson.loads(attempt.options)
-            version = version.with_options(options)
-        params = orjson.loads(attempt.params)
-        event = TaskReadyEvent(
-            execution_id=attempt.execution_id,
-            attempt=attempt.attempt,
-            max_attempts=version.retry.max_attempts,
-            namespace=attempt.namespace,
-            action=version.action.ref,
-            root=attempt.root or attempt.execution_id,
-            workflow=attempt.workflow,
-            task=attempt.task,
+        return owned_attempt(
+            attempt, version, self._worker, codec=self._session.codec, claim=claim, of_route=of_route
         )
-        return OwnedAttempt(
-            event=event,
-            version=version,
-            failures=attempt.failures,
-            claim=claim,
-            params=params,
-            carry=orjson.loads(attempt.carry) if attempt.carry else {},
-            context=options.get("context") or {},
-            waited=attempt.waited,
-            of_route=of_route,
-            refers=KEY in params or stored_references.KEY in attempt.params or sealed_marks.KEY in params,
-            secrets=_hidden(version.parameters.secrets_of(params)),
-            traced=traced(attempt.trace, event, self._worker, tells=not self._is_encrypted(attempt)),
-        )
-
-
-def _hidden(secrets: Collection[str]) -> tuple[str, ...]:
-    """Return what outputs of the attempt must not show; nothing this process writes shows the secrets from now on."""
-    if not secrets:
-        return ()
-    LIVE.hide(secrets)
-    return hidden_forms(secrets)

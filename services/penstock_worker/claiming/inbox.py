@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable
 
-from penstock_worker.records.owned_attempt import OwnedAttempt
+from penstock.attempts.owned_attempt import OwnedAttempt
 
 
 class Inbox:

@@ -1,4 +1,5 @@
-"""The claims of a worker that have attempts left to report. The row of a claim goes with the report of its last attempt."""
+"""The open claims of a worker: those with attempts that are not reported yet. The report of a claim's last attempt
+deletes the row of the claim."""
 
 from __future__ import annotations
 
@@ -6,22 +7,22 @@ from uuid import UUID
 
 
 class OpenClaims:
-    """The number of attempts of each claim that are still to be reported."""
+    """The number of unreported attempts of each claim."""
 
     def __init__(self) -> None:
         self._left: dict[UUID, int] = {}
         self._kept: set[UUID] = set()
 
     def open(self, claim: UUID, size: int) -> None:
-        """A claim of so many attempts was made."""
+        """Add a claim of `size` attempts."""
         self._left[claim] = self._left.get(claim, 0) + size
 
     def keep(self, claim: UUID) -> None:
-        """Its row is not to be deleted: an attempt of it is found and taken back there."""
+        """Keep the row of a claim: one of its attempts is found and taken back by that row."""
         self._kept.add(claim)
 
     def count_down(self, claim: UUID) -> UUID | None:
-        """An attempt of it is reported, or will not be. Returns the claim if its row is to be deleted with that."""
+        """Count an attempt as reported or dropped. Return the claim if its row is to be deleted now."""
         remaining = self._left[claim] - 1
         if remaining:
             self._left[claim] = remaining

@@ -1,4 +1,4 @@
-"""The queues of a worker on which work may be parked that it could take."""
+"""The queues of a worker that may have parked work for it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Collection
 
 
 class ParkedQueues:
-    """The signal to look for parked work: there is some, or there is room for it again. `queues` are those that this worker
-    consumes just now."""
+    """The signal to look for parked work: some was parked, or the worker has room again. `queues` are those that this
+    worker consumes now."""
 
     def __init__(self, queues: Collection[str]) -> None:
         self.queues = queues
@@ -28,5 +28,5 @@ class ParkedQueues:
             self.look.set()
 
     def stop(self) -> None:
-        """Look once more at whether to stop."""
+        """Wake the loop, so that it finds that it has to stop."""
         self.look.set()

@@ -1,4 +1,4 @@
-"""The claims of parked work: some workers of its route cannot run it, or not now, and it waits for one that can."""
+"""The claims of parked work: executions that wait for a worker that has their action, or has room for them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from penstock_worker.records.slots import Slots
 
 
 class ParkedWork:
-    """A loop that claims whenever `parked` gives the signal. And now and then, as broadcasts may be missed."""
+    """A loop that claims when `parked` gives the signal. It also claims at intervals, since broadcasts may be
+    missed."""
 
     def __init__(
         self, parked: ParkedQueues, slots: Slots, claiming: Claiming, stopping: asyncio.Event, every: float
@@ -24,14 +25,14 @@ class ParkedWork:
         self._every = every
 
     async def run(self) -> None:
-        """Claim parked work until it is time to stop."""
+        """Claim parked work until the worker is asked to stop."""
         while not self._stopping.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._every * random.uniform(0.8, 1.2)):
                     await self._parked.look.wait()
             self._parked.look.clear()
             if self._slots.free and not self._stopping.is_set():
-                self._parked.waits = False  # before the look: what is parked meanwhile asks for another one
+                self._parked.waits = False  # cleared before the claim: later parked work sets it
                 for queue in list(self._parked.queues):
                     if await self._claiming.claim_parked(queue):
                         self._parked.waits = True

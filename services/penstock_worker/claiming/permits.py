@@ -110,7 +110,7 @@ class Permits:
         self.turn = asyncio.Lock()
         """Held by what gives slots away: claims, and renewals of permits."""
 
-    # -- what others say -----------------------------------------------------------------------------------------
+    # -- notices from other parts ---------------------------------------------------------------------------------
 
     def listens(self) -> None:
         """Note that this worker hears what is sent on its channel."""
@@ -257,7 +257,8 @@ class Permits:
             arrived = max(expected, limit) - route.out
             pending = max(0, expected - withdrawn)
             if everything:
-                # Permits that were gone a renewal ago and have not arrived since are no more: their submit took them in vain.
+                # A permit that was gone at the last renewal, and has not arrived since, is lost: its submit rolled
+                # back.
                 pending -= min(pending, route.late)
                 route.late = pending
             route.out = max(0, pending + placed - arrived)

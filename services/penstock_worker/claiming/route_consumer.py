@@ -1,4 +1,4 @@
-"""Takes work from one route while there are free slots."""
+"""The consumer of a route, which takes work while the worker has free slots."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from penstock_worker.claiming.claiming import Claiming
 from penstock_worker.records.slots import Slots
 
 BUSY = 0.1
-"""Seconds that a worker without a free slot keeps what it was delivered, before it hands it to others."""
+"""Seconds for which a worker without a free slot keeps deliveries, before it returns them."""
 
 
 class RouteConsumer:
-    """The consumer of one queue. What arrives is acked once its claim is committed."""
+    """The consumer of one queue. A delivery is acked once its claim is committed."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class RouteConsumer:
         self._stopping = stopping
 
     async def run(self) -> None:
-        """Until it is time to stop."""
+        """Consume until the worker is asked to stop."""
         stop = asyncio.ensure_future(self._stopping.wait())
         try:
             while not self._stopping.is_set():
@@ -50,8 +50,9 @@ class RouteConsumer:
             stop.cancel()
 
     async def _wait_for_slot(self) -> bool:
-        """True with a free slot. Without one for a moment the consumer stops, and what it was delivered goes back: no work
-        waits here while another worker of the route has a free slot."""
+        """Return True if there is a free slot, or one within BUSY seconds. Otherwise stop consuming and return the
+        deliveries, until there is one; then return False. So no work waits here while another worker of the route has a
+        free slot."""
         if self._slots.free:
             return True
         self._permits.is_full(self._subscription.queue)
@@ -65,7 +66,8 @@ class RouteConsumer:
         return False
 
     async def _hand_back(self) -> None:
-        """Return deliveries that arrived before the consumer stopped to their route: a claim without slots does that."""
+        """Return to their route the deliveries that arrived before the consumer stopped. A claim without slots does
+        that."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(0.02):
                 while True:
@@ -89,7 +91,7 @@ class RouteConsumer:
         await self._subscription.ack(good)
 
     async def _receive(self, stop: asyncio.Future[Any]) -> Sequence[Delivery]:
-        """Return the arrived deliveries; nothing when it is time to stop."""
+        """Return the arrived deliveries; an empty list when the worker is asked to stop."""
         receive = asyncio.ensure_future(self._subscription.receive(self._prefetch))
         self._permits.waits(self._subscription.queue)
         await asyncio.wait({receive, stop}, return_when=asyncio.FIRST_COMPLETED)

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
 from uuid import UUID
 
-import structlog
-from pydantic import TypeAdapter
-
-from penstock.messaging.messages import CancelRequested, WorkParked
-from penstock.messaging.transports import Delivery, Transport
+from penstock.messaging.messages import WorkParked
+from penstock.messaging.transports import Transport
+from penstock.messaging.worker_broadcasts import Told, named, read
 from penstock.store.executions import attempts
 from penstock.store.session.database import Session
 from penstock_worker.attempts.runner import Runner
-
-log = structlog.get_logger()
-
-Told = CancelRequested | WorkParked
-TOLD: TypeAdapter[Told] = TypeAdapter(Told)
-
 
 REMEMBERED_S = 10.0
 """Seconds for which a cancellation of work that has not arrived is remembered: assigned work has arrived by then."""
@@ -58,23 +49,3 @@ async def obey_broadcasts(transport: Transport, session: Session, runner: Runner
     finally:
         receiving.cancel()
         await subscription.close()
-
-
-def read(deliveries: Sequence[Delivery]) -> list[Told]:
-    """Parse the broadcasts to workers."""
-    broadcasts: list[Told] = []
-    for delivery in deliveries:
-        try:
-            broadcasts.append(TOLD.validate_json(delivery.body))
-        except ValueError:
-            log.debug("worker.unknown_broadcast")
-    return broadcasts
-
-
-def named(broadcasts: Sequence[Told]) -> list[UUID]:
-    """Return the executions that the broadcasts ask to cancel, each once."""
-    return list(
-        dict.fromkeys(
-            id for broadcast in broadcasts if isinstance(broadcast, CancelRequested) for id in broadcast.ids
-        )
-    )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from penstock.attempts.traced_attempt import TracedAttempt
 from penstock.engine.durable.records import (
     COMPLETED,
     GIVEN,
@@ -25,7 +26,6 @@ from penstock.store.executions.executions import ExecutionEnd
 from penstock.store.executions.result_watch import ResultWatch
 from penstock_worker.durable.child_starts import ChildOrder
 from penstock_worker.durable.recorder import Recorder
-from penstock_worker.records.traced_attempt import TracedAttempt
 
 
 class AttemptAccess:

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 from uuid import UUID
 
+from penstock.attempts.owned_attempt import OwnedAttempt
+from penstock.attempts.secret_masking import conceal_step, passed_on
 from penstock.engine.durable.drive import Attempt
 from penstock.language.definitions.action import Action
 from penstock.language.moves import REQUESTED
@@ -19,8 +21,6 @@ from penstock.service.process_secrecy import credentials
 from penstock.store.executions.result_watch import ResultWatch
 from penstock_worker.durable.attempt_access import AttemptAccess
 from penstock_worker.durable.recorder import Recorder
-from penstock_worker.records.owned_attempt import OwnedAttempt
-from penstock_worker.records.secret_masking import conceal_step, passed_on
 from penstock_worker.records.slots import Slots
 
 Durable = Callable[[Mapping[str, Any]], Awaitable[Outcome]]
@@ -37,7 +37,12 @@ class DurableRuns:
     """The runs of durable functions. `running` are the attempts that run on this worker."""
 
     def __init__(
-        self, parts: Parts, worker: Identity, slots: Slots, running: Mapping[UUID, RunningAttempt]
+        self,
+        parts: Parts,
+        worker: Identity,
+        slots: Slots,
+        running: Mapping[UUID, RunningAttempt],
+        watch: ResultWatch,
     ) -> None:
         self._settings = parts.settings
         self._own = hidden_forms(credentials(parts.settings))
@@ -49,7 +54,7 @@ class DurableRuns:
             parts.publisher.publish,
             lambda ids: broadcast.cancel_requested(parts.transport, ids),
         )
-        self._watch = ResultWatch(parts.database)
+        self._watch = watch
 
     def of(self, owned: OwnedAttempt) -> Durable | None:
         """Return the driver of an attempt, or None if its action is not durable."""

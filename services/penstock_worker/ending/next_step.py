@@ -17,11 +17,14 @@ import structlog
 from penstock.advance import turn_spans
 from penstock.advance.ends import NotAtOnce, follow_ends_at_once
 from penstock.advance.remembered import RememberedWorkflows
+from penstock.attempts.new_effect import NewEffect
+from penstock.language.moves import WAITING
 from penstock.store.executions import attempts, letting_in, plain_executions
 from penstock.store.executions.attempts import AttemptEnd, ClaimAnswer, Claimant
 from penstock.store.session.database import Session, Transaction, is_transient
 from penstock.store.session.staged_messages import StagedMessage
 from penstock.store.workflows import steps
+from penstock_worker.outgoing.writer import store_with_ends
 
 log = structlog.get_logger()
 
@@ -41,7 +44,8 @@ class NextClaim(Protocol):
 
     @property
     def let_in(self) -> bool:
-        """Return whether the last ends admitted executions that had waited for slots. Then these ends may do so too."""
+        """Return whether the last ends admitted executions that had waited for slots. If so, the next ends may admit
+        some too."""
 
     def got(self, queue: str | None, claimed: ClaimAnswer) -> None:
         """Note what was claimed from a queue. `queue` is None if nothing was."""
@@ -66,13 +70,16 @@ async def finish(
     ends: Sequence[AttemptEnd],
     claims: Sequence[UUID],
     go_on: NextClaim | None,
+    effects: Sequence[NewEffect] = (),
 ) -> Finished:
-    """Record the ends, and delete the `claims` that have no attempts left.
+    """Record the ends, and delete the `claims` that have no attempts left. Store the transactional `effects` of those
+    attempts that the worker still owned. Raises Conflict or Stale for an effect that cannot be stored.
 
     `go_on`: if possible, also advance the workflows of these tasks, and claim the tasks that follow or the admitted
     executions.
     """
-    if go_on is not None:
+    costs = any(end.costs for end in ends)
+    if go_on is not None and not costs:
         try:
             finished = await _going_on(session, worker, ends, claims, go_on)
             if finished is not None:
@@ -84,7 +91,14 @@ async def finish(
             # shows which one it was.
             log.warning("next_step.left_to_executors", reason=str(error))
     async with session.transaction() as tx:
-        if plain_executions.all_completed(ends):
+        if costs:
+            await attempts.settle_costs(tx, worker, ends)
+        if effects:
+            moved = await attempts.finish(tx, worker, ends, claims)
+            await store_with_ends(tx, effects, moved, {e.execution_id for e in ends if e.status == WAITING})
+        elif costs:
+            moved = await attempts.finish(tx, worker, ends, claims)
+        elif plain_executions.all_completed(ends):
             moved = await plain_executions.finish(tx, worker, ends, claims)
         else:
             moved = await attempts.finish(tx, worker, ends, claims, alone=True)

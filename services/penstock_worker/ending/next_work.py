@@ -14,6 +14,7 @@ from penstock.advance.remembered import RememberedWorkflows
 from penstock.language.terms.ids import new_id
 from penstock.messaging.outbox import Publisher
 from penstock.store.executions.attempts import ClaimAnswer, Claimant
+from penstock.store.outbox.queues import PLACED
 from penstock.store.session.database import Transaction
 from penstock.store.session.staged_messages import StagedMessage
 from penstock_worker.claiming.claiming import Claiming
@@ -132,14 +133,16 @@ class NextWork:
         room = free if free > ends and not self._stopping.is_set() else 0
         local: dict[str, list[StagedMessage]] = {}
         remote = []
+        placed = False
         for message in staged:
+            placed = placed or (message.queue.removeprefix(PLACED) in self._queues and not message.outbox_id)
             if message.queue in self._queues and len(message.ids) <= room:
                 room -= len(message.ids)
                 local.setdefault(message.queue, []).append(message)
             else:
                 remote.append(message)
         self._publisher.publish(remote)
-        self.let_in = went_on or bool(local)
+        self.let_in = went_on or placed or bool(local)
         for queue, messages in local.items():
             task = asyncio.create_task(self._claim_here(queue, messages), name=f"take {queue}")
             self._tasks.add(task)

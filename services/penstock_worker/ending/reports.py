@@ -11,7 +11,12 @@ from uuid import UUID
 import orjson
 import structlog
 
-from penstock.language.moves import FAILED, REQUESTED, WAITING
+from penstock.attempts.new_effect import NewEffect
+from penstock.attempts.owned_attempt import OwnedAttempt
+from penstock.attempts.traced_attempt import CLAIM_LOST
+from penstock.client.answers import Stale
+from penstock.errors import Conflict, PenstockError, WrongClock
+from penstock.language.moves import COMPLETED, FAILED, REQUESTED, WAITING
 from penstock.language.policies.after_attempt import Ending
 from penstock.messaging.broadcast import CoalescedBroadcast
 from penstock.store.executions import attempts
@@ -21,9 +26,8 @@ from penstock_worker.claiming.open_claims import OpenClaims
 from penstock_worker.claiming.parked_queues import ParkedQueues
 from penstock_worker.ending.next_step import Finished, finish
 from penstock_worker.ending.next_work import NextWork, Taking
-from penstock_worker.records.owned_attempt import OwnedAttempt
+from penstock_worker.outgoing.writer import RENEWALS, EffectWriter, with_new_ids
 from penstock_worker.records.slots import Slots
-from penstock_worker.records.traced_attempt import CLAIM_LOST
 
 log = structlog.get_logger()
 
@@ -40,6 +44,11 @@ class Report:
     @property
     def execution_id(self) -> UUID:
         return self.attempt.event.execution_id
+
+    @property
+    def effects(self) -> Sequence[NewEffect]:
+        """Return the transactional requests that are stored with this end: none, unless the action returned."""
+        return self.attempt.effects if self.ending.status in (COMPLETED, WAITING) else ()
 
     def as_end(self) -> AttemptEnd:
         event = self.attempt.event
@@ -66,6 +75,7 @@ class Reports:
         next_work: NextWork,
         open_claims: OpenClaims,
         parked: ParkedQueues,
+        effects: EffectWriter,
         *,
         batch: int = 500,
     ) -> None:
@@ -74,6 +84,7 @@ class Reports:
         self._timers = timers
         self._slots = slots
         self._parked = parked
+        self._effects = effects
         self._next = next_work
         self._batch = batch
         self._pending: deque[Report] = deque()
@@ -134,12 +145,15 @@ class Reports:
     async def _write(self, batch: Sequence[Report], claims: Sequence[UUID]) -> None:
         tries = 0
         taking = Taking(self._next)
-        go_on = taking if self._goes_on(batch) else None
+        has_effects = any(report.effects for report in batch)
+        go_on = taking if not has_effects and self._goes_on(batch) else None
 
         async def write() -> Finished:
             nonlocal tries
             tries += 1
             ends = [report.as_end() for report in batch]
+            if has_effects:
+                return await self._finish_with_effects(batch, ends, claims)
             if tries == 1:
                 return await finish(self._session, self._worker, ends, claims, go_on)
             # The previous try may have been committed although its answer was lost. After this try it is known.
@@ -166,6 +180,24 @@ class Reports:
         self._next.over(taking)
         self._next.pass_on(finished.staged, len(batch), went_on=finished.went_on)
 
+    async def _finish_with_effects(
+        self, batch: Sequence[Report], ends: Sequence[AttemptEnd], claims: Sequence[UUID]
+    ) -> Finished:
+        """Record these ends together with the transactional requests of their attempts. A try that was committed
+        although its answer was lost moved the executions, so that the next try stores nothing for them."""
+        for _ in range(RENEWALS):
+            try:
+                effects = [effect for report in batch for effect in report.effects]
+                return await finish(self._session, self._worker, ends, claims, None, effects)
+            except Stale:
+                for report in batch:
+                    report.attempt.effects[:] = await self._effects.renewed(report.effects)
+            except WrongClock:
+                for report in batch:
+                    report.attempt.effects[:] = with_new_ids(report.effects)
+                raise
+        raise Conflict("a definition is being redefined again and again", hint="Try again in a moment.")
+
     def _goes_on(self, batch: Sequence[Report]) -> bool:
         """Return whether the slots of these attempts may be used for the work that follows. With all slots taken it
         may not, as other work waits for them. Callbacks (`on_success`, `on_failure`) are started by executors."""
@@ -186,7 +218,12 @@ class Reports:
             # back as missing.
             self._settled(attempt)
             return
-        why = {"type": "ResultNotStorable", "message": str(error)[:500].replace(chr(0), "")}
+        kind = (
+            type(error).__name__
+            if attempt.effects and isinstance(error, PenstockError)
+            else "ResultNotStorable"
+        )
+        why = {"type": kind, "message": str(error)[:500].replace(chr(0), "")}
         failed = Ending(FAILED, error=orjson.dumps(why).decode(), reason=REFUSED)
         await self._write([Report(attempt, failed)], claims)
 

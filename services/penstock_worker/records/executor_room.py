@@ -1,4 +1,4 @@
-"""The number of attempts for which a worker's task executors still have room."""
+"""The number of attempts that a worker's task executors can still start."""
 
 from __future__ import annotations
 
@@ -10,12 +10,9 @@ from penstock.run.task_executors import TaskExecutor
 
 
 class ExecutorRoom:
-    """The room of a worker's task executors, which is asked before work is claimed. Work for which an executor has no
-    room stays on its route, for another worker or for later.
-
-    An executor that has a place for each of the worker's `slots` always has room, since nothing is claimed without a
-    slot.
-    """
+    """The free places of a worker's task executors, checked before work is claimed. Work without a free place stays on
+    its route, for another worker or for later. An executor with a place for each of the worker's `slots` is never full,
+    since nothing is claimed without a slot."""
 
     def __init__(self, executors: Mapping[str, TaskExecutor], slots: int) -> None:
         self._executors = executors
@@ -24,20 +21,17 @@ class ExecutorRoom:
         self._promised: dict[UUID, Mapping[str, int]] = {}
 
     def give(self, executor: str) -> None:
-        """Count an attempt that was passed to the executor, and begins in a moment."""
+        """Count an attempt that was passed to the executor and begins in a moment."""
         self._given[executor] += 1
 
     def take_back(self, executor: str) -> None:
-        """Stop counting an attempt that has ended. A leaked attempt occupies its place for longer, which the executor
-        itself reports."""
+        """Stop counting an ended attempt. A leaked attempt occupies its place for longer, which the executor itself
+        reports."""
         self._given[executor] -= 1
 
     def promise(self, claim: UUID, limit: int) -> dict[str, int]:
-        """Return the room of those executors that have less of it than this claim may take.
-
-        The places are reserved until `over`, so that the other claim that is under way at the same time is not
-        promised them too.
-        """
+        """Return the free places of the executors that have fewer than this claim may take. The places are reserved
+        until `over`, so that a concurrent claim does not count them too."""
         self.over(claim)
         room = {
             name: free
@@ -56,7 +50,7 @@ class ExecutorRoom:
         return executor in self._executors and self._left(executor, self._executors[executor]) is None
 
     def _left(self, name: str, executor: TaskExecutor) -> int | None:
-        """Return the room of an executor, or None if it always has enough."""
+        """Return the number of free places of an executor, or None if it has a place for each slot."""
         now = executor.metrics()
         if now.available + now.active - now.leaked >= self._slots:
             return None

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
 
-from penstock_worker.records.owned_attempt import OwnedAttempt
+from penstock.attempts.owned_attempt import OwnedAttempt
 
 
 @dataclass(slots=True)
 class Running:
     """A running attempt. `is_executing`: its task executor has it, so that it may have had effects. `cancelled`: its end was
     requested. `claim_lost`: its claim is lost, or may be. `known_to_be_lost`: the database confirmed that. `given_up`: the
-    reason why this worker ends it, if not because it stops."""
+    reason why this worker ends it, if not because it stops. `costs`: the true costs that it has reported so far, by unit."""
 
     attempt: OwnedAttempt
     task: asyncio.Task[None]
@@ -21,3 +23,4 @@ class Running:
     claim_lost: bool = False
     known_to_be_lost: bool = False
     given_up: str | None = None
+    costs: Mapping[str, Decimal] = field(default_factory=dict)

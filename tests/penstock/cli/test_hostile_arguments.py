@@ -22,7 +22,17 @@ ODD = (
     *("[" * 5000, '{"a":' * 5000, "x" * 100_000, "a\nb", "\ud800", "\x7f\x1b[31m", "\u202e", "日本", "*" * 300, "a**b"),
     *("00000000-0000-0000-0000-000000000000", "now", "2026-13-45", "yesterday", "* * * * *", "P1Y", "100/min"),
 )  # fmt: skip
-RUNS_FOR_EVER = {"executor", "worker", "api", "dev", "demo", "migrate", "doctor"}
+RUNS_FOR_EVER = {
+    "executor",
+    "worker",
+    "api",
+    "gateway",
+    "worker-conformance",
+    "dev",
+    "demo",
+    "migrate",
+    "doctor",
+}
 """Services, and what starts or examines servers: their arguments are those of settings."""
 ENDS_IT = ("--wait", "-w", "--follow", "-f", "--watch")
 """Options that wait for something that may not come."""

@@ -120,6 +120,8 @@ def token(name: str, *, days: float | None = 90, age: float = 1, used: float | N
         name=name,
         scopes=["read"],
         tenants=[],
+        routes=[],
+        packs=[],
         created_by="ada",
         created_at=created_at,
         expires_at=None if days is None else created_at + timedelta(days=days),

@@ -56,7 +56,8 @@ class Scene:
             [self.definition] * count,
             ["{}"] * count,
         )
-        await self.one.fetch("select * from fire_timers($1)", count)
+        await self.one.fetch("delete from timer where execution_id = any ($1::uuid[])", ids)
+        await self.one.fetch("select * from unnest(stage('execution.requested', $1::uuid[], 50))", ids)
         return ids
 
     async def blocked(self) -> None:

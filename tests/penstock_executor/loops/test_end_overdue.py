@@ -51,7 +51,7 @@ async def test_an_attempt_lost_with_its_worker_is_not_overdue(house: ByHand, ref
     assert await house.stands(id) == "running", "who is dead is the sweeper's to say"
     await reap_workers.turn(house.own, session)
     row = await house.client.get(id)
-    assert (row.status, row.recoveries, row.failures) == ("requested", 1, 0)
+    assert (row.status, row.recoveries, row.failures) == ("scheduled", 1, 0)
 
 
 async def test_an_attempt_of_a_worker_dead_before_the_deadline_is_lost(house: ByHand) -> None:

@@ -91,7 +91,7 @@ async def test_each_attempt_has_its_own_time_to_be_started(house: ByHand) -> Non
     session = house.own.database.session()
     await house.rows("update timer set due_at = now() where kind = 'start' returning 1")
     await fire_timers.turn(house.own, session)
-    assert [await house.stands(id) for id in (failed, lost, handed_back)] == ["requested"] * 3, (
+    assert [await house.stands(id) for id in (failed, lost, handed_back)] == ["scheduled"] * 3, (
         "what was due for the attempt before says nothing of this one"
     )
     for id in (failed, lost, handed_back):

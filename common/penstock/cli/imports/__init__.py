@@ -1,4 +1,2 @@
-"""`penstock import`: projects of other systems as projects of ours, and a list of what is left to do by hand.
-
-Not here: the command itself (`cli/import_project.py`).
-"""
+"""The importers: projects of other systems become Penstock projects, with a list of the remaining work by hand. Not
+here: the command `penstock import` itself (`cli/import_project.py`)."""

@@ -1,4 +1,4 @@
-"""An action chain of StackStorm as a workflow: one task after another, by how each ended."""
+"""The conversion of a StackStorm action chain to a workflow: one task after another, depending on how each ended."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _TO_DO = "{{ none.to_do }}"
 
 
 class ActionChain:
-    """Maps one chain. `types_of` gives the types of the parameters of an action, into which StackStorm turns what Jinja
-    gives."""
+    """A converter of one chain. `types_of` returns the types of an action's parameters, to which StackStorm converts
+    the texts that Jinja renders."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class ActionChain:
         self._surroundings = surroundings
 
     def workflow(self, root: Node, parameters: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-        """Return the body below the workflow's name."""
+        """Return the body of the workflow, without its name."""
         chain = {self._text(node, "name"): node for node in (root.get("chain") or Node(1)).parts()}
         body: dict[str, Any] = {"parameters": {name: dict(about) for name, about in parameters.items()}}
         for about in body["parameters"].values():
@@ -75,7 +75,7 @@ class ActionChain:
         return {name: part for name, part in body.items() if part or name == "tasks"}
 
     def _start(self, root: Node, chain: Mapping[str, Node], successors: Mapping[str, list[str]]) -> str:
-        """Return the task that a chain begins with: its `default`, else the first one to which no success leads."""
+        """Return the first task of a chain: its `default`, or else the first task that follows no success."""
         default = root.get("default")
         if default is not None and default.peek():
             return str(default.value())
@@ -93,7 +93,7 @@ class ActionChain:
         chain: Mapping[str, Node],
         closing: set[tuple[str, str]],
     ) -> dict[str, Any]:
-        for key in ("name", "ref", "description"):  # a description says nothing to StackStorm
+        for key in ("name", "ref", "description"):  # StackStorm ignores a description
             if (child := node.get(key)) is not None:
                 child.drop()
         task: dict[str, Any] = {"workflow" if target_action.is_workflow else "action": target_action.ref}
@@ -168,13 +168,13 @@ class ActionChain:
 
 
 def _task_name(theirs: str) -> str:
-    """Return a name of a task as it can be here; StackStorm's may have spaces."""
+    """Return a valid task name for a StackStorm task, whose name may contain spaces."""
     return re.sub(r"\W", "_", theirs, flags=re.ASCII)
 
 
 def cast(mapped: str, value: Ours, kind: Any) -> str:
-    """Return a template with a value of the type of its parameter. StackStorm renders texts, and turns
-    them into that type."""
+    """Return a template whose value has the parameter's type. StackStorm renders texts, and converts them to that
+    type."""
     kinds = kind if isinstance(kind, list) else [kind]
     if value.kind == "secret":
         if kind is not None and "string" not in kinds:
@@ -192,8 +192,8 @@ def cast(mapped: str, value: Ours, kind: Any) -> str:
 
 
 def texts_within(value: Any, names: Any) -> Any:
-    """Return a list or a mapping of parameters. StackStorm renders it as one text of JSON, so that each expression in it
-    gives text. Raises NotMapped."""
+    """Return a list or a mapping of parameters. StackStorm renders it as one JSON text, so each expression in it
+    becomes text. Raises NotMapped."""
     if isinstance(value, dict):
         keys = template(dict.fromkeys(value), names)
         return {key: texts_within(item, names) for key, item in zip(keys, value.values(), strict=True)}
@@ -206,7 +206,7 @@ def texts_within(value: Any, names: Any) -> Any:
 
 
 class _Names:
-    """The names of a chain: parameters, variables and the tasks before, each by its bare name."""
+    """The names in a chain: parameters, variables, and the preceding tasks, each by its bare name."""
 
     takes_several_lines = True
 
@@ -228,7 +228,7 @@ class _Names:
         self.surroundings = NOWHERE
 
     def root(self, function: str, argument: str | None, steps: Sequence[str]) -> tuple[Ours, int]:
-        """Return what a bare name is here. Raises NotMapped."""
+        """Return the Penstock expression for a bare name, and the number of steps that it covers. Raises NotMapped."""
         if function in self.variables:
             return Ours(member("context", function)), 0
         if function in self.shapes and self.place != "start":
@@ -246,7 +246,7 @@ class _Names:
 
 
 def _before(successors: Mapping[str, list[str]], chain: Mapping[str, Node]) -> dict[str, set[str]]:
-    """Return the tasks from which each one can be reached."""
+    """Return, for each task, the tasks from which it can be reached."""
     previous: dict[str, set[str]] = {name: set() for name in chain}
     for name in chain:
         waiting = [name]

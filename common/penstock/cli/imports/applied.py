@@ -17,10 +17,12 @@ _SECTIONS = ("triggers", "actions", "workflows", "rules", "schedules")
 
 
 def keep_applicable(project: Project, report: Report) -> None:
-    """Take out of a project what lint refuses, with a gap for each, and count what is left by kind."""
+    """Take out of a project what lint refuses, with a gap for each, and count what is left by kind. Nothing applies of a
+    project that is refused as a whole."""
     refused: dict[str, set[str]] = {section: set() for section in _SECTIONS}
+    whole: list[str] = []
     for _ in range(_ROUNDS):
-        faults = _faults(project, report)
+        faults, whole = _faults(project, report)
         if not faults:
             break
         for section, name, message in faults:
@@ -28,24 +30,30 @@ def keep_applicable(project: Project, report: Report) -> None:
             _replace(project, section, name)
             report.gap("IMPORT", 1, f"{section[:-1]} {name} is refused here: {message}", "Write it by hand.")
             report.unmap("tasks" if section == "actions" and "tasks" in report.found else section, name)
+    for message in whole:
+        report.gap(
+            "IMPORT", 1, f"the project is refused here: {message}", "Correct it: nothing applies before."
+        )
     for section in _SECTIONS:
         kind = "tasks" if section == "actions" and "tasks" in report.found else section
         if kind in report.found:
-            own = set(getattr(project, section)) - refused[section]
+            own = set() if whole else set(getattr(project, section)) - refused[section]
             report.applied[kind] = min(len(own), report.found[kind])
     report.is_checked = True
 
 
-def _faults(project: Project, report: Report) -> list[tuple[str, str, str]]:
-    """Return section, name and message of each fault that has a place."""
+def _faults(project: Project, report: Report) -> tuple[list[tuple[str, str, str]], list[str]]:
+    """Return section, name and message of each fault that has a place, and the messages of those that have none."""
     with tempfile.TemporaryDirectory(prefix="penstock-import-") as scratch:
         folder = Path(scratch) / project.name
         project.write(folder, "", report)
         definitions, faults = lint(str(folder))
         if not faults:
             faults = check(definitions, BUILT_IN)
-        placed = [_placed(folder, fault, project) for fault in faults if not fault.is_warning]
-    return [place for place in dict.fromkeys(placed) if place is not None]
+        errors = [fault for fault in faults if not fault.is_warning]
+        placed = {fault.message: _placed(folder, fault, project) for fault in errors}
+    with_place = [place for place in dict.fromkeys(placed.values()) if place is not None]
+    return with_place, [message for message, place in placed.items() if place is None]
 
 
 def _placed(folder: Path, fault: Fault, project: Project) -> tuple[str, str, str] | None:

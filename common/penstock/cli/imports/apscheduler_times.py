@@ -1,4 +1,4 @@
-"""Timers of StackStorm, which are triggers of APScheduler, as times of our schedules."""
+"""The conversion of StackStorm timers, which are triggers of APScheduler, to the times of our schedules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.cli.imports.wanted_text import NotMapped
 
 _UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400, "weeks": 604800}
 _FIELDS = ("year", "month", "day", "week", "day_of_week", "hour", "minute", "second")
-"""From the most significant to the least."""
+"""The fields from the most to the least significant."""
 _OURS = {"month": "month", "day": "day", "hour": "hour", "minute": "minute", "second": "second"}
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -22,7 +22,7 @@ _POSITION = re.compile(r"(?P<nth>1st|2nd|3rd|4th|5th|last) +(?P<day>[a-z]{3})", 
 
 
 def timer(kind: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the times of a schedule, for a timer. Raises NotMapped."""
+    """Return the schedule times for a timer. Raises NotMapped."""
     zone = parameters.get("timezone")
     remainder = {
         name: value for name, value in parameters.items() if value is not None and name != "timezone"
@@ -60,8 +60,8 @@ def _beside(remainder: Mapping[str, Any]) -> str:
 
 
 def cron_times(parameters: Mapping[str, Any]) -> CronTimes:
-    """Return the times of APScheduler's CronTrigger. A field that is not given is any where a smaller one is given, and its
-    lowest otherwise. Raises NotMapped."""
+    """Return the times of APScheduler's CronTrigger. An omitted field means "any" if a less significant field is set,
+    and its lowest value otherwise. Raises NotMapped."""
     unknown = parameters.keys() - set(_FIELDS)
     if unknown:
         raise NotMapped(f"{', '.join(sorted(map(str, unknown)))} of a CronTimer")
@@ -117,7 +117,7 @@ def _numbers(field: str, text: str) -> frozenset[int]:
 
 
 def _weekdays(text: str) -> frozenset[int]:
-    """Return the days with Sunday as 0; APScheduler's begin with Monday."""
+    """Return the weekdays with Sunday as 0. In APScheduler Monday is 0."""
     numbers: set[int] = set()
     for term in text.split(","):
         numbers |= _term("day_of_week", term.strip(), 0, 6, _WEEKDAYS)

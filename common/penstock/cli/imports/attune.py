@@ -14,12 +14,15 @@ from typing import Any
 
 import yaml
 
-from penstock.cli.imports.attune_expressions import AttuneExpressions, NotMapped, constant
+from penstock.cli.imports.attune_expressions import AttuneExpressions, constant
+from penstock.cli.imports.attune_parameters import parameters_of
+from penstock.cli.imports.attune_timers import TIMERS, timing
 from penstock.cli.imports.attune_workflow import AttuneWorkflow
 from penstock.cli.imports.marked_yaml import Marked, read
 from penstock.cli.imports.project import Project, stub
 from penstock.cli.imports.report import Report
 from penstock.cli.imports.taken_keys import TakenKeys, open_gaps
+from penstock.cli.imports.wanted_text import NotMapped, member
 from penstock.errors import NotFound
 
 _RUN = {
@@ -37,8 +40,8 @@ _RULE = {
     "event.id": "event.id",
     "event.created": "event.created_at",
     "event.trigger": "event.trigger",
+    "event.trigger_ref": "event.trigger",
 }
-_COMPARED = {"equals": "{0} == {1}", "not_equals": "{0} != {1}", "contains": "{1} in {0}"}
 _ECHO = '''
 def core_echo(message: str = "", **more) -> str:
     """Return the message, as Attune's core.echo prints it."""
@@ -51,7 +54,11 @@ _ELSEWHERE = {
     "dashboards": "deploy/grafana has one, and the pages show the rest.",
     "runtimes": "A worker has the programs that its machine has.",
 }
+_ENVIRONMENT = re.compile(r"ATTUNE_[A-Z]|\bimport attune\b|\bfrom attune\b|attune-sdk")
+"""Traces of Attune in a program: variables that only its workers set, and its libraries."""
 _IGNORED = ("README*", "CHANGELOG*", "LICENSE*", "icon.*", "tests/*", "tests/**/*", ".*")
+_TIMEOUT_S = 600
+"""The time that an action has in Attune where neither it nor a task of a workflow names one."""
 _PLACES = {"worker_tolerations", "worker_affinity", "required_worker_runtimes", "runtime_version"}
 
 
@@ -90,7 +97,8 @@ class AttunePack:
         self._theirs = self._head.take_text("ref") or folder.name
         self.project = AttuneProject(_name(self._theirs))
         self._workflows: list[AttuneWorkflow] = []
-        self._enabled: dict[str, bool] = {}
+        self._limited: dict[str, str] = {}
+        """By the scope of a limit: the name of the first policy for it."""
 
     def mapped(self) -> AttuneProject:
         """Return the project. Its parts refer to each other, and to nothing outside of it."""
@@ -184,7 +192,7 @@ class AttunePack:
         if keys.take("enabled", True) is not True:
             keys.gap("enabled", f"trigger {name} is disabled", "Retire it: `penstock retire`.")
         keys.close()
-        self._count("triggers", gaps_before)
+        self._count("triggers", name, gaps_before)
 
     def _sensor(self, file: str, source: Marked) -> None:
         keys = TakenKeys(self.report, file, source, f"sensor {source.get('ref')}")
@@ -228,12 +236,15 @@ class AttunePack:
         name = self._own(keys)
         graph = keys.take_text("workflow_file")
         enabled = keys.take("enabled", True)
-        head = _described(keys) | {"parameters": self._parameters(keys)}
+        head = _described(keys) | {"parameters": parameters_of(keys)}
         if enabled is not True:
             keys.gap("enabled", f"action {name} is disabled", "Retire it: `penstock retire`.")
         if graph:
-            for key in ("output", "output_schema", "default_execution_permission_set_refs"):
-                keys.refuse(key, "What a workflow gives is written as `output`.")
+            keys.describe("output", "output_schema")
+            keys.refuse(
+                "default_execution_permission_set_refs",
+                "Code that runs has no credential of ours: leave it out.",
+            )
             keys.close()
             path = (self._folder / "actions" / graph).resolve()
             if not path.is_file() or not path.is_relative_to(self._folder.resolve()):
@@ -244,22 +255,24 @@ class AttunePack:
             return
         self.report.found["actions"] += 1
         self.project.actions[name] = head | self._program(keys, name)
-        if (timeout := keys.take("timeout")) is not None:
-            self.project.actions[name]["timeout"] = timeout
+        timeouts = [keys.take(key) for key in ("timeout_seconds", "timeout")]
+        self.project.actions[name]["timeout"] = next(
+            (timeout for timeout in timeouts if timeout is not None), _TIMEOUT_S
+        )
+        self.project.actions[name]["on_worker_loss"] = "fail"
         labels = keys.take("worker_selector", {})
         if labels:
             self.project.actions[name]["labels"] = {str(key): str(value) for key, value in labels.items()}
         for key in _PLACES:
             keys.refuse(key, "Write `labels`, which workers carry.")
-        for key in ("output", "output_schema"):
-            keys.refuse(key, "Write it as `result`: a result that does not fit fails the execution here.")
+        keys.describe("output", "output_schema")  # Attune compares no result with it
         for key in ("log_retention_policy", "log_retention_limit"):
             keys.refuse(key, "PENSTOCK_LOG_RETENTION_DAYS is for all.")
         keys.refuse(
             "default_execution_permission_set_refs", "Code that runs has no credential of ours: leave it out."
         )
         keys.close()
-        self._count("actions", gaps_before)
+        self._count("actions", name, gaps_before)
 
     def _program(self, keys: TakenKeys, name: str) -> dict[str, Any]:
         """Return the keys that say what an action runs: its program, or a function that is to be written."""
@@ -283,6 +296,12 @@ class AttunePack:
             why = f"that gives {output}"
         if why is None:
             self.project.programs[f"programs/{entry}"] = path
+            if _ENVIRONMENT.search(path.read_text(errors="replace")):
+                keys.gap(
+                    "entry_point",
+                    f"{entry} of action {name} reads Attune's environment or its SDK",
+                    "Have it read its parameters as JSON from standard input, and print its result.",
+                )
             return {"command": [_RUN[runner], f"programs/{entry}"], "options": {"output": output}}
         keys.gap(
             "runner_type",
@@ -290,36 +309,6 @@ class AttunePack:
             f"Have a program read JSON from standard input, or write the function {name} of {self.project.module}.py.",
         )
         return self.project.function(name, stub(name, f"{runner} {entry}".strip()))
-
-    def _parameters(self, keys: TakenKeys) -> dict[str, Any]:
-        parameters = keys.take("parameters", {})
-        if not isinstance(parameters, Mapping):
-            keys.gap("parameters", f"parameters of {keys.subject}", "Write them anew.")
-            return {}
-        if parameters.get("type") == "object" and isinstance(parameters.get("properties"), Mapping):
-            required = parameters.get("required") or []
-            flat = {
-                name: {**spec, **({"required": True} if name in required else {})}
-                for name, spec in parameters["properties"].items()
-                if isinstance(spec, Mapping)
-            }
-            for key in parameters.keys() - {"type", "properties", "required"}:
-                keys.gap("parameters", f"{key} of the parameters of {keys.subject}", "Write it anew.")
-            parameters = flat
-        parameters_by_name: dict[str, Any] = {}
-        for name, spec in parameters.items():
-            if not isinstance(spec, Mapping):
-                keys.gap("parameters", f"parameter {name} of {keys.subject}", "Write it anew.")
-                continue
-            entry = {
-                str(key): value for key, value in spec.items() if value is not None and key != "position"
-            }
-            if "default" in entry:
-                entry.pop("required", None)  # what has a default is never missing
-            if entry.get("required") is False:
-                del entry["required"]
-            parameters_by_name[str(name)] = entry
-        return parameters_by_name
 
     def _action_of(self, ref: str, file: str) -> None:
         """Make an action of another pack that a workflow runs, so that the project stands by itself."""
@@ -352,7 +341,7 @@ class AttunePack:
         name = name or _name(ref.rpartition(".")[2])
         if "parameters" in source and not head:
             keys = TakenKeys(self.report, file, {"parameters": source["parameters"]}, f"workflow {name}")
-            head = {"parameters": self._parameters(keys)}
+            head = {"parameters": parameters_of(keys)}
             source = Marked({key: value for key, value in source.items() if key != "parameters"})
         workflow = AttuneWorkflow(self.report, file, source, name, head)
         parameters_by_name = workflow.mapped()
@@ -373,13 +362,14 @@ class AttunePack:
     def _rule(self, file: str, source: Marked) -> None:
         keys = TakenKeys(self.report, file, source, f"rule {source.get('ref')}")
         gaps_before = open_gaps(self.report)
-        self.report.found["rules"] += 1
         name = self._own(keys)
         trigger, action = keys.take_text("trigger_ref"), keys.take_text("action_ref")
+        kind = "schedules" if trigger in TIMERS else "rules"
+        self.report.found[kind] += 1
         enabled, description = keys.take("enabled", True), _described(keys)
         mapping = AttuneExpressions(_RULE)
         try:
-            params = mapping.template(keys.take("action_params", {}), missing=True)
+            params = mapping.paths(keys.take("action_params", {}))
         except NotMapped as error:
             keys.gap(
                 "action_params",
@@ -394,15 +384,8 @@ class AttunePack:
         enabled = enabled and mapped
         if enabled is not True:
             rule["enabled"] = False
-        if trigger.startswith("core.") and (timing := _timing(trigger, times)) is not None:
-            if when is not None or _uses_event(params):
-                keys.gap(
-                    "conditions",
-                    f"rule {name} looks at the events of a timer",
-                    "Look at `scheduled_time` in the action.",
-                )
-                rule["enabled"], rule["params"] = False, {}
-            self.project.schedules[name] = {**rule, **timing}
+        if trigger in TIMERS:
+            self._timer(keys, name, rule, trigger, times, when)
         else:
             if times:
                 keys.gap(
@@ -428,7 +411,23 @@ class AttunePack:
                 rule["when"] = when
             self.project.rules[name] = rule
         keys.close()
-        self._count("rules", gaps_before)
+        self._count(kind, name, gaps_before)
+
+    def _timer(
+        self, keys: TakenKeys, name: str, rule: dict[str, Any], trigger: str, times: Any, when: str | None
+    ) -> None:
+        """Make a schedule of a rule for a timer."""
+        if when is not None or _uses_event(rule["params"]):
+            keys.gap(
+                "conditions",
+                f"rule {name} looks at the events of a timer",
+                "Look at `scheduled_time` in the action.",
+            )
+            rule["enabled"], rule["params"] = False, {}
+        try:
+            self.project.schedules[name] = {**rule, **timing(trigger, times)}
+        except NotMapped as error:
+            keys.gap("trigger_params", f"the timer of rule {name}: {error}", "Write it as a schedule.")
 
     def _conditions(self, keys: TakenKeys, mapping: AttuneExpressions) -> tuple[str | None, bool]:
         """Return the condition of a rule (None: it has none), and whether all of it is mapped."""
@@ -437,12 +436,12 @@ class AttunePack:
             if not conditions:
                 return None, True
             if isinstance(conditions, str):
-                return mapping.condition(conditions), True
+                raise NotMapped("a bare text, with which the rule never matches there")
             if isinstance(conditions, Mapping):
                 if conditions.keys() != {"expression"}:
                     raise NotMapped(", ".join(map(str, conditions)))
-                return mapping.condition(conditions["expression"]), True
-            return mapping.condition(" and ".join(_criterion(entry) for entry in conditions)), True
+                return mapping.criteria(conditions["expression"]), True
+            return " and ".join(_criterion(entry) for entry in conditions), True
         except NotMapped as error:
             keys.gap(
                 "conditions",
@@ -479,6 +478,13 @@ class AttunePack:
                 f"policy {name} covers more than one action",
                 "There the most special policy holds alone, here all limits do: see which actions have one of their own.",
             )
+        if limit["scope"] in self._limited and enabled is True:
+            keys.gap(
+                "action_ref" if action else "scope",
+                f"policy {name} is for what {self._limited[limit['scope']]} limits, too",
+                "There the one with the higher priority holds alone, here both do: leave one out.",
+            )
+        self._limited.setdefault(limit["scope"], name)
         keys.refuse("priority", "Here all limits of an execution hold at once.")
         concurrency = TakenKeys(
             self.report, file, keys.take("concurrency", {}), f"concurrency of policy {name}"
@@ -508,7 +514,7 @@ class AttunePack:
             keys.gap("enabled", f"policy {name} is not in force", "It was left out.")
         elif "max" in limit or "rate" in limit:
             self.project.limits[name] = limit
-        self._count("policies", gaps_before)
+        self._count("policies", name, gaps_before)
 
     # -- helpers -------------------------------------------------------------------------------------------------
 
@@ -520,9 +526,9 @@ class AttunePack:
     def _mark(self, inside: str) -> None:
         self._read.add(self._folder / inside)
 
-    def _count(self, kind: str, gaps_before: int) -> None:
+    def _count(self, kind: str, name: str, gaps_before: int) -> None:
         if open_gaps(self.report) == gaps_before:
-            self.report.mapped[kind] += 1
+            self.report.map(kind, name)
 
 
 def _name(text: str) -> str:
@@ -546,29 +552,25 @@ def _schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _criterion(entry: Any) -> str:
-    """Return one of a list of conditions as an expression of Attune."""
-    if not isinstance(entry, Mapping) or entry.keys() != {"field", "operator", "value"}:
+    """Return one of a list of conditions as a condition of ours. Raises NotMapped."""
+    if not isinstance(entry, Mapping) or not {"field", "operator"} <= entry.keys() <= {
+        "field",
+        "operator",
+        "value",
+    }:
         raise NotMapped(str(entry))
-    form = _COMPARED.get(str(entry["operator"]))
-    if form is None or not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", str(entry["field"])):
+    operator, steps = str(entry["operator"]), str(entry["field"]).split(".")
+    if operator not in ("equals", "not_equals", "contains") or not all(steps):
         raise NotMapped(str(entry))
-    return "(" + form.format(f"event.payload.{entry['field']}", constant(entry["value"])) + ")"
-
-
-def _timing(trigger: str, times: Any) -> dict[str, Any] | None:
-    """Return the times of a schedule for a timer of Attune's core pack; None for any other trigger."""
-    if not isinstance(times, Mapping):
-        return None
-    units = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400}
-    match trigger:
-        case "core.intervaltimer" if times.keys() == {"unit", "interval"} and times["unit"] in units:
-            return {"every": times["interval"] * units[times["unit"]]}
-        case "core.crontimer" if times.keys() <= {"expression", "timezone"} and "expression" in times:
-            zone = {"timezone": times["timezone"]} if "timezone" in times else {}
-            return {"cron": times["expression"], **zone}
-        case "core.datetimetimer" if times.keys() == {"fire_at"}:
-            return {"at": str(times["fire_at"])}
-    return None
+    field = "payload"
+    for step in steps:
+        field = member(field, step)
+    value = constant(entry.get("value"))
+    if operator == "contains":  # of text alone
+        return (
+            f"({field} is string and {value} in {field})" if isinstance(entry.get("value"), str) else "false"
+        )
+    return f"({field} {'==' if operator == 'equals' else '!='} {value})"
 
 
 def _uses_event(params: Any) -> bool:

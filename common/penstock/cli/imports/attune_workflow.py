@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from penstock.cli.imports.attune_expressions import AttuneExpressions, NotMapped
+from penstock.cli.imports.attune_expressions import AttuneExpressions
+from penstock.cli.imports.attune_transitions import Order, guard, outcomes
+from penstock.cli.imports.orquesta_graph import FAILURE
 from penstock.cli.imports.report import Report
 from penstock.cli.imports.taken_keys import TakenKeys, open_gaps
+from penstock.cli.imports.wanted_text import NotMapped, literal, member
 
 _NAMES = {
     "parameters": "parameters",
@@ -20,11 +24,21 @@ _NAMES = {
 _ITEM = {"item": "item", "index": "index"}
 _END = dict.fromkeys(("succeeded", "failed", "timed_out", "result"), "")
 _OLD = (
-    ("on_success", "succeeded()"),
-    ("on_failure", "failed()"),
-    ("on_timeout", "timed_out()"),
-    ("on_complete", True),
+    ("on_success", "{{ succeeded() }}"),
+    ("on_failure", "{{ failed() }}"),
+    ("on_complete", None),
+    ("on_timeout", "{{ timed_out() }}"),
 )
+"""The older words for transitions, in the order in which Attune reads them. Beside `next` it reads none of them."""
+_KINDS = {
+    "boolean": "bool",
+    "integer": "int",
+    "number": "number",
+    "string": "str",
+    "array": "list",
+    "object": "dict",
+}
+"""By the type of a parameter: what its value certainly is."""
 _BACKOFF = {"constant": "fixed", "linear": "linear", "exponential": "exponential"}
 LONGEST_DELAY = 86_400
 """Seconds: the cap of a delay where Attune names none, and ours would be a minute."""
@@ -32,6 +46,16 @@ _WAIT = (
     "Write a task `inquiry: {prompt: ..., schema: ..., timeout: ...}` before it, whose result is the answer: "
     "docs/how-to/approvals.md."
 )
+
+
+@dataclass(slots=True)
+class _Way:
+    """A transition: where it stands, its condition, the variables that it publishes, and the tasks that it leads to."""
+
+    keys: TakenKeys
+    when: Any
+    published: dict[str, Any]
+    targets: list[str]
 
 
 class AttuneWorkflow:
@@ -47,6 +71,12 @@ class AttuneWorkflow:
         """Refs of the actions that its tasks run."""
         self.secrets: set[str] = set()
         self._lists: frozenset[str] = frozenset()
+        self._names: dict[str, str] = dict(_NAMES)
+        self._kinds: dict[str, str] = {}
+        self._reads: dict[str, set[str]] = {}
+        """By task: the variables that its input and its transitions read."""
+        self._read_of_inputs: set[str] = set()
+        self._order = Order([], readers=self._reads)
 
     def mapped(self) -> dict[str, Any]:
         """Return the workflow as an entry of a pack. A part that is not mapped makes its task fail."""
@@ -65,17 +95,19 @@ class AttuneWorkflow:
             keys.take(name)
         if "parameters" not in entry:
             entry["parameters"] = {}
-        variables = _merged(keys.take("vars", {}))
+        self._know_parameters(entry["parameters"])
+        variables = _pairs(keys.take("vars", {}))
         if variables:
-            entry["vars"] = self._templates(keys, "vars", variables, {"parameters": "parameters"})
+            names = {name: ours for name, ours in self._names.items() if name.startswith("parameters")}
+            entry["vars"] = self._templates(keys, "vars", variables, names)
+        self._order.tasks = [str(task.get("name")) for task in listed]
         entry["tasks"] = {}
         for task in listed:
             name, mapped = self._task(task)
             entry["tasks"][name] = mapped
         if (output := keys.take("output_map")) is not None:
-            entry["output"] = self._templates(keys, "output_map", output, _NAMES)
-        keys.refuse("output_schema", "What a workflow gives is written as `output`.")
-        keys.refuse("output", "What a workflow gives is written as `output`.")
+            entry["output"] = self._templates(keys, "output_map", output, self._names)
+        keys.describe("output", "output_schema")
         keys.refuse("timeout", "Write `timeout`, in seconds, of the workflow.")
         keys.close()
         if len(entry["tasks"]) < len(tasks if isinstance(tasks, list) else [1]):
@@ -85,8 +117,20 @@ class AttuneWorkflow:
                 "Write them anew.",
             )
         self._cut_circles(entry)
+        ways = {
+            name: [target for way in task.get("next", ()) for target in way.get("do", ())]
+            for name, task in entry["tasks"].items()
+        }
+        led_to = {target for targets in ways.values() for target in targets}
+        for name in sorted(self._order.joins.keys() - led_to):
+            keys.gap(
+                "tasks", f"join of {name}, to which nothing leads", "It starts at once: take `join` out."
+            )
+            del self._order.joins[name], entry["tasks"][name]["join"]
+        for subject, by_hand in self._order.gaps(ways):
+            keys.gap("tasks", subject, by_hand)
         if open_gaps(self.report) == gaps_before:
-            self.report.mapped["workflows"] += 1
+            self.report.map("workflows", self.name)
         return entry
 
     def _task(self, source: Any) -> tuple[str, dict[str, Any]]:
@@ -99,7 +143,7 @@ class AttuneWorkflow:
         ref = keys.take_text("action")
         inputs = keys.take("input", {})
         repeated = keys.take("with_items")
-        names = {**_NAMES, **(_ITEM if repeated is not None else {})}
+        names = {**self._names, **(_ITEM if repeated is not None else {})}
         if kind != "action" or not ref:
             keys.gap("type", f"task {name} of the type {kind}", "Write tasks that come after the same task.")
             broken.append("its type")
@@ -121,8 +165,10 @@ class AttuneWorkflow:
         ):
             keys.refuse(key, by_hand)
         if repeated is not None:
-            task["with_items"] = self._one(keys, "with_items", repeated, _NAMES, broken)
-            task["concurrency"] = self._one(keys, "concurrency", keys.take("concurrency", 1), _NAMES, broken)
+            task["with_items"] = self._one(keys, "with_items", repeated, self._names, broken)
+            task["concurrency"] = self._one(
+                keys, "concurrency", keys.take("concurrency", 1), self._names, broken
+            )
             if (size := keys.take("batch_size")) not in (None, 1):
                 task["batch_size"] = size
         else:
@@ -131,17 +177,18 @@ class AttuneWorkflow:
         task["input"] = self._one(keys, "input", inputs, names, broken)
         if (delay := keys.take("delay")) not in (None, 0):
             task["delay"] = self._one(keys, "delay", delay, names, broken)
-        if (timeout := keys.take("timeout")) is not None:
+        timeout = keys.take("timeout")
+        if isinstance(timeout, int | float) and not isinstance(timeout, bool):
             task["timeout"] = timeout
+        elif timeout is not None:
+            keys.gap("timeout", f"the timeout of {keys.subject} is computed: {timeout}", "Write seconds.")
         if (join := keys.take("join")) is not None:
-            task["join"] = join
+            task["join"] = self._order.joins[name] = join
         if (retry := keys.take("retry")) is not None:
             task["retry"] = self._retry(keys, retry)
-        publish = _merged(keys.take("publish", {}))
-        if publish:
-            task["publish"] = self._one(keys, "publish", publish, {**names, **_END}, broken, own=name)
-        ways = [*self._ways(keys, name, broken), *self._old_ways(keys, name, broken)]
-        if ways:
+        self._reads.setdefault(name, set()).update(self._read_of_inputs)
+        self._read_of_inputs = set()
+        if ways := list(self._ways(keys, name, broken)):
             task["next"] = ways
         keys.close()
         if broken:
@@ -157,37 +204,106 @@ class AttuneWorkflow:
         self.actions.add(ref)
         return name, {"action": ref, **{key: value for key, value in task.items() if value != {}}}
 
+    # -- transitions ---------------------------------------------------------------------------------------------
+
     def _ways(self, keys: TakenKeys, name: str, broken: list[str]) -> Iterator[dict[str, Any]]:
-        ways = keys.take("next", [])
-        for source in ways if isinstance(ways, list) else [ways]:
-            way = TakenKeys(self.report, self.file, source, f"a transition of task {name}")
-            when = way.take("when")
-            mapped: dict[str, Any] = {"when": True}
-            try:
-                if when is not None:
-                    mapped["when"] = self._expressions({**_NAMES, **_END}).condition(when)
-            except NotMapped as error:
-                way.gap(
+        """Yield the transitions of a task. One that may be taken after a success and after a failure becomes two, as only
+        the second one handles a failure."""
+        for number, way in enumerate(self._transitions(keys, name, broken)):
+            own = guard(way.when)
+            told_reasons: set[str] = set()
+            self._order.add(name, number, way.when, way.targets, way.published)
+            for outcome in outcomes(own):
+                failed = outcome == FAILURE
+                names = self._expressions({**self._names, **_END}, own=name, after_failure=failed)
+                condition = self._when(way, names, len(outcomes(own)) > 1, failed, told_reasons)
+                if failed and not way.targets:
+                    if way.published:
+                        way.keys.gap(
+                            "publish",
+                            f"task {name} publishes after a failure and leads nowhere",
+                            "Attune fails the workflow then: lead to a task that reads it, or leave it out.",
+                        )
+                    continue
+                mapped: dict[str, Any] = {"when": condition}
+                if published := self._published(way, names, told_reasons):
+                    mapped["publish"] = published
+                if way.targets:
+                    mapped["do"] = way.targets
+                self._reads.setdefault(name, set()).update(names.variables)
+                if len(mapped) > 1:
+                    yield mapped
+
+    def _when(
+        self, way: _Way, names: AttuneExpressions, is_split: bool, failed: bool, told_reasons: set[str]
+    ) -> str:
+        outcome = ("not succeeded()" if failed else "succeeded()") if is_split else ""
+        if way.when is None:
+            return outcome
+        try:
+            ours = names.condition(way.when)
+        except NotMapped as error:
+            if str(error) not in told_reasons:
+                way.keys.gap(
                     "when",
-                    f"`when` of task {name}: {error}",
+                    f"`when` of {way.keys.subject}: {error}",
                     "Write the condition; until then it never holds.",
                 )
-                mapped["when"] = "false"
-            if publish := _merged(way.take("publish", {})):
-                mapped["publish"] = self._one(way, "publish", publish, {**_NAMES, **_END}, broken, own=name)
-            do = way.take("do", [])
-            mapped["do"] = [do] if isinstance(do, str) else [str(target) for target in do]
-            way.close()
-            if mapped["do"] or mapped.get("publish"):
-                yield {key: value for key, value in mapped.items() if value not in ([], {})}
+            told_reasons.add(str(error))
+            return "false"
+        return f"{outcome} and {ours}" if outcome else ours
 
-    def _old_ways(self, keys: TakenKeys, name: str, broken: list[str]) -> Iterator[dict[str, Any]]:
-        """The transitions of `on_success` and the like: a name, or a list of mappings with `when` and `do`."""
+    def _published(self, way: _Way, names: AttuneExpressions, told_reasons: set[str]) -> dict[str, Any]:
+        published: dict[str, Any] = {}
+        for variable, value in way.published.items():
+            try:
+                published[variable] = names.template(value)
+            except NotMapped as error:
+                if str(error) not in told_reasons:
+                    way.keys.gap(
+                        "publish",
+                        f"publish {variable} of {way.keys.subject}: {error}",
+                        "Write the expression; it is null until then.",
+                    )
+                told_reasons.add(str(error))
+                published[variable] = None
+        self.secrets |= names.secrets
+        return published
+
+    def _transitions(self, keys: TakenKeys, name: str, broken: list[str]) -> list[_Way]:
+        """Return the transitions as Attune reads them: those of `next`, and the older words where there is none."""
+        ways = keys.take("next", [])
+        transitions: list[_Way] = []
+        for source in ways if isinstance(ways, list) else [ways]:
+            way = TakenKeys(self.report, self.file, source, f"a transition of task {name}")
+            published, targets = _pairs(way.take("publish", {})), _targets(way.take("do", []))
+            transitions.append(_Way(way, way.take("when"), published, targets))
+            way.close()
+        older = self._old_ways(keys, name, broken)
+        published = _pairs(keys.take("publish", {}))
+        if transitions:
+            if older or published:
+                keys.gap(
+                    "next",
+                    f"what task {name} says beside `next`, which Attune leaves out of account",
+                    "Take it out, or write it into `next`.",
+                )
+            return transitions
+        if published:
+            after_success = [way for way in older if "succeeded()" in str(way.when)]
+            if not older:
+                older.append(_Way(keys, "{{ succeeded() }}", {}, []))
+            (after_success or older)[0].published = published
+        return older
+
+    def _old_ways(self, keys: TakenKeys, name: str, broken: list[str]) -> list[_Way]:
+        """Return the transitions of `on_success` and the like: a name, or a list of mappings with `when` and `do`."""
+        transitions: list[_Way] = []
         for key, word in _OLD:
             value = keys.take(key)
             for entry in value if isinstance(value, list) else [] if value is None else [value]:
                 if isinstance(entry, str):
-                    yield {"when": word, "do": [entry]}
+                    transitions.append(_Way(keys, word, {}, [entry]))
                     continue
                 way = TakenKeys(self.report, self.file, entry, f"{key} of task {name}")
                 when, do = way.take("when"), way.take("do")
@@ -201,28 +317,35 @@ class AttuneWorkflow:
                     )
                     broken.append(key)
                     continue
-                try:
-                    ours = (
-                        self._expressions({**_NAMES, **_END}).condition(when) if when is not None else "true"
-                    )
-                except NotMapped as error:
-                    keys.gap(
-                        key,
-                        f"{key} of task {name}: {error}",
-                        "Write the condition; until then it never holds.",
-                    )
-                    ours = "false"
-                yield {"when": ours if word is True else f"{word} and {ours}", "do": targets}
-        if keys.take("decision") is not None:
-            keys.gap("decision", f"decision of task {name}", "Write each branch as an entry of `next`.")
-            broken.append("decision")
+                if when is not None and word is not None:
+                    inner = str(when).strip().removeprefix("{{").removesuffix("}}").strip()
+                    when = f"{{{{ {word.strip('{} ')} and ({inner}) }}}}"
+                transitions.append(_Way(way, word if when is None else when, {}, targets))
+        decision = keys.take("decision", [])
+        for entry in decision if isinstance(decision, list) else [decision]:
+            way = TakenKeys(self.report, self.file, entry, f"decision of task {name}")
+            transitions.append(_Way(way, way.take("when"), {}, _targets(way.take("next", []))))
+            if way.take("default") is True:
+                way.gap(
+                    "default",
+                    f"the default branch of the decision of task {name}, which Attune takes as any other",
+                    "Say in `when` that no other branch holds, if that is meant.",
+                )
+            way.close()
+        return transitions
 
     def _retry(self, outer: TakenKeys, source: Any) -> dict[str, Any]:
         keys = TakenKeys(self.report, self.file, source, f"retry of {outer.subject}")
         count, delay, longest = keys.take("count", 0), keys.take("delay", 0), keys.take("max_delay")
         backoff = keys.take("backoff", "constant")
-        keys.refuse("on_error", "Write `retry_on` with types of errors.")
+        keys.refuse(
+            "on_error", "Attune tries again after every error, too: write `retry_on` with types of errors."
+        )
         keys.close()
+        for key, number in (("count", count), ("delay", delay), ("max_delay", longest)):
+            if number is not None and (isinstance(number, bool) or not isinstance(number, int | float)):
+                outer.gap("retry", f"{key} of the retry of {outer.subject}: {number}", "Write a number.")
+        count, delay = (number if isinstance(number, int | float) else 0 for number in (count, delay))
         if backoff not in _BACKOFF:
             outer.gap("retry", f"backoff {backoff} of {outer.subject}", "Write fixed, linear or exponential.")
         cap = longest if isinstance(longest, int | float) else max(delay, LONGEST_DELAY)
@@ -234,24 +357,31 @@ class AttuneWorkflow:
             "jitter": 0,
         }
 
-    def _expressions(self, names: Mapping[str, str]) -> AttuneExpressions:
-        return AttuneExpressions(names, self._lists)
+    def _know_parameters(self, parameters: Mapping[str, Any]) -> None:
+        """Note what is certain of each parameter. In Attune one that is missing or null has its default."""
+        for name, about in parameters.items():
+            if about.get("required") is not True:
+                about.setdefault("default", None)  # so that it is null where it is missing
+            default, kind = about.get("default"), about.get("type")
+            kind = (
+                next((entry for entry in kind if entry != "null"), None) if isinstance(kind, list) else kind
+            )
+            path = f"parameters.{name}"
+            if default is not None:
+                ours = member("parameters", name)
+                self._names[path] = f"({ours} if {ours} is not none else {literal(default).text})"
+            if default is not None or about.get("required") is True:
+                self._kinds[path] = _KINDS.get(str(kind), "")
 
-    def _one(
-        self,
-        keys: TakenKeys,
-        key: str,
-        value: Any,
-        names: Mapping[str, str],
-        broken: list[str],
-        own: str | None = None,
-    ) -> Any:
-        """Return a value with its expressions mapped. An expression that is not mapped makes its task fail. `own` is the
-        task that has the result."""
+    def _expressions(
+        self, names: Mapping[str, str], own: str | None = None, after_failure: bool = False
+    ) -> AttuneExpressions:
+        return AttuneExpressions(names, self._lists, own=own, kinds=self._kinds, after_failure=after_failure)
+
+    def _one(self, keys: TakenKeys, key: str, value: Any, names: Mapping[str, str], broken: list[str]) -> Any:
+        """Return a value with its expressions mapped. An expression that is not mapped makes its task fail."""
         mapping = self._expressions(names)
         try:
-            if own in self._lists and "result" in str(value):
-                raise NotMapped("result() of a task with items")
             mapped = mapping.template(value)
         except NotMapped as error:
             keys.gap(
@@ -260,6 +390,7 @@ class AttuneWorkflow:
             broken.append(key)
             return {}
         self.secrets |= mapping.secrets
+        self._read_of_inputs |= mapping.variables
         return mapped
 
     def _templates(self, keys: TakenKeys, key: str, value: Any, names: Mapping[str, str]) -> Any:
@@ -299,8 +430,19 @@ class AttuneWorkflow:
                 visit(name)
 
 
-def _merged(value: Any) -> Any:
-    """Return variables as one mapping: Attune also writes a list of mappings of one."""
-    if isinstance(value, list) and all(isinstance(entry, Mapping) for entry in value):
-        return {str(name): item for entry in value for name, item in entry.items()}
-    return value
+def _pairs(value: Any) -> dict[str, Any]:
+    """Return variables as one mapping. Attune also writes a list of mappings, in which a bare name is given the whole
+    result."""
+    if isinstance(value, Mapping):
+        return {str(name): item for name, item in value.items()}
+    pairs: dict[str, Any] = {}
+    for entry in value if isinstance(value, list) else [value]:
+        if isinstance(entry, Mapping):
+            pairs |= {str(name): item for name, item in entry.items()}
+        elif entry is not None:
+            pairs[str(entry)] = "{{ result() }}"
+    return pairs
+
+
+def _targets(do: Any) -> list[str]:
+    return [do] if isinstance(do, str) else [str(target) for target in do or ()]

@@ -16,6 +16,7 @@ from penstock.cli.imports.celery_calls import (
     called,
     imported_names,
     literal,
+    names_of_others,
     root_name,
     seconds,
     signature_of,
@@ -73,6 +74,8 @@ class CeleryProject:
         self._named: set[str] = set()
         """Actions that say themselves how long they take, where they go, how often they start."""
         self._constants: dict[str, ast.expr] = {}
+        self._after_timeouts: dict[str, tuple[str, ast.expr]] = {}
+        """Actions that are tried again after a TimeoutError, and where their tasks say so."""
         self._config: set[str] = set()
         self._relevant: dict[str, ast.Module] = {}
         """Files that may have to do with Celery."""
@@ -97,16 +100,18 @@ class CeleryProject:
         self._constants = _shared_constants(trees.values())
         self._config = _config_files(self._relevant)
         for name, tree in trees.items():
+            foreign = names_of_others(tree)
             for node in walk(tree):
-                if (
-                    isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-                    and task_options(node) is not None
-                ):
+                if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    continue
+                decorator = task_decorator(node)
+                if decorator is not None and root_name(decorator) not in foreign:
                     self._task(name, node)
         settings = CelerySettings(trees, self._gap)
         for name, key, value in settings.entries(ROUTES):
             self._route(name, key, value)
         self._global_settings(self._relevant)
+        self._tell_retried_timeouts()
         zone, zone_gap = self._zone(self._relevant)
         for name, key, value in settings.entries(BEAT):
             self._schedule(name, key, value, zone, zone_gap)
@@ -166,6 +171,8 @@ class CeleryProject:
         )
         if retry is not None:
             action["retry"] = retry
+        if retry is not None and "TimeoutError" in retry["retry_on"]:
+            self._after_timeouts[name] = file, keywords["autoretry_for"]
         supplied = keywords.get("name")
         celery_name = (
             supplied.value if isinstance(supplied, ast.Constant) else f"{self._package}{module}.{node.name}"
@@ -319,6 +326,18 @@ class CeleryProject:
         for name in names:
             self._options(file, f"the annotation of {key}", name, simple)
 
+    def _tell_retried_timeouts(self) -> None:
+        """Name tasks that an attempt over its time limit would be tried again for, which Celery does not do."""
+        for name, (file, node) in self._after_timeouts.items():
+            if self.project.actions[name]["timeout"] is not None:
+                self.report.unmap("tasks", name)
+                self._gap(
+                    file,
+                    node,
+                    f"the retries of {name} after TimeoutError, which an attempt over its time limit is here",
+                    "Celery does not try again after its time limit: raise an error of your own instead.",
+                )
+
     def _zone(self, trees: Mapping[str, ast.Module]) -> tuple[str | None, bool]:
         """Return the zone of crontabs, and whether it is not known."""
         zones: list[tuple[ast.AST, ast.expr]] = []
@@ -393,8 +412,8 @@ class CeleryProject:
                 )
         ours = re.sub(r"\W+", "_", key, flags=re.ASCII).strip("_").lower()
         ours = ours if ours[:1].isalpha() else f"x_{ours}"
-        if ours in self.project.schedules:
-            self._gap(file, node, f"two schedules become {ours}", "Rename one of them.")
+        while ours in self.project.schedules:
+            ours += "_2"
         self.project.schedules[ours] = schedule
         if len(self.report.gaps) - len(self._apart) == previous:
             self.report.map("schedules", ours)

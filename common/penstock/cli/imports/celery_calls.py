@@ -1,4 +1,4 @@
-"""The content of a Celery module, read from its source: decorated functions, calls and literals. None of it is run."""
+"""The content of a Celery module: decorated functions, calls and literals, read from its source. None of it is run."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 
 
 class NotLiteral(Exception):
-    """A value that only running the module would tell."""
+    """Raised for a value that is only known when the module runs."""
 
 
 def literal(node: ast.expr, constants: Mapping[str, ast.expr] | None = None) -> Any:
-    """Return the value of a literal, or of a product or sum of numbers; a name may stand for a constant. Raises
+    """Return the value of a literal, or of a product or sum of numbers. A name may refer to a constant. Raises
     NotLiteral."""
     if isinstance(node, ast.Name) and constants is not None and node.id in constants:
         return literal(
@@ -51,7 +51,7 @@ class _Constants(ast.NodeTransformer):
 
 
 def with_constants(node: ast.expr, constants: Mapping[str, ast.expr]) -> ast.expr:
-    """Return a copy of an expression in which names of constants are their values."""
+    """Return a copy of an expression with constants replaced by their values."""
     replaced = _Constants(constants).visit(copy.deepcopy(node))
     assert isinstance(replaced, ast.expr)
     return replaced
@@ -95,19 +95,19 @@ def seconds(node: ast.expr, constants: Mapping[str, ast.expr] | None = None) -> 
 
 
 def called(call: ast.Call) -> str:
-    """Return the last name of what is called."""
+    """Return the last name of the called function."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 @dataclass(slots=True)
 class Signature:
-    """The parameters of a task, without `self` where it is bound."""
+    """The parameters of a task. A bound task's `self` is left out."""
 
     names: list[str]
     schema: dict[str, dict[str, Any]] | None
-    """None where it takes any."""
+    """The schema by parameter; None if the function accepts any parameters."""
     computed: list[str] = field(default_factory=list)
-    """Parameters with a default that is no literal."""
+    """The parameters with a default that is not a literal."""
 
 
 def signature_of(function: ast.FunctionDef | ast.AsyncFunctionDef, bound: bool) -> Signature:
@@ -144,7 +144,7 @@ def signature_of(function: ast.FunctionDef | ast.AsyncFunctionDef, bound: bool) 
 
 
 def walk(tree: ast.AST) -> list[ast.AST]:
-    """Return all nodes of a tree. Those of a module are kept with it: it is looked through many times."""
+    """Return all nodes of a tree. The nodes of a module are cached with it, since it is searched many times."""
     if not isinstance(tree, ast.Module):
         return list(ast.walk(tree))
     nodes: list[ast.AST] | None = tree.__dict__.get("walked")
@@ -155,7 +155,7 @@ def walk(tree: ast.AST) -> list[ast.AST]:
 
 
 def imported_names(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """Yield the names that a module imports, each with its whole path."""
+    """Yield each name that a module imports, with its full path."""
     for node in walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -168,8 +168,17 @@ def imported_names(tree: ast.AST) -> Iterator[tuple[str, str]]:
                 yield alias.asname or alias.name, f"{node.module or ''}.{alias.name}"
 
 
+_OTHERS = frozenset({"airflow", "dramatiq", "fabric", "huey", "invoke", "locust", "prefect"})
+"""Packages with a decorator `task` that is not Celery's."""
+
+
+def names_of_others(tree: ast.AST) -> frozenset[str]:
+    """Return the names that a module imports from other systems with tasks."""
+    return frozenset(name for name, path in imported_names(tree) if path.partition(".")[0] in _OTHERS)
+
+
 def root_name(node: ast.AST) -> str:
-    """Return the name with which an expression begins."""
+    """Return the first name of an expression: `a` for `a.b.c`."""
     while isinstance(node, ast.Attribute | ast.Call | ast.Subscript):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""

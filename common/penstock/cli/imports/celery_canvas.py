@@ -1,4 +1,4 @@
-"""Chains, groups and chords of Celery as workflows, where their tasks and arguments stand in the source."""
+"""The conversion of Celery's chains, groups and chords to workflows, if their tasks and arguments are in the source."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from penstock.cli.imports.celery_calls import NotLiteral, Signature, called, lit
 from penstock.cli.imports.wanted_text import NotMapped, member
 
 Resolve = Callable[[ast.expr], tuple[str, Signature] | None]
-"""The action here and its parameters, for an expression that names a task."""
+"""A function that returns the Penstock action and its parameters, for an expression that names a task."""
 _CANVAS = frozenset({"chain", "group", "chord"})
 
 
 @dataclass(slots=True)
 class _Step:
-    """A part of a canvas: the tasks that it ends with, and how its value is written."""
+    """A part of a canvas: its last tasks, and the expression for its value."""
 
     ends: list[str]
     value: str
@@ -25,7 +25,7 @@ class _Step:
 
 @dataclass(slots=True)
 class Canvas:
-    """Builds the workflow of one canvas. `parameters` are those of the function around it."""
+    """A builder for the workflow of one canvas. `parameters` are those of the function around it."""
 
     resolve: Resolve
     parameters: frozenset[str]
@@ -162,7 +162,7 @@ def _list_of(args: list[ast.expr]) -> list[ast.expr]:
 
 
 def is_canvas(node: ast.AST, names: Mapping[str, str]) -> bool:
-    """Return whether an expression is a chain, a group or a chord. `names` are the imported ones with their paths."""
+    """Return whether an expression is a chain, a group or a chord. `names` are the imported names with their paths."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         sides = (node.left, node.right)
         return any(is_canvas(side, names) or _is_signature(side) for side in sides)

@@ -24,14 +24,12 @@ RETRY_OPTIONS = frozenset(
 )
 _FOR_EVER = 2_147_483_647
 Tell = Callable[[ast.expr, str, str], None]
-"""(where, what, what to do by hand)."""
+"""A function that records a gap: (node, option, what to do by hand)."""
 
 
 def retry_of(options: Mapping[str, ast.expr], retries_by_hand: bool, tell: Tell) -> dict[str, Any] | None:
-    """Return the policy for retries of a task; None where nothing is tried again.
-
-    Celery tries again what `autoretry_for` names, and what the task asks for with `self.retry`. `max_retries` alone tries
-    nothing again."""
+    """Return the retry policy of a task; None if the task is never retried. Celery retries the errors in
+    `autoretry_for`, and on a call of `self.retry`. `max_retries` alone causes no retry."""
     values = _values(options, tell)
     errors = _error_names(options, "autoretry_for", tell)
     if not errors and not retries_by_hand:
@@ -89,7 +87,7 @@ def _values(options: Mapping[str, ast.expr], tell: Tell) -> dict[str, Any]:
 
 
 def _error_names(options: Mapping[str, ast.expr], name: str, tell: Tell) -> list[str]:
-    """Return the last names of the classes of errors, by which a policy knows them."""
+    """Return the last names of the error classes, by which a policy identifies them."""
     node = options.get(name)
     if node is None:
         return []
@@ -111,7 +109,7 @@ _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
 def rate_limit(node: ast.expr) -> dict[str, Any] | None:
-    """Return the limit of a rate; None for no rate. Raises NotLiteral."""
+    """Return the limit for a Celery rate; None if there is no rate. Raises NotLiteral."""
     value = literal(node)
     if value is None or value in (0, "0"):
         return None
@@ -127,7 +125,7 @@ def rate_limit(node: ast.expr) -> dict[str, Any] | None:
 _NOTHING: Mapping[str, tuple[object, ...] | None] = {
     "name": None,
     "bind": None,  # the code is moved by hand
-    "ignore_result": None,  # a result may be asked for, and need not
+    "ignore_result": None,  # a result is stored in any case
     "track_started": None,
     "send_events": None,
     "trail": None,
@@ -135,16 +133,16 @@ _NOTHING: Mapping[str, tuple[object, ...] | None] = {
     "typing": None,
     "shared": None,
     "lazy": None,
-    "reject_on_worker_lost": None,  # with acks_late, which is mapped
+    "reject_on_worker_lost": None,  # mapped together with acks_late
     "acks_on_failure_or_timeout": (True,),
     "enabled": (True,),
     "relative": (False,),
 }
-"""Options with a meaning that holds here: in every case, or with this value."""
+"""The options that need no mapping: with any value (None), or with one of these values."""
 
 
 def says_nothing(option: str, node: ast.expr) -> bool:
-    """Return whether an option has no meaning of its own here."""
+    """Return whether an option with this value needs no mapping."""
     if option not in _NOTHING:
         return False
     values = _NOTHING[option]

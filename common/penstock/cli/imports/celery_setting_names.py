@@ -1,4 +1,4 @@
-"""The settings of Celery, by their names of today; those of old are in capitals, with a prefix."""
+"""The settings of Celery by their present names. Their old names are in capitals, with a prefix."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ _ADVICE = {
 
 
 def is_setting(name: str, plain: bool = False) -> bool:
-    """Return whether a name is a setting of Celery: in capitals with a prefix, or, where `plain`, as it is written today."""
+    """Return whether a name is a Celery setting: in capitals with a prefix, or, with `plain`, by its present name."""
     if name.isupper():
         return name.startswith(_OLD)
     return plain and (name in _PLAIN or name.startswith(_PREFIXES))
 
 
 def today(name: str) -> str:
-    """Return the name of today of a setting: `task_routes` for `CELERY_TASK_ROUTES` and `CELERY_ROUTES`."""
+    """Return the present name of a setting: `task_routes` for `CELERY_TASK_ROUTES` and `CELERY_ROUTES`."""
     if name in _OLD_NAMES:
         return _OLD_NAMES[name]
     if name.startswith("CELERY_"):
@@ -72,7 +72,7 @@ def today(name: str) -> str:
 
 
 def advice_of(name: str) -> str:
-    """Return what to do by hand about a setting."""
+    """Return what to do by hand for a setting."""
     named = today(name)
     if named in _ADVICE:
         return _ADVICE[named]

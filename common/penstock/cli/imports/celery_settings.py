@@ -1,4 +1,4 @@
-"""Beat schedules and routes of a Celery application, as its source says them: dicts of literals, and what is made of such."""
+"""The beat schedules and routes of a Celery application, read from dicts of literals in its source."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from penstock.cli.imports.celery_calls import walk
 BEAT = frozenset({"beat_schedule", "CELERY_BEAT_SCHEDULE", "CELERYBEAT_SCHEDULE"})
 ROUTES = frozenset({"task_routes", "CELERY_TASK_ROUTES", "CELERY_ROUTES"})
 Tell = Callable[[str, ast.expr, str, str], None]
-"""(file, where, what, what to do by hand)."""
+"""A function that records a gap: (file, node, setting, what to do by hand)."""
 
 _BY_CODE = "Write it as a schedule."
 
 
 class CelerySettings:
-    """The settings of all files. `tell` is called with each setting that is not mapped."""
+    """The settings of all files. `tell` is called for each setting that is not mapped."""
 
     def __init__(self, trees: Mapping[str, ast.Module], tell: Tell) -> None:
         self._trees = trees
@@ -28,7 +28,8 @@ class CelerySettings:
         }
 
     def entries(self, settings: frozenset[str]) -> Iterator[tuple[str, str, ast.expr]]:
-        """File, key and value of each entry of these settings, and of the dicts that they are put together of."""
+        """Yield the file, key and value of each entry of these settings, including entries of the dicts that they are
+        merged from."""
         names = settings | self._parts(settings)
         for file, tree in self._trees.items():
             for name, value, whole in _given(tree):
@@ -40,7 +41,7 @@ class CelerySettings:
                             yield file, str(key.value), entry
 
     def name_left(self) -> None:
-        """Tell of what is in no dict of literals."""
+        """Record a gap for each of these settings that is not a dict of literals."""
         names = BEAT | self._parts(BEAT) | ROUTES | self._parts(ROUTES)
         for file, tree in self._trees.items():
             for name, value, whole in _given(tree):
@@ -67,7 +68,7 @@ class CelerySettings:
                 self._tell(file, item, f"an entry of {name} is computed: {ast.unparse(item)}", by_hand)
 
     def _parts(self, settings: Iterable[str]) -> set[str]:
-        """Names of the dicts that these settings are put together of, which may stand in another file."""
+        """Return the names of the dicts from which these settings are merged, which may be in other files."""
         names: set[str] = set()
         for tree in self._trees.values():
             for name, value, _ in _given(tree):
@@ -77,7 +78,7 @@ class CelerySettings:
 
 
 def _parts(value: ast.expr) -> set[str] | None:
-    """Names of the dicts that this is put together of. None: of something else, too."""
+    """Return the names of the dicts from which a value is merged; None if it contains anything else."""
     if isinstance(value, ast.Name):
         return {value.id}
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
@@ -95,7 +96,7 @@ def _parts(value: ast.expr) -> set[str] | None:
 
 
 def _given(tree: ast.AST) -> Iterator[tuple[str, ast.expr, bool]]:
-    """Yield each assigned name, its value, and whether the value is the whole of it and not an item of it."""
+    """Yield each assigned name and its value, and whether the assignment sets the whole value instead of one item."""
     for node in walk(tree):
         if isinstance(node, ast.Assign):
             yield _named(node.targets[0]), node.value, not isinstance(node.targets[0], ast.Subscript)

@@ -1,4 +1,4 @@
-"""Crontabs and intervals of Celery as times of our schedules."""
+"""The conversion of Celery's crontabs and intervals to the times of our schedules."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _TERM = re.compile(r"(?:\*|(?P<first>\w+)(?:-(?P<last>\w+))?)(?:/(?P<step>\w+))?
 
 
 def times(node: ast.expr) -> dict[str, Any]:
-    """Return `every`, `cron` or `rrule` of a schedule. Raises NotLiteral for what only running would tell, NotMapped for what
-    has no equal."""
+    """Return `every`, `cron` or `rrule` of a schedule. Raises NotLiteral for a value that is only known at run time,
+    and NotMapped for one without an equivalent."""
     if isinstance(node, ast.Call) and called(node) == "crontab":
         return schedule_of(crontab(node))
     if isinstance(node, ast.Call) and called(node) in ("schedule", "maybe_schedule") and len(node.args) == 1:
@@ -61,7 +61,8 @@ def crontab(node: ast.Call) -> CronTimes:
 
 
 def crontab_field(name: str, value: Any) -> frozenset[int]:
-    """Return the numbers of a field of a crontab, which is a number, a text or a list of both. Raises NotMapped."""
+    """Return the numbers that a crontab field matches. The field is a number, a text, or a list of both. Raises
+    NotMapped."""
     low, high, names = _FIELDS[name]
     if isinstance(value, bool) or value is None:
         raise NotMapped(f"{value} as the {name} of a crontab")
@@ -81,8 +82,8 @@ def crontab_field(name: str, value: Any) -> frozenset[int]:
 
 
 def _term(name: str, term: str, low: int, high: int, names: tuple[str, ...]) -> list[int]:
-    """Return the numbers of a star, a number, a range, and each with a step. A range that runs backwards goes on at the
-    lowest number."""
+    """Return the numbers of a star, a number or a range, each with an optional step. A range that runs backwards
+    continues at the lowest number."""
     match = _TERM.fullmatch(term)
     if match is None:
         raise NotMapped(f"{term!r} in the {name} of a crontab")

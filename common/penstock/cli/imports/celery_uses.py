@@ -1,4 +1,4 @@
-"""The places of a module that have to do with Celery: one that no mapping took becomes a gap by itself."""
+"""The uses of Celery in a module. A use that is not mapped becomes a gap."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _ADVICE: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A place that has to do with Celery."""
+    """A use of Celery in a module."""
 
     node: ast.AST
     subject: str
@@ -62,8 +62,8 @@ class Use:
 
 
 def uses(tree: ast.Module, tasks: Collection[str], apps: Collection[str], is_config: bool) -> Iterator[Use]:
-    """Yield all places of a module that have to do with Celery. `tasks` are names of tasks, `apps` names of applications;
-    `is_config` says that its plain names are settings."""
+    """Yield all uses of Celery in a module. `tasks` are names of tasks, and `apps` names of applications. With
+    `is_config`, plain names in the module are settings."""
     names = {name: path for name, path in imported_names(tree) if path.partition(".")[0] in _PACKAGES}
     tasks_here = set(tasks) | {"self"}
     for node, parent in _outermost(tree):
@@ -95,7 +95,8 @@ def _advice(path: str) -> str:
 
 
 def _outermost(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.AST]]:
-    """Yield calls, names and members, each whole: of `a.b.c` not `a.b`, and not the name in a decorator of a task."""
+    """Yield the outermost calls, names and members: `a.b.c` without its part `a.b`, and without the name in a task's
+    decorator."""
     waiting: list[tuple[ast.AST, ast.AST]] = [(tree, tree)]
     while waiting:
         node, parent = waiting.pop()
@@ -111,8 +112,8 @@ def _outermost(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.AST]]:
 
 
 def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Iterator[Use]:
-    """Yield every setting that a module gives: by a name of Celery, of an application's `conf`, or of a module of
-    settings."""
+    """Yield each setting that a module assigns: by Celery's name, on an application's `conf`, or in a settings
+    module."""
     for node in walk(tree):
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]

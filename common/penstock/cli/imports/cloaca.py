@@ -24,26 +24,26 @@ _WORD = re.compile(r"[^a-z0-9]+")
 
 
 def pack_name(text: str) -> str:
-    """Return a word as the name of a pack or of a workflow."""
+    """Return a valid name of a pack or a workflow, made from this word."""
     word = _WORD.sub("_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text).lower()).strip("_")
     return word if word[:1].isalpha() else f"p_{word}"
 
 
 @dataclass(slots=True)
 class CloacaWorkflow:
-    """A workflow as its builder describes it. `tasks` are names of functions; none: all tasks of the file."""
+    """A workflow as its builder describes it. `tasks` are names of functions; empty means all tasks of the file."""
 
     name: str
     line: int
     description: str = ""
     tasks: list[str] = field(default_factory=list)
     broken: bool = False
-    """A task of it has the name of a task of another workflow."""
+    """True if one of its tasks has the name of a task of another workflow."""
 
 
 @dataclass(slots=True)
 class CloacaModule:
-    """The module that is made. `code` are the parts that are taken over, in their order."""
+    """The generated module. `code` are the copied parts, in their order."""
 
     name: str
     docstring: str = ""
@@ -59,7 +59,7 @@ class CloacaModule:
 
     @property
     def lintable(self) -> str:
-        """The name of what `penstock lint` is given, in the folder."""
+        """Return the argument for `penstock lint`, relative to the folder."""
         return self.file
 
     def text(self) -> str:
@@ -77,7 +77,7 @@ class CloacaModule:
         return "\n\n\n".join([*head, *parts]) + "\n"
 
     def write(self, folder: Path, source: str, report: Report) -> None:
-        """Write the module, the report and a README into a folder that is empty, or not there."""
+        """Write the module, the report and a README into a folder that is empty or does not exist yet."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / self.file).write_text(self.text())
         (folder / "IMPORT.md").write_text(report.page(source))
@@ -91,7 +91,7 @@ class CloacaModule:
 
 
 class CloacaFile:
-    """Maps one file. What it reads of the file is taken out of it; what is left over is a gap."""
+    """A converter of one file. Parts that it does not convert become gaps."""
 
     def __init__(self, file: Path) -> None:
         if not file.is_file():
@@ -159,7 +159,7 @@ class CloacaFile:
             case ast.Assign(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="build"))) if (
                 name in self._builders
             ):
-                pass  # the workflow is made where its builder is
+                pass  # the workflow is created at its builder
             case ast.Expr(value=ast.Call() as call):
                 self._call(statement, call, builder)
             case ast.If() | ast.Try() | ast.For() | ast.With() if self._leads_to_cloaca(statement):
@@ -198,7 +198,7 @@ class CloacaFile:
             self._take_over(function)
 
     def _take_over(self, statement: ast.stmt) -> None:
-        """Copy a statement that has nothing to do with Cloacina; name one that has."""
+        """Copy a statement that does not use Cloacina, or record a gap for one that does."""
         used = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
         if self._leads_to_cloaca(statement) or used & (self._dropped | self._runners):
             self._gap(
@@ -215,7 +215,7 @@ class CloacaFile:
         self.project.code.append(self._source(statement))
 
     def _inside(self, statement: ast.stmt) -> None:
-        """Look for what is known inside a statement that is left out; name the rest."""
+        """Search for known parts inside a statement that is left out, and record gaps for the rest."""
         for node in ast.walk(statement):
             if (
                 isinstance(node, ast.Assign)
@@ -334,7 +334,7 @@ class CloacaFile:
         return self._workflows.setdefault(name, CloacaWorkflow(name, call.lineno))
 
     def _constructed(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> CloacaWorkflow | None:
-        """Return the workflow that a function makes with a builder and returns, if it does nothing else."""
+        """Return the workflow that a function builds and returns, if the function does nothing else."""
         flow: CloacaWorkflow | None = None
         for statement in function.body:
             match statement:
@@ -353,7 +353,7 @@ class CloacaFile:
         return flow
 
     def _builder_call(self, call: ast.Call) -> bool:
-        """Take a call of a builder; false for any other call."""
+        """Handle a call of a builder's method. Return False for any other call."""
         match call.func:
             case ast.Attribute(value=ast.Name(id=name), attr=method) if name in self._builders:
                 flow = self._builders[name]
@@ -384,7 +384,7 @@ class CloacaFile:
         return self._names.of(function) == "DefaultRunner"
 
     def _runner_call(self, call: ast.Call) -> bool:
-        """Take a call of a runner that declares a schedule; false for any other call."""
+        """Handle a call of a runner that declares a schedule. Return False for any other call."""
         match call.func:
             case ast.Attribute(value=ast.Name(id=name), attr="register_cron_workflow") if (
                 name in self._runners
@@ -425,9 +425,9 @@ class CloacaFile:
                 )
 
     def _write_workflows(self) -> None:
-        if not self._workflows and self._tasks:  # a packaged file: its tasks are the workflow
+        if not self._workflows and self._tasks:  # a packaged file: all of its tasks are one workflow
             self.report.found["workflows"] += 1
-            # The package names its workflow elsewhere; a trigger of the file tells how.
+            # The name of the package's workflow is not in this file, but a trigger in the file may contain it.
             named = {workflow for _, workflow, _, _ in self._fires}
             name = named.pop() if len(named) == 1 else self.project.name
             self._workflows[name] = CloacaWorkflow(name, 1)

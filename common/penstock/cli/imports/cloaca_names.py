@@ -1,4 +1,4 @@
-"""The names under which a file knows the package `cloaca`, and the literals in it."""
+"""The names of the package `cloaca` in a file, and the literals in it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CloacaNames:
         return bool(self._modules or self._members)
 
     def read(self, tree: ast.AST) -> None:
-        """Note each import of the package."""
+        """Record each import of the package."""
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 self._modules |= {name.asname or name.name for name in node.names if name.name == PACKAGE}
@@ -34,7 +34,7 @@ class CloacaNames:
         return any(name.name == PACKAGE for name in statement.names)
 
     def of(self, node: ast.AST) -> str | None:
-        """Return the member of the package that an expression names, or None: `cloaca.task` is `task`."""
+        """Return the member of the package that an expression names (`task` for `cloaca.task`), or None."""
         match node:
             case ast.Attribute(value=ast.Name(id=module), attr=member) if module in self._modules:
                 return member
@@ -46,7 +46,7 @@ class CloacaNames:
 
 
 def literal(node: ast.expr) -> Any:
-    """Return the value of a literal; None for what only running the file would tell."""
+    """Return the value of a literal; None for a value that is only known at run time."""
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
@@ -54,7 +54,7 @@ def literal(node: ast.expr) -> Any:
 
 
 def is_plain(node: ast.AST, names: CloacaNames) -> bool:
-    """Return whether an expression has nothing to do with the package, so that its text may be taken over."""
+    """Return whether an expression does not use the package, so that its text can be copied."""
     return all(
         names.of(inner) is None for inner in ast.walk(node) if isinstance(inner, ast.Attribute | ast.Name)
     )

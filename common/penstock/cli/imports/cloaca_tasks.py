@@ -1,4 +1,4 @@
-"""The tasks of a file of Cloacina: their options, read from the parsed decorator, and written as `@task` of ours."""
+"""The conversion of Cloacina's tasks: options are read from the parsed decorator, and written as our `@task`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OPERATOR_WORDS: Mapping[str, str] = {
     "lt": "<",
 }
 _CONTEXT_METHODS = frozenset({"get", "set", "insert", "keys", "values", "items", "setdefault"})
-"""Methods of the context that are the same here."""
+"""The methods of Cloacina's context that our context has too."""
 _BY_HAND = {
     "update": "Write `context.set(name, value)`; there it asks that the name is known.",
     "remove": "A name stays: write `context.set(name, None)`.",
@@ -44,14 +44,14 @@ _BY_HAND = {
 
 @dataclass(slots=True)
 class CloacaTask:
-    """A task: its function, its id, and the options of its decorator as Python of ours."""
+    """A task: its function, its id, and the options of its decorator as Python text."""
 
     function: str
     id: str
     options: dict[str, str] = field(default_factory=dict)
     ours: set[str] = field(default_factory=set)
     stub: str | None = None
-    """The reason why its code is not taken over."""
+    """The reason why its code is not copied."""
     retries: bool = True
     edits: list[tuple[int, int, int, str]] = field(default_factory=list)
     """Replacements within one line of its source: line, first and last column (bytes), text."""
@@ -64,7 +64,7 @@ class CloacaTask:
         names: CloacaNames,
         gap: Gap,
     ) -> CloacaTask:
-        """Return the task of a function. Every argument of the decorator is mapped, or named as a gap."""
+        """Return the task of a function. Each argument of the decorator is mapped, or becomes a gap."""
         keywords = list(decorator.keywords) if isinstance(decorator, ast.Call) else []
         arguments = {keyword.arg: keyword.value for keyword in keywords if keyword.arg is not None}
         if len(arguments) < len(keywords) or (isinstance(decorator, ast.Call) and decorator.args):
@@ -112,7 +112,7 @@ class CloacaTask:
 
     def _rule(self, value: ast.expr | None, names: CloacaNames, gap: Gap) -> None:
         if value is None:
-            # There a task without a rule runs once its dependencies have ended, however they did.
+            # In Cloacina, a task without a rule runs once its dependencies have ended, whatever their outcomes.
             if self._has_dependencies:
                 self.options["trigger_rules"] = repr("all_done")
             return
@@ -124,7 +124,7 @@ class CloacaTask:
         if rule == "always":
             self.options["trigger_rules"] = repr("all_done")
             return
-        # A rule over values alone would ask here that the dependencies succeeded.
+        # In Penstock, a rule over values alone would also require that the dependencies succeeded.
         self.options["trigger_rules"] = repr({"all": ["all_done", rule]} if self._has_dependencies else rule)
 
     def _retry(self, arguments: dict[str, ast.expr], names: CloacaNames, gap: Gap) -> None:
@@ -196,7 +196,7 @@ def _is_item_of(node: ast.AST, name: str) -> bool:
 
 
 def _rule_of(node: ast.expr, names: CloacaNames) -> Any:
-    """Return a rule of ours for an expression of `cloaca`'s builders or its JSON; None where it is neither."""
+    """Return our rule for an expression of `cloaca`'s builders or JSON; None if it is neither."""
     if not isinstance(node, ast.Call):
         value = literal(node)
         return _json_rule(value) if isinstance(value, dict) else None

@@ -1,4 +1,4 @@
-"""YAML as a tree that an importer consumes: what no reader took is left, with its line, and becomes a gap by itself."""
+"""A YAML tree that an importer consumes. A part that is not consumed remains with its line, and becomes a gap."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A mapping, a list or a single value of a file, with the line of its key. A leaf is taken when `value` reads it or
-    `drop` passes over it; `peek` takes nothing."""
+    """A mapping, a list or a single value of a file, with the line of its key. `value` and `drop` consume a leaf;
+    `peek` does not."""
 
     line: int
     children: dict[str, Node] | list[Node] | None = None
     scalar: Any = None
     is_taken: bool = False
     repeated: list[tuple[str, int]] = field(default_factory=list)
-    """Keys that the mapping has twice: YAML keeps the last one."""
+    """The keys that occur twice in the mapping. YAML keeps the last one."""
 
     def get(self, key: str) -> Node | None:
-        """Return the child of a mapping; None where this is no mapping, or has no such key."""
+        """Return the child with this key; None if the node is not a mapping, or lacks the key."""
         return self.children.get(key) if isinstance(self.children, dict) else None
 
     def has(self, key: str) -> bool:
         return isinstance(self.children, dict) and key in self.children
 
     def items(self) -> list[tuple[str, Node]]:
-        """Return the children of a mapping; none for anything else."""
+        """Return the children of a mapping; an empty list for any other node."""
         return list(self.children.items()) if isinstance(self.children, dict) else []
 
     def parts(self) -> list[Node]:
-        """Return the children of a list; none for anything else."""
+        """Return the children of a list; an empty list for any other node."""
         return list(self.children) if isinstance(self.children, list) else []
 
     @property
@@ -51,7 +51,7 @@ class Node:
         return isinstance(self.children, list)
 
     def peek(self) -> Any:
-        """Return the plain value, and take nothing."""
+        """Return the plain value, without consuming it."""
         if isinstance(self.children, dict):
             return {key: child.peek() for key, child in self.children.items()}
         if isinstance(self.children, list):
@@ -59,18 +59,18 @@ class Node:
         return self.scalar
 
     def value(self) -> Any:
-        """Return the plain value, and take all of it."""
+        """Return the plain value, and consume all of it."""
         self.drop()
         return self.peek()
 
     def drop(self) -> None:
-        """Take all of it: it says nothing new here, or a gap names it."""
+        """Consume all of it, because it needs no mapping, or a gap names it."""
         self.is_taken = True
         for child in self._all():
             child.drop()
 
     def text(self, key: str, default: str = "") -> str:
-        """Take the child of this key, and return it as text."""
+        """Consume the child with this key, and return it as text."""
         child = self.get(key)
         value = child.value() if child is not None else None
         return default if value is None else str(value)
@@ -80,7 +80,7 @@ class Node:
         return self.line if child is None else child.line
 
     def left(self, path: str = "") -> Iterator[tuple[str, Node]]:
-        """Yield the largest parts of which nothing was taken."""
+        """Yield the largest parts of which nothing was consumed."""
         if not self._has_taken():
             yield path, self
             return
@@ -106,8 +106,7 @@ class Node:
 
 
 def read_tree(file: Path) -> Node:
-    """Return the tree of a file; an empty mapping where it holds no mapping. Raises InvalidInput for text that is no
-    YAML."""
+    """Return the tree of a file; an empty mapping if the file contains none. Raises InvalidInput for invalid YAML."""
     try:
         root = yaml.compose(file.read_text(), Loader=_LOADER)
         node = _Reader().node(root, 1) if root is not None else Node(1, {})

@@ -1,5 +1,5 @@
-"""Times of other schedulers as times of ours. They are read into sets of numbers, and written as a cron expression, or as a
-recurrence rule where both days are asked for: cron would take either."""
+"""The conversion of other schedulers' times. They are parsed into sets of numbers, and written as a cron expression. If
+both day fields are restricted, they become a recurrence rule, since cron would match either day."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ RANGES = {
 """The lowest and the highest number of each field; weekday 0 is Sunday."""
 _DAYS = ("SU", "MO", "TU", "WE", "TH", "FR", "SA")
 _MOST_A_DAY = 96
-"""Fires of a recurrence rule in a day, as ours bounds them."""
+"""The maximum number of fires of a recurrence rule in a day, as in our own rules."""
 _MAX_TERMS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class CronTimes:
-    """The numbers of each field that fit; a time fits where all of them do. `special` is a day that is no number: `L`,
-    `FRI#2`, `5L`, as ours writes it."""
+    """The matching numbers of each field. A time matches if all fields do. `special` is a day that is not a number:
+    `L`, `FRI#2`, `5L`, in our notation."""
 
     minute: frozenset[int]
     hour: frozenset[int]
@@ -90,7 +90,7 @@ def _rule(times: CronTimes) -> str:
 
 
 def _field(name: str, numbers: Collection[int]) -> str:
-    """Return a field of a cron expression: a star, a step from the lowest, or numbers and ranges."""
+    """Return a field of a cron expression: a star, a step from the lowest number, or numbers and ranges."""
     lowest, highest = RANGES[name]
     if set(numbers) == set(range(lowest, highest + 1)):
         return "*"

@@ -1,4 +1,4 @@
-"""Parameters in one text, `a=1 b=<% ctx(x) %>`, as Orquesta reads them: with its own patterns, and with values of JSON."""
+"""The inline parameters of Orquesta, such as `a=1 b=<% ctx(x) %>`, parsed with Orquesta's patterns. Values are JSON."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _QUOTED = re.compile(r"\"[^\"]*\"\s*|'[^']*'\s*")
 
 
 def inline_parameters(text: str) -> dict[str, Any]:
-    """Return the parameters in a text, in their order. What is no pair of a name and a value is passed over, as Orquesta
-    does."""
+    """Return the parameters in a text, in order. Anything that is not a pair of name and value is ignored, as in
+    Orquesta."""
     parameters: dict[str, Any] = {}
     for name, written in _PAIR.findall(text):
         value = written.strip()

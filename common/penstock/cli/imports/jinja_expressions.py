@@ -1,5 +1,5 @@
-"""Expressions of StackStorm's Jinja as ours, tree by tree. Both are Jinja, with other names, undefined values and
-filters."""
+"""The translation of StackStorm's Jinja expressions to ours, by syntax tree. Both are Jinja, with different names,
+undefined values and filters."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SAME_FILTERS = {
     ),
     **dict.fromkeys(("default", "d", "first", "last", "abs", "round"), ""),
 }
-"""Filters that are Jinja's own in both, with the kind of what they give."""
+"""The filters that both have from Jinja, with the type of their values."""
 _METHODS = {
     "lower": "str",
     "upper": "str",
@@ -60,11 +60,11 @@ _METHODS = {
     "join": "str",
 }
 _ATTRIBUTES = frozenset(dir(dict)) | frozenset(dir(str)) | frozenset(dir(list))
-"""In Jinja `x.items` is the method where the value has one, and not the key `items`."""
+"""In Jinja `x.items` is the method if the value has one, instead of the key `items`."""
 
 
 def translate(text: str, names: Names) -> Ours:
-    """Return an expression of Jinja, without its braces, as ours. Raises NotMapped."""
+    """Translate a Jinja expression, without its braces, to ours. Raises NotMapped."""
     try:
         parsed = _JINJA.parse("{{ " + text + " }}")
     except TemplateSyntaxError as error:
@@ -76,7 +76,7 @@ def translate(text: str, names: Names) -> Ours:
 
 
 def translate_text(text: str, names: Names) -> str:
-    """Return a text with blocks of Jinja as a template of ours that gives a text. Raises NotMapped."""
+    """Translate a text with Jinja blocks to a template of ours with a text value. Raises NotMapped."""
     try:
         parsed = _JINJA.parse(text)
     except TemplateSyntaxError as error:
@@ -157,7 +157,7 @@ class _Writer:
         return Ours(f"({first.text} {operator} {second.text})", kind)
 
     def _chain(self, node: nodes.Node) -> Ours:
-        """Write members, indexes and calls of methods, from what they begin with."""
+        """Translate members, indexes and method calls, starting with the value to which they apply."""
         parts: list[nodes.Node] = []
         while isinstance(node, nodes.Getattr | nodes.Getitem) or (
             isinstance(node, nodes.Call) and isinstance(node.node, nodes.Getattr)
@@ -275,7 +275,7 @@ def _is_decrypt(pair: nodes.Keyword) -> bool:
 
 
 def _refuse_unknown_parts(node: nodes.Filter) -> None:
-    """Raises NotMapped for a filter or a test that is named by a text and that ours may not have."""
+    """Raise NotMapped for a filter or a test that is passed by name and that Penstock may lack."""
     if node.name == "map":
         if node.args or [pair.key for pair in node.kwargs] != ["attribute"]:
             raise NotMapped("map() with a filter")

@@ -1,4 +1,5 @@
-"""Advice on keys of StackStorm's files that have no equal here. A key that is in none of these tables is named, too."""
+"""The advice for keys of StackStorm's files without an equivalent. A key that is in none of these tables becomes a gap
+too."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Mapping
 _TAGS = "Write `labels` of what it should say something of."
 UNKNOWN = "Nothing here is known to have its meaning: see what it should do."
 IDENTITY = frozenset({"id", "uid", "ref", "pack", "metadata_file"})
-"""Follows from the file's name and place, or is StackStorm's own."""
+"""The keys that follow from the file's name and place, or that only StackStorm uses."""
 
 BY_HAND: Mapping[str, Mapping[str, str]] = {
     "action": {
@@ -29,10 +30,10 @@ BY_HAND: Mapping[str, Mapping[str, str]] = {
     "alias": {},
     "pack": {},
 }
-"""By the kind of file, and the last key of the path."""
+"""The advice by kind of file, and by the last key of the path."""
 
 
 def by_hand(kind: str, path: str) -> str:
-    """Return what to do about what is left at a path of a file of this kind."""
+    """Return the advice for a remaining path in a file of this kind."""
     last = path.rpartition(".")[2].partition("[")[0]
     return BY_HAND.get(kind, {}).get(last, UNKNOWN)

@@ -1,4 +1,4 @@
-"""YAML with mappings that remember the line of each key."""
+"""YAML mappings with the line of each key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.errors import InvalidInput
 
 
 class Marked(dict[Any, Any]):
-    """A mapping, and in `lines` the line of each key."""
+    """A mapping, with the line of each key in `lines`."""
 
     lines: Mapping[Any, int] = {}
 
@@ -35,7 +35,7 @@ _Loader.add_constructor("tag:yaml.org,2002:map", _Loader.marked)
 
 
 def read(file: Path) -> Marked:
-    """The mapping in a file; an empty one where it holds none. Raises InvalidInput for text that is no YAML."""
+    """Return the mapping in a file; an empty one if the file contains none. Raises InvalidInput for invalid YAML."""
     try:
         document = yaml.load(file.read_text(), Loader=_Loader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:

@@ -1,5 +1,5 @@
-"""A workflow of Orquesta as one of ours. What has no equal is named, and does nothing meanwhile: a task with such an input
-fails, and such a condition never holds."""
+"""The conversion of an Orquesta workflow. A part without an equivalent becomes a gap. Until it is completed by hand, a
+task with such an input fails, and such a condition never holds."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from penstock.cli.imports.wanted_text import NotMapped, Ours, literal
 
 _WITH = re.compile(r"\s*(?:((?:\w+\s*,\s*)*\w+)\s+in\s+)?(<%.*?%>|\{\{.*?\}\})\s*", re.DOTALL)
 _TO_DO = "{{ none.to_do }}"
-"""In the place of an input that is not mapped: a task that comes to it fails."""
+"""The placeholder for an input that is not mapped. A task that evaluates it fails."""
 _ENGINE = frozenset({"noop", "continue", "fail", "retry"})
 _ONLY_OF_WORKERS = ("with", "retry", "delay")
-"""What a task that the executor does by itself, `noop` or `fail`, cannot have here."""
+"""The options that a task of the executor itself, `noop` or `fail`, cannot have."""
 _OF_COMMAND = re.compile(r"\.(stdout|stderr)$")
 _MAPPINGS = ("", "dict")
-"""Kinds of expressions that may give a mapping."""
+"""The types of expressions with values that may be mappings."""
 _TIMED = frozenset(
     {"local-shell-cmd", "local-shell-script", "python-script", "remote-shell-cmd", "remote-shell-script"}
 )
@@ -43,19 +43,19 @@ _TIMED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class KnownAction:
-    """An action that a task names: its ref here, and what is known of it."""
+    """The action of a task: its ref in Penstock, and the known facts about it."""
 
     ref: str
     is_workflow: bool = False
     shape: str = PLAIN
     runner: str = ""
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """The values that parameters have there where they are given null."""
+    """The values that replace a null parameter."""
 
 
 class Orquesta:
-    """Maps one workflow. `action_of` gives the action here that a task names in a line; `keep` gives one that does the
-    same and returns its failure, if there can be one."""
+    """A converter of one workflow. `action_of` returns the Penstock action that a task names. `keep` returns a variant
+    of an action that returns its failure, if there can be one."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Orquesta:
         """By task and variable: the places of what a command printed, which is a mapping where that is JSON."""
 
     def workflow(self, root: Node, described: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-        """Return the body below the workflow's name. `described` are the parameters of the action."""
+        """Return the body of the workflow, without its name. `described` are the parameters of the action."""
         for key in ("version", "name"):
             if (child := root.get(key)) is not None:
                 child.drop()
@@ -114,14 +114,14 @@ class Orquesta:
     def _inputs(
         self, inputs: list[tuple[str, Node | None, int]], described: Mapping[str, dict[str, Any]]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the parameters, and the variables that stand for computed defaults."""
+        """Return the parameters, and the variables for computed defaults."""
         parameters: dict[str, Any] = {name: dict(about) for name, about in described.items()}
         computed: dict[str, Any] = {}
         target_action: set[str] = set()
         for name, default, line in inputs:
             about = parameters.setdefault(name, {})
             value = default.value() if default is not None else None
-            if value is not None and about.get("default") is None:
+            if value is not None and about.get("default") is None and not about.get("required"):
                 names = OrquestaNames("start", target_action, surroundings=self._surroundings)
                 try:
                     ours = as_expression(value, names)
@@ -134,6 +134,7 @@ class Orquesta:
                     self._gap(
                         line, f"the default {value} of the input {name}: {reason}", "Give it in the caller."
                     )
+                    about["required"] = True
             if about.get("default") is not None:
                 about.pop("required", None)
             elif not about.get("required") or name in computed:
@@ -153,7 +154,7 @@ class Orquesta:
     def _start(
         self, variables: list[tuple[str, Node | None, int]], inputs: set[str], computed: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Return the variables. One that is made of another one has that one's expression in it."""
+        """Return the variables. A variable that depends on another one contains that one's expression."""
         inlined = {
             name: Ours(f"({text.removeprefix('{{ ').removesuffix(' }}')})") for name, text in computed.items()
         }
@@ -178,7 +179,7 @@ class Orquesta:
         return self._named(mapped, variables)
 
     def _named(self, mapped: dict[str, Any], where: list[tuple[str, Node | None, int]]) -> dict[str, Any]:
-        """Return variables by their names here. A name that becomes that of another variable is a gap."""
+        """Return the variables by their names in Penstock. Two variables with the same resulting name are a gap."""
         lines = {name: line for name, _, line in where}
         named: dict[str, Any] = {}
         for name, value in mapped.items():
@@ -256,7 +257,7 @@ class Orquesta:
             if isinstance(timeout, int | float) and not isinstance(timeout, bool) and timeout > 0:
                 mapped["timeout"] = timeout
             elif target_action.runner in SHELLS and timeout != _TO_DO:
-                inputs["timeout"] = timeout  # the function itself ends the command
+                inputs["timeout"] = timeout  # the generated function itself enforces the timeout
                 mapped["timeout"] = None
             elif timeout != _TO_DO:
                 self._gap(
@@ -281,7 +282,7 @@ class Orquesta:
         return mapped
 
     def _asking(self, name: str, source: Node, graph: Graph) -> dict[str, Any]:
-        """Map a task that runs `core.ask`."""
+        """Convert a task that runs `core.ask`."""
         action, node = source.get("action"), source.get("input")
         words = inline_parameters(str(action.value())) if action is not None else {}
         values = {key: Node(source.line_of("action"), None, value) for key, value in words.items()}
@@ -298,7 +299,8 @@ class Orquesta:
     # -- results that are read after a failure ----------------------------------------------------------------------------
 
     def _keep_failures(self, graph: Graph) -> None:
-        """Give a task an action that returns its failure where the result is read after a failure."""
+        """Replace the action of each task with a result that is read after a failure by one that returns its
+        failure."""
         for name, task in self._tasks.items():
             if task.has("with") or task.has("retry") or not self._reads_failure(name, graph):
                 continue
@@ -308,7 +310,7 @@ class Orquesta:
                 self._failure_keepers.add(name)
 
     def _reads_failure(self, name: str, graph: Graph) -> bool:
-        """Return whether anything reads what a task gave where it may have failed."""
+        """Return whether the result of a task is read where the task may have failed."""
         of_itself = re.compile(
             rf"\bresult\(\)|\btask\(\s*(?:['\"]?{re.escape(name)}['\"]?\s*)?\)\s*\.\s*result\b"
         )
@@ -326,7 +328,7 @@ class Orquesta:
         return bool(of_others.search(f"{later} {self._output_text}"))
 
     def _unhandled(self, source: Node, steps: list[tuple[int, dict[str, Any]]]) -> dict[str, Any] | None:
-        """Return the transition that fails the workflow after a failure that no other transition of a task handles."""
+        """Return the transition that fails the workflow after a failure that no other transition handles."""
         handling: list[str] = []
         node = source.get("next")
         for number, step in enumerate(node.parts() if node is not None else []):
@@ -377,7 +379,7 @@ class Orquesta:
         return mapped if isinstance(mapped, str) and "{{" in mapped else _TO_DO
 
     def _input_values(self, name: str, values: Mapping[str, tuple[Any, int]], names: Any) -> dict[str, Any]:
-        """Return the parameters of a task. One that is null has the default of its action."""
+        """Return the parameters of a task. A null parameter has the default of its action."""
         defaults = self._known[name].defaults
         inputs: dict[str, Any] = {}
         for key, (value, line) in values.items():
@@ -393,7 +395,7 @@ class Orquesta:
         return inputs
 
     def _items(self, source: Node, mapped: dict[str, Any], names: OrquestaNames) -> list[str] | None:
-        """Map `with`. Return the names of an item's parts; none for a bare item."""
+        """Convert `with`. Return the names of an item's parts; an empty list for a bare item."""
         node = source.get("with")
         if node is None:
             return []
@@ -410,7 +412,7 @@ class Orquesta:
         if concurrency is not None:
             count = self._value(concurrency.value(), concurrency.line, names, 1)
             if isinstance(count, str) and count.startswith("{{"):
-                count = f"{{{{ [{count[2:-2].strip()}, 1] | max }}}}"  # less than 1 is 1 there
+                count = f"{{{{ [{count[2:-2].strip()}, 1] | max }}}}"  # a concurrency below 1 means 1 here
             mapped["concurrency"] = max(count, 1) if isinstance(count, int) else count
             mapped["item_failures"] = {"then": "stop"}
         return parts
@@ -472,7 +474,7 @@ class Orquesta:
     def _steps(
         self, name: str, source: Node, graph: Graph, has_items: bool
     ) -> list[tuple[int, dict[str, Any]]]:
-        """Return the transitions, each with the place of its source in `next`."""
+        """Return the transitions, each with the index of its source in `next`."""
         steps: list[tuple[int, dict[str, Any]]] = []
         node = source.get("next")
         for number, step in enumerate(node.parts() if node is not None else []):
@@ -577,7 +579,7 @@ class Orquesta:
     # -- order ----------------------------------------------------------------------------------------------------
 
     def _graph(self) -> Graph:
-        """Return the transitions without those that close a circle, or lead nowhere."""
+        """Return the transitions without those that close a circle or lead to a missing task."""
         successors: dict[str, list[str]] = {}
         hits: list[tuple[Edge, int]] = []
         for name, task in self._tasks.items():
@@ -609,7 +611,7 @@ class Orquesta:
         return Graph(tuple(self._tasks), remaining, joins)
 
     def _tell_differences(self, graph: Graph) -> None:
-        """Name what Orquesta does otherwise where tasks run side by side."""
+        """Record the differences to Orquesta for tasks that run concurrently."""
         for name, task in self._tasks.items():
             into = graph.into(name)
             if name not in graph.joins and not all(
@@ -762,7 +764,7 @@ class Orquesta:
         }
 
     def _pairs(self, node: Node | None, take: bool = True) -> Iterator[tuple[str, Node | None, int]]:
-        """Yield name, value and line of what is written as a list of names and small mappings, as a mapping, or as
+        """Yield the name, value and line of each pair. Pairs are a list of names and small mappings, a mapping, or a text
         `a=1 b=2`."""
         if node is None:
             return
@@ -806,7 +808,7 @@ def _exclude(
 
 
 class _ItemNames:
-    """The names of a task with items, in which `item(x)` is a part of the item."""
+    """The names of a task with items, where `item(x)` is a part of the item."""
 
     def __init__(self, names: OrquestaNames, parts: list[str]) -> None:
         self._names, self._parts = names, parts
@@ -821,14 +823,15 @@ class _ItemNames:
         raise NotMapped("an item as a whole whose parts have names")
 
     def _part(self, name: str) -> Ours:
-        """A list is taken apart, by StackStorm too where the item has one name only."""
+        """Return the expression for a part of an item. If the item has only one name, StackStorm splits a list too."""
         if len(self._parts) > 1:
             return Ours(f"item[{self._parts.index(name)}]")
         return Ours("(item[0] if item is sequence and item is not string and item is not mapping else item)")
 
 
 def _refuse_merging(published: dict[str, Any], variable: str) -> None:
-    """Have a transition fail where a command printed a mapping and its variable is a mapping, which StackStorm merges."""
+    """Fail the transition if a command printed a mapping and its variable contains one, since StackStorm would merge
+    them."""
     text = str(published.get(variable, ""))
     if text.startswith("{{ ") and text.endswith(" }}"):
         new, old = text[3:-3], f"(context.{variable} | default(none))"

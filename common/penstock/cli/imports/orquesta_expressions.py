@@ -1,4 +1,5 @@
-"""Texts with expressions of StackStorm in them, YAQL in `<% %>` and Jinja in `{{ }}`, as templates and conditions of ours."""
+"""The translation of texts with StackStorm expressions, YAQL in `<% %>` and Jinja in `{{ }}`, to our templates and
+conditions."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _SPECIAL = re.compile(r"\{\{|\{%|\{#")
 
 
 def condition(text: Any, names: Names) -> str:
-    """Return a `when` of Orquesta as a condition of ours. Raises NotMapped."""
+    """Translate an Orquesta `when` to a condition. Raises NotMapped."""
     if not isinstance(text, str):
         return "true" if text else "false"
     blocks = _blocks(text)
@@ -32,7 +33,7 @@ def condition(text: Any, names: Names) -> str:
 
 
 def template(value: Any, names: Names) -> Any:
-    """Return a value with expressions in its texts as ours. Raises NotMapped."""
+    """Translate the expressions in the texts of a value. Raises NotMapped."""
     if isinstance(value, dict):
         if any(isinstance(name, str) and (_blocks(name) or "{%" in name) for name in value):
             raise NotMapped("a key that is computed")
@@ -59,7 +60,7 @@ def template(value: Any, names: Names) -> Any:
 
 
 def as_expression(value: Any, names: Names) -> Ours:
-    """Return a value with expressions in its texts as one expression. Raises NotMapped."""
+    """Translate a value with expressions in its texts to one expression. Raises NotMapped."""
     if isinstance(value, dict):
         template(value, names)
         pairs = ", ".join(
@@ -83,7 +84,7 @@ def as_expression(value: Any, names: Names) -> Ours:
 
 
 def is_whole(value: Any) -> bool:
-    """Return whether a value is one expression and nothing beside it, so that it keeps the type of what it gives."""
+    """Return whether a value is a single expression, so that its result keeps its type."""
     blocks = _blocks(value) if isinstance(value, str) else []
     return len(blocks) == 1 and blocks[0].span() == (0, len(value))
 
@@ -107,7 +108,7 @@ def _translated(block: re.Match[str], names: Names) -> Ours:
 
 
 def _plain(text: str) -> str:
-    """Return text that a template of ours leaves as it is."""
+    """Escape a text, so that a template returns it unchanged."""
     return "{{ " + literal(text).text + " }}" if _SPECIAL.search(text) else text
 
 

@@ -132,9 +132,10 @@ class Graph:
         sources = {edge.source for edge in into}
         if task not in self.joins and len(sources) > 1:
             return False
-        return all(self.is_certain(source) and self._always_leads_to(source, task) for source in sources)
+        return all(self.is_certain(source) and self.always_leads_to(source, task) for source in sources)
 
-    def _always_leads_to(self, source: str, task: str) -> bool:
+    def always_leads_to(self, source: str, task: str) -> bool:
+        """Return whether a task leads to another one each time that it ends in a way that something handles."""
         edges = self.out_of(source)
         plain = {edge.guard.outcome for edge in edges if edge.target == task and not edge.guard.atoms}
         if ANY in plain or {SUCCESS, FAILURE} <= plain:

@@ -1,4 +1,4 @@
-"""The task that runs `core.ask` of StackStorm as an inquiry."""
+"""The conversion of a task with StackStorm's `core.ask` to an inquiry."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.cli.imports.consumed import Node
 from penstock.cli.imports.parameters import Tell, without_required_flags
 
 _TTL_MINUTES = 1440
-"""The time for an answer where the task names none."""
+"""The default time for an answer, in minutes."""
 _DEFAULT_SCHEMA = {
     "title": "response_data",
     "type": "object",
@@ -23,7 +23,8 @@ _DEFAULT_SCHEMA = {
 def inquiry(
     task: str, inputs: Mapping[str, Node], tell: Tell, note_route: Callable[[int, str], None]
 ) -> dict[str, Any]:
-    """Return the options of an inquiry for the input of a task. An answer is `result.response` there, and `result` here."""
+    """Return the options of an inquiry for the input of a task. Its answer is `result.response` in StackStorm, and
+    `result` here."""
     mapped: dict[str, Any] = {"prompt": task, "schema": _DEFAULT_SCHEMA, "timeout": _TTL_MINUTES * 60}
     for key, node in inputs.items():
         value = node.peek()
@@ -47,7 +48,7 @@ def inquiry(
 
 
 def _has_default(schema: Mapping[str, Any]) -> bool:
-    """Return whether StackStorm fills in a part of an answer."""
+    """Return whether the schema has a default that StackStorm would fill into an answer."""
     fields = schema.get("properties")
     return isinstance(fields, dict) and any(
         isinstance(about, dict) and "default" in about for about in fields.values()

@@ -1,4 +1,4 @@
-"""The names that expressions of a StackStorm workflow see, and what each of them is here."""
+"""The names in expressions of a StackStorm workflow, and their translations."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from dataclasses import dataclass, field
 from penstock.cli.imports.wanted_text import NotMapped, Ours, literal, member
 
 PLAIN, OF_WORKFLOW, OF_INQUIRY, UNKNOWN = "plain", "workflow", "inquiry", "unknown"
-"""The shape of what a task gives: the value itself; a workflow's, which StackStorm wraps as `output`; an answer, which
-StackStorm wraps as `response`; not known."""
+"""The form of a task's result: the value itself; a workflow's output, which StackStorm wraps as `output`; an answer,
+which StackStorm wraps as `response`; unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The facts of a pack that expressions of its workflows read: its name, the action's, and what notes a key of the
-    store."""
+    """The facts about a pack that its workflows' expressions use: the name of the pack, that of the action, and
+    functions that note store keys and routes."""
 
     pack: str = ""
     action: str = ""
     note_key: Callable[[str], str] | None = None
-    """Takes the name of a key there, and returns the name of a secret here."""
+    """A function that takes the name of a store key, and returns the name of a Penstock secret."""
     note_route: Callable[[int, str], None] | None = None
-    """Takes the line and the name of the route of an inquiry."""
+    """A function that takes the line and the name of an inquiry's route."""
 
 
 NOWHERE = Surroundings()
@@ -35,7 +35,7 @@ _KEPT_OUTCOMES = {
 
 
 def variable_name(theirs: str) -> str:
-    """Return a name of a variable as it can be here; Orquesta's may have dots and dashes."""
+    """Return a valid variable name. Orquesta's may contain dots and dashes."""
     if theirs.isidentifier() and theirs.isascii():
         return theirs
     name = re.sub(r"\W", "_", theirs, flags=re.ASCII)
@@ -43,7 +43,7 @@ def variable_name(theirs: str) -> str:
 
 
 def of_system(surroundings: Surroundings, steps: Sequence[str]) -> tuple[Ours, int]:
-    """Return a part of `st2` in the context: ids and names of what runs. Raises NotMapped."""
+    """Return the expression for a part of `st2` in the context, such as the id of the run. Raises NotMapped."""
     part = steps[0] if steps else None
     if part == "action_execution_id":
         return Ours("system.id", "str"), 1
@@ -55,7 +55,7 @@ def of_system(surroundings: Surroundings, steps: Sequence[str]) -> tuple[Ours, i
 
 
 def key_of_store(surroundings: Surroundings, name: str) -> Ours:
-    """Return a key of StackStorm's store as a secret. Raises NotMapped where no secret may stand."""
+    """Return the secret for a key of StackStorm's store. Raises NotMapped if a secret is not allowed there."""
     if surroundings.note_key is None:
         raise NotMapped("a key of the store outside of the input of a task, and of the parameters of a rule")
     scope, _, key = name.partition(".")
@@ -66,21 +66,22 @@ def key_of_store(surroundings: Surroundings, name: str) -> Ours:
 
 @dataclass(slots=True)
 class OrquestaNames:
-    """The names that an expression of a workflow sees in one place."""
+    """The names that are visible to an expression at one place of a workflow."""
 
     place: str
-    """`start` for variables, `task` for inputs and lists, `end` for conditions and what is published, `output`."""
+    """The place: `start` for variables, `task` for inputs and lists, `end` for conditions and published values, or
+    `output`."""
     variables: Collection[str]
-    """All names that the context may have."""
+    """The names of all variables that the context may contain."""
     inlined: Mapping[str, Ours] = field(default_factory=dict)
-    """Names that stand for an expression: of variables in front of this one."""
+    """The names with the expressions that replace them: preceding variables, for the initial variables."""
     shapes: Mapping[str, str] = field(default_factory=dict)
-    """The shape of the result of each task."""
+    """The form of each task's result."""
     task: str | None = None
     may_have_failed: bool = False
-    """True at the end of a task: it may have failed, and a failed task has no result in Penstock."""
+    """True at the end of a task that may have failed. A failed task has no result in Penstock."""
     failure_keepers: Collection[str] = ()
-    """Tasks with an action that returns its failure, so that the result can be read after it."""
+    """The tasks whose action returns its failure as a result, so that the result can be read after a failure."""
     parameters: Collection[str] = ()
     """The inputs of the workflow, which keep their names."""
     surroundings: Surroundings = NOWHERE
@@ -89,7 +90,7 @@ class OrquestaNames:
     """The names of the context that were read."""
 
     def root(self, function: str, argument: str | None, steps: Sequence[str]) -> tuple[Ours, int]:
-        """Return what a name of Orquesta is here, and the number of steps that it covers. Raises NotMapped."""
+        """Return the expression for an Orquesta name, and the number of steps that it covers. Raises NotMapped."""
         if function == "ctx":
             return self._context(argument, steps)
         if function == "item" and self.place == "task":
@@ -134,10 +135,9 @@ class OrquestaNames:
         return Ours(member("context", ours)), covered
 
     def _outcome(self, function: str) -> Ours:
-        """Return `succeeded()`, `failed()` or `completed()`.
-
-        A task that was cancelled has not failed in Orquesta. One that took too long has. A task that keeps its failure has
-        completed, and its result says how."""
+        """Return the expression for `succeeded()`, `failed()` or `completed()`. In Orquesta, a timed-out task has
+        failed and a cancelled task has not. A task that returns its failure has completed, and its result has the
+        outcome."""
         if function == "completed":
             return Ours("true", "bool")
         if self.task in self.failure_keepers:

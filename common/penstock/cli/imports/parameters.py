@@ -40,13 +40,19 @@ _TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object",
 
 
 def parameter(
-    name: str, source: Node, tell: Tell, of_runner: frozenset[str] = frozenset()
+    name: str,
+    source: Node,
+    tell: Tell,
+    of_runner: frozenset[str] = frozenset(),
+    *,
+    is_of_workflow: bool = False,
 ) -> dict[str, Any] | None:
     """Return the schema of one parameter; None for one of the runner that no caller may give, so that the runner's own default
     holds.
 
     In StackStorm one that is required and has a default may be left out, and one that is not required may be null. A
-    parameter that is immutable always has its default."""
+    parameter that is immutable always has its default. A workflow requires one with a default that is not mapped,
+    so that nothing runs with another value."""
     schema: dict[str, Any] = {}
     for key, child in source.items():
         value = child.peek()
@@ -65,11 +71,12 @@ def parameter(
         schema["secret"] = True
     _settle_type(name, source, schema, tell)
     if name != "cmd" or name not in of_runner:  # a command line is a template, which the function renders
-        _settle_default(name, source, schema, tell)
+        is_mapped = _settle_default(name, source, schema, tell)
+        is_required = is_required or (is_of_workflow and not is_mapped)
     if is_required and "default" not in schema:
         schema["required"] = True
     elif not is_required:
-        _allow_null(schema)
+        allow_null(schema)
     immutable = source.get("immutable")
     if immutable is not None and immutable.peek() is True:
         if "default" in schema:
@@ -93,24 +100,27 @@ def _settle_type(name: str, source: Node, schema: dict[str, Any], tell: Tell) ->
         tell(source.line_of("type"), f"the type {kind} of parameter {name}", "Write a type of JSON Schema.")
 
 
-def _settle_default(name: str, source: Node, schema: dict[str, Any], tell: Tell) -> None:
+def _settle_default(name: str, source: Node, schema: dict[str, Any], tell: Tell) -> bool:
+    """Take out a default that cannot be mapped. Return False then."""
     default = schema.get("default")
     if default is None:
-        return
+        return True
     if any(mark in str(default) for mark in ("{{", "{%", "<%")):
-        schema.pop("default")
         tell(
             source.line_of("default"),
             f"the default {default} of parameter {name}",
-            "Read it in the action: a setting, or a secret.",
+            "Read it in the action: a setting, or a secret. A workflow requires it until then.",
         )
     elif not fits(default, schema):
-        schema.pop("default")
         tell(
             source.line_of("default"),
             f"the default {default!r} of parameter {name} does not fit its own schema",
-            "Correct one of them.",
+            "Correct one of them. A workflow requires it until then.",
         )
+    else:
+        return True
+    schema.pop("default")
+    return False
 
 
 def fits(value: Any, schema: dict[str, Any]) -> bool:
@@ -136,7 +146,8 @@ def _is_of(value: Any, kind: str) -> bool:
     return kind in types and isinstance(value, types[kind])
 
 
-def _allow_null(schema: dict[str, Any]) -> None:
+def allow_null(schema: dict[str, Any]) -> None:
+    """Let a parameter be null."""
     kind = schema.get("type")
     if isinstance(kind, str) and kind != "null":
         schema["type"] = [kind, "null"]

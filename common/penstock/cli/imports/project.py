@@ -37,7 +37,7 @@ class Project:
     helpers: dict[str, str] = field(default_factory=dict)
     """Functions that those of actions call."""
     files: dict[str, Path] = field(default_factory=dict)
-    """Files that the functions need, by their path in the project."""
+    """Programs that the functions run, by their path in the project."""
     about: dict[str, Any] = field(default_factory=dict)
     """The description in the source, for the README."""
 
@@ -66,6 +66,7 @@ class Project:
         for name, file in self.files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, folder / name)
+            (folder / name).chmod((folder / name).stat().st_mode | 0o111)
         (folder / "IMPORT.md").write_text(report.page(source))
         about = yaml.safe_dump(_plain(self.about), allow_unicode=True, sort_keys=False) if self.about else ""
         (folder / "README.md").write_text(

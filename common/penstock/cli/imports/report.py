@@ -1,4 +1,5 @@
-"""The outcome of an import: how much of each kind was there, was mapped and applies, and each gap with what to do by hand."""
+"""The report of an import: the number of parts of each kind that exist, are mapped and can be applied, and each gap
+with the work by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Something that was not mapped, or not wholly."""
+    """A part that was not mapped, or not completely."""
 
     file: str
     line: int
@@ -18,17 +19,17 @@ class Gap:
 
 @dataclass(slots=True)
 class Report:
-    """`found`, `mapped` and `applied` count by kind: actions, rules, workflows. Mapped is what needs nothing by hand; what
-    applies may have gaps, and does nothing else meanwhile than fail or wait."""
+    """The counts of an import by kind (actions, rules, workflows), and its gaps. `mapped` parts need no work by hand.
+    `applied` parts are accepted by lint, but may have gaps. Until a gap is closed, its part only fails or waits."""
 
     found: Counter[str] = field(default_factory=Counter)
     mapped: Counter[str] = field(default_factory=Counter)
     gaps: list[Gap] = field(default_factory=list)
     applied: Counter[str] = field(default_factory=Counter)
     is_checked: bool = False
-    """True if `applied` was counted."""
+    """True once `applied` was counted."""
     names: dict[str, set[str]] = field(default_factory=dict)
-    """Names of what is mapped, by kind."""
+    """The names of the mapped parts, by kind."""
 
     def gap(self, file: str, line: int, subject: str, by_hand: str) -> None:
         """Add a gap, once."""
@@ -37,12 +38,12 @@ class Report:
             self.gaps.append(entry)
 
     def map(self, kind: str, name: str) -> None:
-        """Count one of a kind as mapped."""
+        """Count a part of this kind as mapped."""
         self.mapped[kind] += 1
         self.names.setdefault(kind, set()).add(name)
 
     def unmap(self, kind: str, name: str) -> None:
-        """Count one of a kind as not mapped, if it was."""
+        """Count a part of this kind as not mapped, if it was mapped."""
         if name in self.names.get(kind, ()):
             self.names[kind].remove(name)
             self.mapped[kind] -= 1

@@ -23,11 +23,11 @@ _JINJA = Environment()
 
 RUN_SHELL = '''
 def run_shell(command, *, cwd=None, env=None, sudo=False, timeout=None):
-    """Run a command line as StackStorm's local runner does, and return what it returns. A command that fails raises."""
-    if sudo:
-        command = f"sudo -n -E -H -- bash -c {shlex.quote(command)}"
+    """Run a command line as StackStorm's local runner does, in bash, and return what it returns. A command that fails
+    raises."""
     ran = subprocess.Popen(
-        command, shell=True, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [*(("sudo", "-n", "-E", "-H", "--") if sudo else ()), "bash", "-c", command],
+        cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, **{name: str(value) for name, value in (env or {}).items()}},
         start_new_session=timeout is not None,
     )
@@ -47,7 +47,7 @@ def run_shell(command, *, cwd=None, env=None, sudo=False, timeout=None):
         except ValueError:
             result[name] = text
     if error:
-        raise ActionFailed(result | {"error": error}, error, "timeout")
+        raise ActionTimedOut(result | {"error": error}, error, "timeout")
     if not succeeded:
         raise ActionFailed(result, f"exit code {ran.returncode}: {stderr[-2000:]}")
     return result
@@ -60,6 +60,10 @@ class ActionFailed(Exception):
     def __init__(self, result, message="", status="failed"):
         super().__init__(message or str(result))
         self.result, self.status = result, status
+
+
+class ActionTimedOut(ActionFailed):
+    """The failure of a command that took too long, which StackStorm keeps apart from others."""
 '''
 
 KEPT = '''
@@ -166,9 +170,7 @@ def script_function(name: str, script: str, source: Node, operator: str) -> tupl
         "    options = _options(parameters)",
         f"    script = str(pathlib.Path(__file__).parent / {script!r})",
         f"    arguments = script_arguments(parameters, {positional!r}, {operator!r})",
-        '    return run_shell(f"bash {shlex.quote(script)} {arguments}".strip(), **options)'
-        if script.endswith(".sh")
-        else '    return run_shell(f"{shlex.quote(script)} {arguments}".strip(), **options)',
+        '    return run_shell(f"{shlex.quote(script)} {arguments}".strip(), **options)',
     ]
     return "\n".join(lines) + "\n", ["ActionFailed", "run_shell", "script_arguments", "_options"]
 

@@ -27,13 +27,22 @@ from penstock.cli.imports.shell_actions import (
     filled,
     script_function,
 )
-from penstock.cli.imports.stackstorm_runners import BUILT_IN, RUNNER_TIMEOUTS, SHELLS, runner_parameters
+from penstock.cli.imports.stackstorm_policies import limit_of, retry_of
+from penstock.cli.imports.stackstorm_runners import (
+    BUILT_IN,
+    RUNNER_TIMEOUTS,
+    SHELLS,
+    UNBOUNDED,
+    runner_of,
+    runner_parameters,
+)
 from penstock.cli.imports.wanted_text import NotMapped
 from penstock.errors import NotFound
 
 _WORKFLOWS = frozenset({"orquesta", "action-chain"})
 _NEVER_FAILS = frozenset({"core_noop", "noop", "fail"})
 _READ = frozenset({"actions", "rules", "triggers", "sensors", "policies", "aliases", "pack.yaml"})
+_SET_FOR_COMMANDS = re.compile(r"\bST2_ACTION_[A-Z_]+")
 _NOTHING_TO_RUN = re.compile(
     r"(?i)\..*|README.*|CHANGE.*|CHANGELOG.*|LICENSE.*|CONTRIBUTORS.*|AUTHORS.*|icon\.png|images|docs?|tests?"
 )
@@ -60,6 +69,8 @@ class StackStormPack:
         """Places in the list of gaps of what is counted by itself: actions and triggers of other packs."""
         self._given: list[tuple[str, Any]] = []
         """The parameters that workflows and rules give to actions."""
+        self._with_gaps: set[str] = set()
+        """The files of actions with gaps of their parameters."""
         self._kept: dict[str, str] = {}
         """By the name of an action that returns its failure: the name of the action that it runs."""
         self._keys: set[str] = set()
@@ -166,15 +177,27 @@ class StackStormPack:
         self.project.about = {key: value for key, value in about.items() if value not in (None, "", [], {})}
 
     def _tell_other_files(self) -> None:
-        scripts = {Path(name).parts[0] for name in self.project.files}
-        for path in sorted(self._folder.iterdir()):
-            if path.name in _READ or path.name in scripts or _NOTHING_TO_RUN.fullmatch(path.name):
+        entries = {
+            self._folder / "actions" / str(_peek(node, "entry_point"))
+            for _, node, _ in self._sources.values()
+        }
+        beside = sorted((self._folder / "actions").glob("*"))
+        beside = [
+            path
+            for path in beside
+            if path.suffix not in (".yaml", ".yml")
+            and path.name not in ("__init__.py", "__pycache__")
+            and any(file.is_file() and file not in entries for file in (path, *path.rglob("*")))
+        ]
+        for path in (*sorted(self._folder.iterdir()), *beside):
+            if path.parent == self._folder and (path.name in _READ or _NOTHING_TO_RUN.fullmatch(path.name)):
                 continue
+            name = str(path.relative_to(self._folder))
             advice = {
                 "config.schema.yaml": "Give these values as secrets or settings of the functions that read them.",
                 "requirements.txt": "Install these where the workers run.",
-            }.get(path.name, "See whether a function needs it, and move it.")
-            self.report.gap(path.name, 1, f"{path.name} is not read", advice)
+            }.get(name, "See whether a function needs it, and move it.")
+            self.report.gap(name, 1, f"{name} is not read", advice)
 
     # -- triggers and sensors -------------------------------------------------------------------------------------
 
@@ -224,7 +247,8 @@ class StackStormPack:
 
     def _know_action(self, file: str, node: Node) -> None:
         theirs = str(_peek(node, "name") or "")
-        runner = str(_peek(node, "runner_type") or "")
+        runner = runner_of(_peek(node, "runner_type"))
+        previous = self._count()
         if _name(theirs) in {_name(name) for name in self._sources}:
             self.report.gap(file, node.line, f"two actions become {_name(theirs)}", "Rename one of them.")
         self._sources[theirs] = (file, node, runner)
@@ -234,16 +258,20 @@ class StackStormPack:
             if child.is_mapping or child.peek() is None:
                 if not child.is_mapping:
                     child.drop()
-                about = parameter(name, child, tell, runner_parameters(runner))
+                about = parameter(
+                    name, child, tell, runner_parameters(runner), is_of_workflow=runner in _WORKFLOWS
+                )
                 if about is not None:
                     schema[name] = about
             else:
                 tell(child.line, f"the parameter {name} is no mapping", "Write its type.")
                 child.drop()
         self._schemas[f"{self.project.name}.{_name(theirs)}"] = schema
+        if self._count() > previous:
+            self._with_gaps.add(file)
 
     def _action(self, file: str, node: Node) -> None:
-        runner = str(_peek(node, "runner_type") or "")
+        runner = runner_of(_peek(node, "runner_type"))
         kind = "workflows" if runner in _WORKFLOWS else "actions"
         name = self._own_name(node)
         with self._entity(kind, file, node, "action", name):
@@ -258,8 +286,8 @@ class StackStormPack:
                     f"action {name} is disabled",
                     "It fails until its function is written.",
                 )
-                self.project.actions[name] = self.project.function(
-                    name, stub(name, f"{name}, which is disabled")
+                self.project.actions[name] = (
+                    self.project.function(name, stub(name, f"{name}, which is disabled")) | UNBOUNDED
                 )
             elif kind == "workflows":
                 self._workflow(file, node, name, runner)
@@ -270,6 +298,8 @@ class StackStormPack:
                     "description": str(_peek(node, "description") or ""),
                     "parameters": parameters,
                 }
+        if file in self._with_gaps:
+            self.report.unmap(kind, name)
 
     def _run(self, file: str, node: Node, name: str, runner: str) -> dict[str, Any]:
         """Return the keys that say what the action runs, and its parameters."""
@@ -280,7 +310,11 @@ class StackStormPack:
             timeout = schema.pop("timeout").get("default") or timeout
         line = node.line_of("runner_type")
         if runner in SHELLS:
+            for place in (file, f"actions/{entry}"):
+                self._tell_environment(place)
             try:
+                if file in self._with_gaps:
+                    raise NotMapped("a parameter of it has a gap")
                 body = self._shell(node, name, entry, schema)
                 return body | {"parameters": schema, "timeout": timeout, "on_worker_loss": "fail"}
             except NotMapped as reason:
@@ -307,7 +341,20 @@ class StackStormPack:
         own = {key: about for key, about in schema.items() if key not in runner_parameters("python-script")}
         filled_in = own if runner == "python-script" else schema
         body = self._function(name, source, filled_in) | {"parameters": schema, "on_worker_loss": "fail"}
-        return body | ({"timeout": timeout} if timeout is not None else {})
+        return body | {"timeout": timeout}
+
+    def _tell_environment(self, file: str) -> None:
+        """Name the first variable of a file that StackStorm sets for commands, and Penstock does not."""
+        path = self._folder / file
+        text = path.read_text(errors="replace") if path.is_file() else ""
+        if (variable := _SET_FOR_COMMANDS.search(text)) is not None:
+            line = text.count("\n", 0, variable.start()) + 1
+            self.report.gap(
+                file,
+                line,
+                f"the variable {variable[0]}, which StackStorm sets for commands",
+                "Give what it needs as a parameter, or in `env`.",
+            )
 
     def _shell(self, node: Node, name: str, entry: str, schema: dict[str, Any]) -> dict[str, Any]:
         declared = node.get("parameters")
@@ -316,11 +363,11 @@ class StackStormPack:
         schema.pop("sudo_password", None)
         if entry:
             script = self._folder / "actions" / entry
-            if not script.is_file():
-                raise NotMapped(f"actions/{entry} is not there")
-            self.project.files[f"actions/{entry}"] = script
+            if not script.is_file() or not script.resolve().is_relative_to(self._folder.resolve()):
+                raise NotMapped(f"actions/{entry} is not in the pack")
+            self.project.files[f"programs/{entry}"] = script
             operator = schema.pop("kwarg_op", {}).get("default") or "--"
-            source, needed = script_function(name, f"actions/{entry}", node, str(operator))
+            source, needed = script_function(name, f"programs/{entry}", node, str(operator))
         else:
             schema.pop("kwarg_op", None)
             about = schema.setdefault("cmd", {"type": "string", "required": True})
@@ -352,9 +399,10 @@ class StackStormPack:
             self.report.gap(
                 file, node.line_of("entry_point"), f"{entry} is not there", "Find the workflow's file."
             )
-            self.project.actions[name] = self.project.function(name, stub(name, entry))
+            self.project.actions[name] = self.project.function(name, stub(name, entry)) | UNBOUNDED
             return
         root = read_tree(path)
+        self._tell_environment(entry)
         tell = self._tell(entry)
         action_of = lambda ref, line: self._known(ref, entry, line)  # noqa: E731
         surroundings = Surroundings(
@@ -441,7 +489,7 @@ class StackStormPack:
 
     def _known(self, ref: str, file: str, line: int) -> KnownAction:
         """Return the action here for one of theirs; where it is in no file of the pack, a function to be written."""
-        pack, _, theirs = ref.rpartition(".")
+        pack, _, theirs = ref.partition(".")  # a name may have dots, a pack has none
         if pack == self._theirs:
             for name, (_, _, runner) in self._sources.items():
                 if name == theirs:
@@ -462,7 +510,7 @@ class StackStormPack:
                     self.project.helpers[function] = FUNCTIONS[function]
                 self.project.actions[name] = self.project.function(name, source) | options
             else:
-                self.project.actions[name] = self.project.function(name, stub(name, ref))
+                self.project.actions[name] = self.project.function(name, stub(name, ref)) | UNBOUNDED
                 self._tell_apart(
                     "actions of other packs",
                     file,
@@ -482,6 +530,7 @@ class StackStormPack:
 
     def _rule(self, file: str, node: Node) -> None:
         name = _name(node.text("name"))
+        self._tell_environment(file)
         rule: dict[str, Any] = {}
         if description := node.text("description"):
             rule["description"] = description
@@ -546,7 +595,7 @@ class StackStormPack:
         return times
 
     def _event(self, kind: str, file: str, trigger: Node) -> str:
-        pack, _, theirs = kind.rpartition(".")
+        pack, _, theirs = kind.partition(".")
         name = _name(theirs) if pack == self._theirs else _name(kind)
         advice = f"Have its source publish {self.project.name}.{name}."
         if kind == "core.st2.webhook":
@@ -620,21 +669,18 @@ class StackStormPack:
             return  # it does nothing there
         parameters = node.get("parameters") or Node(node.line)
         supplied = parameters.value() if parameters.is_mapping else {}
-        pack, _, theirs = ref.rpartition(".")
+        pack, _, theirs = ref.partition(".")
         target = self.project.actions.get(_name(theirs)) if pack == self._theirs else None
         is_workflow = target is None and pack == self._theirs and _name(theirs) in self.project.workflows
         body = self.project.workflows[_name(theirs)] if is_workflow else target
-        limit = _limit(kind, supplied)
+        limit = limit_of(kind, supplied)
         if body is not None and limit is not None:
             body.setdefault("limits", []).append(limit)
-        elif target is not None and kind == "action.retry" and supplied.get("retry_on") == "failure":
-            target["retry"] = {
-                "max_attempts": int(supplied.get("max_retry_count", 2)) + 1,
-                "backoff": "fixed",
-                "initial_delay": float(supplied.get("delay", 0)),
-                "max_delay": max(float(supplied.get("delay", 0)), 60),
-                "jitter": 0,
-            }
+        elif (
+            target is not None
+            and (retry := retry_of(kind, supplied, self._runner_of(_name(theirs)))) is not None
+        ):
+            target["retry"] = retry
             self._leave_out_of_workflows(ref)
         else:
             self.report.gap(
@@ -646,33 +692,13 @@ class StackStormPack:
 
     def _leave_out_of_workflows(self, theirs: str) -> None:
         """Have an action tried once as a task: StackStorm's policy for retries leaves out what a workflow runs."""
-        name = _name(theirs.rpartition(".")[2])
+        name = _name(theirs.partition(".")[2])
         refs = {f"{self.project.name}.{name}"}
         refs |= {f"{self.project.name}.{kept}" for kept, runs in self._kept.items() if runs == name}
         for workflow in self.project.workflows.values():
             for task in workflow["tasks"].values():
                 if task.get("action") in refs:
                     task.setdefault("retry", {"max_attempts": 1})
-
-
-def _limit(kind: str, supplied: Mapping[str, Any]) -> dict[str, Any] | None:
-    threshold = supplied.get("threshold")
-    if isinstance(threshold, bool) or not isinstance(threshold, int) or threshold < 1:
-        return None
-    action = supplied.get("action", "delay")
-    if kind not in ("action.concurrency", "action.concurrency.attr") or action not in ("delay", "cancel"):
-        return None
-    if supplied.keys() - {"threshold", "action", "attributes"}:
-        return None
-    limit: dict[str, Any] = {"max": threshold}
-    attributes = supplied.get("attributes")
-    if kind == "action.concurrency.attr":
-        if not isinstance(attributes, list) or not attributes:
-            return None
-        limit["by"] = attributes
-    elif attributes:
-        return None
-    return limit | ({"when_full": "cancel_new"} if action == "cancel" else {})
 
 
 def _python_stub(name: str, entry: str) -> str:

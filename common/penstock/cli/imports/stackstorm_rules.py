@@ -1,4 +1,4 @@
-"""Criteria and parameters of StackStorm's rules as conditions and templates of ours."""
+"""The conversion of StackStorm rules: criteria become conditions, and parameters become templates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.language import expressions
 
 _PATH = re.compile(r"trigger((?:\.[A-Za-z_@][A-Za-z0-9_@-]*|\[\d+\])+)")
 _LITERAL = re.compile(r"(?:[^.^$*+?{}\[\]\\|()\n]|\\[^A-Za-z0-9\n])*")
-"""A regular expression of plain characters; escaped ones among them."""
+"""A regular expression without special characters, except escaped ones."""
 _STEP = re.compile(r"\.([A-Za-z_@][A-Za-z0-9_@-]*)|\[(\d+)\]")
 _ALIASES = {
     "equals": "eq",
@@ -46,11 +46,11 @@ _FORMS: dict[str, str] = {
 }
 _OF_TEXT = frozenset({"ieq", "icontains", "incontains", "startswith", "istartswith", "endswith", "iendswith"})
 _OF_EMPTY = frozenset({"neq", "nin", "nexists"})
-"""Operators that hold for a value that is not there; of an empty payload StackStorm asks none."""
+"""The operators that hold for a missing value. For an empty payload StackStorm evaluates none."""
 
 
 def condition_of(criteria: Sequence[tuple[str, Any]], root: str = "trigger") -> str:
-    """Return all criteria of a rule as one condition. Raises NotMapped, with the path of the criterion in front."""
+    """Return all criteria of a rule as one condition. Raises NotMapped, with the path of the criterion."""
     conditions = []
     kinds = []
     for path, spec in criteria:
@@ -66,9 +66,8 @@ def condition_of(criteria: Sequence[tuple[str, Any]], root: str = "trigger") -> 
 
 
 def criterion(path: str, spec: Any, root: str = "trigger") -> str:
-    """Return one of `criteria` as a condition. `root` is the path there that is the payload here.
-
-    In StackStorm a value that is not there is null, and an operator that fails does not hold. Raises NotMapped."""
+    """Return one criterion as a condition. `root` is the path in StackStorm that corresponds to the payload. In
+    StackStorm, a missing value is null, and an operator that fails does not hold. Raises NotMapped."""
     if not isinstance(spec, dict):
         raise NotMapped("a criterion is a mapping")
     unknown = spec.keys() - {"type", "pattern"}
@@ -92,7 +91,7 @@ def criterion(path: str, spec: Any, root: str = "trigger") -> str:
     if kind not in _FORMS:
         raise NotMapped(f"the operator {spec['type']}")
     if kind in _OF_TEXT and not isinstance(pattern, str):
-        return "false"  # it fails there
+        return "false"  # it fails in StackStorm
     return _checked(_FORMS[kind].format(value, literal(pattern).text))
 
 
@@ -128,9 +127,10 @@ def _wildcard(value: str, pattern: Any) -> str:
 
 
 def _regex(value: str, pattern: Any, at_start: bool = False) -> str:
-    """Return a condition for a pattern of plain characters, perhaps several of them, perhaps at the start."""
+    """Return a condition for a pattern without special characters, or for alternatives of them, possibly anchored at
+    the start."""
     if not isinstance(pattern, str):
-        return "false"  # it fails there
+        return "false"  # it fails in StackStorm
     try:
         re.compile(pattern)
     except (re.error, RecursionError) as error:
@@ -154,7 +154,7 @@ _PATTERNS: dict[str, Callable[[str, Any], str]] = {
 
 
 class _RuleNames:
-    """The names of a rule: the payload of its trigger."""
+    """The names in a rule: the payload of its trigger."""
 
     takes_several_lines = True
 
@@ -162,7 +162,7 @@ class _RuleNames:
         self._below, self._surroundings = root.split(".")[1:], surroundings
 
     def root(self, function: str, argument: str | None, steps: Sequence[str]) -> tuple[Ours, int]:
-        """Return what a name is here. Raises NotMapped."""
+        """Return the expression for a name, and the number of steps that it covers. Raises NotMapped."""
         depth = len(self._below)
         if function == "trigger" and argument is None and list(steps[:depth]) == self._below:
             return Ours("payload", "" if len(steps) > depth else "dict"), depth
@@ -174,7 +174,7 @@ class _RuleNames:
 def parameters(
     value: Any, kind: Any = None, root: str = "trigger", surroundings: Surroundings = NOWHERE
 ) -> Any:
-    """Return a parameter of a rule's action, in the type that the action declares. Raises NotMapped."""
+    """Return a parameter of a rule's action with the type that the action declares. Raises NotMapped."""
     if isinstance(value, str) and "<%" in value:
         raise NotMapped("YAQL, which a rule leaves as text")
     if isinstance(value, str) and "{%" in value:

@@ -11,7 +11,7 @@ _SHELL_PARAMETERS: dict[str, Any] = {
     "env": {"type": ["object", "null"]},
 }
 _SHELL_NEEDS = ("ActionFailed", "run_shell", "_options")
-SHELLS = frozenset({"local-shell-cmd", "local-shell-script", "run-local", "run-local-script"})
+SHELLS = frozenset({"local-shell-cmd", "local-shell-script"})
 """Runners of shells. Their functions end a command after its `timeout`."""
 
 BUILT_IN: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
@@ -44,8 +44,6 @@ the action."""
 RUNNER_TIMEOUTS = {
     "local-shell-cmd": 60,
     "local-shell-script": 60,
-    "run-local": 60,
-    "run-local-script": 60,
     "remote-shell-cmd": 60,
     "remote-shell-script": 60,
     "python-script": 600,
@@ -89,6 +87,22 @@ _RUNNERS = {
         }
     ),
 }
+
+_OLDER_NAMES = {
+    "run-local": "local-shell-cmd",
+    "run-local-script": "local-shell-script",
+    "run-remote": "remote-shell-cmd",
+    "run-remote-script": "remote-shell-script",
+    "run-python": "python-script",
+    "http-runner": "http-request",
+}
+UNBOUNDED: dict[str, Any] = {"timeout": None, "on_worker_loss": "fail"}
+"""The options of an action of which nothing is known: StackStorm runs it once, and bounds it by what its runner says."""
+
+
+def runner_of(name: Any) -> str:
+    """Return the name of a runner; the empty text where none is named. StackStorm knows some by an older name, too."""
+    return _OLDER_NAMES.get(str(name), str(name)) if name else ""
 
 
 def runner_parameters(runner: str) -> frozenset[str]:

@@ -21,6 +21,7 @@ DESCRIPTIVE = frozenset(
         "pack_ref",
         "system",
         "keywords",
+        "__chart_meta__",
     }
 )
 """Keys that say nothing of what is run."""
@@ -44,6 +45,7 @@ class TakenKeys:
         )
         self.subject = subject
         self._left = dict.fromkeys(self.source)
+        self._descriptive = DESCRIPTIVE
         if source is not None and not isinstance(source, Mapping):
             self.report.gap(
                 file, 1, f"{subject} is {type(source).__name__} and not a mapping", "Write it anew."
@@ -73,10 +75,14 @@ class TakenKeys:
         if value not in (None, "", [], {}):
             self.gap(key, f"{key} of {self.subject}", by_hand)
 
+    def describe(self, *keys: str) -> None:
+        """Count keys of this mapping as descriptive."""
+        self._descriptive = self._descriptive | set(keys)
+
     def close(self) -> None:
         """Name all keys that are left: those that describe in one gap, each other by itself."""
         keys_left = [key for key in self._left if self.source.get(key) not in (None, "", [], {})]
-        descriptive_keys = [str(key) for key in keys_left if key in DESCRIPTIVE]
+        descriptive_keys = [str(key) for key in keys_left if key in self._descriptive]
         if descriptive_keys:
             self.gap(
                 descriptive_keys[0],
@@ -84,5 +90,5 @@ class TakenKeys:
                 DESCRIBES,
             )
         for key in keys_left:
-            if str(key) not in DESCRIPTIVE:
+            if str(key) not in self._descriptive:
                 self.gap(key, f"{key} of {self.subject}", UNKNOWN)

@@ -1,4 +1,4 @@
-"""Pieces of our expressions, each written so that it may stand as an operand anywhere."""
+"""Parts of translated expressions. Each is written so that it can be an operand anywhere."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _WORDS = frozenset(
 
 
 class NotMapped(Exception):
-    """Something that has no equal here. Its text is the reason."""
+    """Raised for a part without an equivalent in Penstock. Its text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ours:
-    """An expression of ours. `kind` is what its value certainly is: int, number, str, bool, none, list or dict; empty
-    where only running tells."""
+    """A translated expression. `kind` is the certain type of its value: int, number, str, bool, none, list or dict. It
+    is empty if the type is only known at run time."""
 
     text: str
     kind: str = ""
 
 
 def literal(value: Any) -> Ours:
-    """Raises NotMapped for a value that no literal gives."""
+    """Return a value as a literal. Raises NotMapped if it has no literal."""
     if value is None:
         return Ours("none", "none")
     if isinstance(value, bool):

@@ -1,5 +1,5 @@
-"""Expressions of YAQL as ours, tree by tree. Wherever the original gives a value, what is written gives the same one; what has
-no equal is refused with its reason."""
+"""The translation of YAQL expressions to ours, by syntax tree. Wherever YAQL returns a value, the translation returns
+the same. Anything without an equivalent is refused with a reason."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _MAX_LENGTH = 6_000
 _SIMPLE = frozenset({"int", "number", "str", "bool"})
 _WHOLE = frozenset({"list", "lazy", "dict"})
 _NOT_TEXT = "none.this_is_no_text"
-"""An expression that fails, and says why."""
+"""An expression that fails with a telling name."""
 
 
 class Names(Protocol):
-    """The names that an expression sees where it stands."""
+    """The names that an expression sees at its place."""
 
     def root(self, function: str, argument: str | None, steps: Sequence[str]) -> tuple[Ours, int]:
-        """Return what `ctx()`, `result()` and the like are here, and how many of the steps below it that covers. Raises
-        NotMapped."""
+        """Return the expression for a name such as `ctx()` or `result()`, and the number of the following steps that it
+        covers. Raises NotMapped."""
 
 
 def translate(text: str, names: Names) -> Ours:
-    """Return an expression of YAQL, without its `<% %>`, as ours. Raises NotMapped."""
+    """Translate a YAQL expression, without its `<% %>`. Raises NotMapped."""
     try:
         ours = _Writer(names).write(tree.parse(text))
     except tree.YaqlSyntaxError as error:
@@ -247,7 +247,7 @@ class _Writer:
 
 
 def _compared(operator: str, first: Ours, second: Ours) -> str:
-    """Return a comparison in which null is less than anything else, as YAQL has it."""
+    """Return a comparison in which null is less than any other value, as in YAQL."""
     plain = f"{first.text} {operator} {second.text}"
     if first.kind in _SIMPLE and second.kind in _SIMPLE:
         return f"({plain})"
@@ -287,15 +287,16 @@ def _computed(operator: str, first: Ours, second: Ours) -> Ours:
 
 
 def _kept(value: Ours) -> str:
-    """Return the text of a value that becomes a part of another one. Raises NotMapped for a lazy list, which stays one."""
+    """Return the text of a value that becomes a part of another value. Raises NotMapped for a lazy list, which would
+    stay lazy."""
     if value.kind == "lazy":
         raise NotMapped("a lazy list within another value")
     return value.text
 
 
 def _true_or_false(value: Ours) -> str:
-    """Return the text of a value that is asked whether it is true. Raises NotMapped for a lazy list, which is always true in
-    YAQL."""
+    """Return the text of a value that is used as a condition. Raises NotMapped for a lazy list, which YAQL always takes
+    as true."""
     if value.kind == "lazy":
         raise NotMapped("a lazy list that is asked whether it is true")
     return value.text
@@ -347,7 +348,7 @@ _CONVERSIONS: dict[str, Callable[[Ours], Ours]] = {
 }
 _FLAT = "{0} | flatten | flatten | flatten"
 _FLATTENED = f"({_FLAT} if ({_FLAT} | flatten) == ({_FLAT}) else none.lists_in_lists_in_lists)"
-"""YAQL takes lists out of lists at any depth, and ours out of one: what is deeper than this fails."""
+"""YAQL flattens lists at any depth, and Penstock one level. A deeper list fails."""
 _ALSO_FUNCTIONS = frozenset({"len", "first", "last"})
 _METHODS: dict[str, tuple[tuple[int, str, str], ...]] = {
     "len": ((0, "({0} | length)", "int"),),
@@ -368,7 +369,7 @@ _METHODS: dict[str, tuple[tuple[int, str, str], ...]] = {
     "flatten": ((0, _FLATTENED, "lazy"),),
     "reverse": ((0, "({0} | list | reverse | list)", "lazy"),),
 }
-"""By the number of arguments: what is written, and the kind of its value."""
+"""The translations of methods by the number of arguments, each with the type of its value."""
 _OF_TEXT: dict[str, tuple[str, tuple[int, ...], str]] = {
     "toLower": ("lower", (0,), "str"),
     "toUpper": ("upper", (0,), "str"),
@@ -380,7 +381,7 @@ _OF_TEXT: dict[str, tuple[str, tuple[int, ...], str]] = {
     "startsWith": ("startswith", (1,), "bool"),
     "endsWith": ("endswith", (1,), "bool"),
 }
-"""Methods of texts: our name, the numbers of arguments, and the kind of the value."""
+"""The methods of texts: our name, the permitted numbers of arguments, and the type of the value."""
 
 
 def _is_decrypt(name: tree.Expr, value: tree.Expr) -> bool:
@@ -394,7 +395,7 @@ def _name_of(node: tree.Expr) -> str | None:
 
 
 def _path_below_item(node: tree.Expr) -> str | None:
-    """Return `a.b` for `$.a.b`, the empty text for `$`, and None for anything else."""
+    """Return `a.b` for `$.a.b`, an empty text for `$`, and None for any other expression."""
     names: list[str] = []
     while isinstance(node, tree.Binary) and node.operator == "." and isinstance(node.second, tree.Word):
         names.insert(0, node.second.name)

@@ -1,7 +1,7 @@
-"""A parser of YAQL, the language of expressions of StackStorm's workflows, into a tree.
+"""A parser for YAQL, the expression language of StackStorm's workflows.
 
-The operators and their order are those of the default factory of the library `yaql`, against which the tests compare
-this parser. Delegates and keyword arguments of functions are read as far as StackStorm's expressions use them.
+The operators and their precedence are those of the library `yaql` by default. Tests compare this parser with it.
+Delegates and keyword arguments are parsed only in the forms that StackStorm's expressions use.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class YaqlSyntaxError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Const:
-    """A number, a quoted text, true, false or null."""
+    """A literal: a number, a quoted text, true, false or null."""
 
     value: object
 
@@ -103,7 +103,7 @@ _BINARY = {
     "or": 1,
     "->": 0,
 }
-"""The precedence of each operator. `not` stands between comparing and `and`, signs above `=~`."""
+"""The precedence of each operator. `not` is between the comparisons and `and`; signs bind more tightly than `=~`."""
 _SIGN, _NOT = 8, 3
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _MAX_DEPTH = 60

@@ -1,6 +1,4 @@
-"""Durable functions: what their code is given (`context`), how it is held against what is recorded of their run (`journal`), and
-how an attempt is run (`drive`).
-
-Not here: where records are kept and how children start, which is the worker's (`backend` says what it has to do); and the kit
-that crashes them in tests, which is `penstock.testing`.
-"""
+"""Durable functions: the context that their code uses (`context`), the comparison of their calls with the recorded ones
+(`journal`), and the run of one attempt (`drive`). Not here: the storage of records and the start of children, which the
+worker provides (`backend` declares what it has to do). Also not here: the test kit that crashes durable functions,
+which is `penstock.testing`."""

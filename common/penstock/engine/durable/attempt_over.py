@@ -9,26 +9,29 @@ from penstock.engine.durable.records import Awaited
 
 @dataclass(frozen=True, slots=True)
 class Suspended:
-    """It waits for what is not there yet, and gives its slot and its worker back."""
+    """The end of an attempt that waits for a result which is not there yet. The attempt gives back its slot and its
+    worker."""
 
     awaited: Awaited
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """It cannot go on: its claim is lost, its code does not fit what is recorded, or a write has failed."""
+    """The end of an attempt that cannot continue: its claim is lost, its code does not fit its records, or a write has
+    failed."""
 
     error: Exception
 
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """Its worker stops, or has given it up."""
+    """The end of an attempt whose worker stops or has abandoned it."""
 
 
 Verdict = Suspended | Stopped | Unfinished
 
 
 class AttemptOver(BaseException):
-    """Raised inside the function, where it waits or asks for anything more. Not an Exception, so that `except Exception` lets it
-    through: the run is not over, only this attempt of it, and what is in `finally` must not take it for a failure."""
+    """Raised inside the function when it waits or makes another call after its attempt is over. It is not an Exception,
+    so that `except Exception` lets it through. Only this attempt is over, and the run is not: a `finally` must not take
+    it for a failure."""

@@ -1,4 +1,4 @@
-"""The needs of a durable function that its host meets: a worker, or a test."""
+"""The interface between a durable function and its host, which is a worker or a test."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ class Backend(Protocol):
     the attempt is not the worker's any more; nothing is written then."""
 
     async def load(self) -> History:
-        """All that is recorded so far."""
+        """Return all records of the run."""
 
     async def begin(self, record: Record) -> None:
-        """The function of this step is about to be called."""
+        """Note that the function of this step is about to be called."""
 
     async def record(self, records: Sequence[Record]) -> Mapping[Key, Record]:
-        """Write these. Return those that are recorded otherwise already: they stand. Of a record that is written `unless` another
-        one is there, and was not, return that other one by the key of this one. A record of status `told` only says when the
-        result of its row was told."""
+        """Write these records. Return the stored records that differ: those were written before, and stay. Where a
+        record was written with `unless` and another one exists, return that one by the key of this one. A record of
+        status `told` only says when the result of its row was told."""
 
     async def start(self, children: Sequence[ChildStart]) -> Mapping[Key, Child]:
-        """Record these and start their executions, each once."""
+        """Record these children and start their executions, each once."""
 
     async def ended(self, ids: Sequence[UUID], seconds: float) -> Mapping[UUID, Child]:
-        """Wait so long at most for one of these to end; returns those that have."""
+        """Wait at most `seconds` for one of these children to end. Return those that have ended."""
 
     async def look(
         self, signals: Sequence[Key], children: Sequence[UUID]
@@ -39,7 +39,7 @@ class Backend(Protocol):
         """Return the result of a child, with stored results in place of references to them."""
 
     async def cancel(self, ids: Sequence[UUID]) -> None:
-        """Ask for these children to end: their run does not need them any more."""
+        """Request the end of these children, since their run does not need them any more."""
 
     def may_stay(self) -> bool:
         """Return whether the function may stay on its worker while it waits, because no other attempt needs its slot."""

@@ -14,8 +14,9 @@ from penstock.errors import DefinitionError
 
 
 class Branch:
-    """A line of a function's code. `path` is `` for the function, `2/` for the second task that it made, `2/1/` for the first
-    task of that one. `asked` counts its calls, `names` its calls by name, `undos` what it registered with on_failure by name."""
+    """A line of a function's code. `path` is `` for the function, `2/` for the second task that it made, `2/1/` for the
+    first task of that one. `asked` counts its calls, `names` counts them by name, and `undos` counts its registrations
+    with on_failure by name."""
 
     __slots__ = ("asked", "names", "path", "tasks", "undos")
 
@@ -27,7 +28,7 @@ class Branch:
         self.undos: Counter[str] = Counter()
 
     def next(self) -> Branch:
-        """The branch of the task that this one makes now."""
+        """Return the branch of the next task that this branch makes."""
         self.tasks += 1
         return Branch(f"{self.path}{self.tasks}/")
 

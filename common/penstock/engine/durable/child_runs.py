@@ -14,7 +14,7 @@ from penstock.engine.durable.records import ASK, FAILED, WAIT_FOR, Child, ChildS
 from penstock.errors import PenstockError
 
 SLOW = (ASK, WAIT_FOR)
-"""A human or the world outside answers: nothing is gained by waiting for that on a worker."""
+"""The kinds of steps that a human or the outside world answers. A worker gains nothing by waiting for them."""
 
 
 async def run_child(core: Core, record: Record, target: str, parameters: Mapping[str, Any]) -> Any:

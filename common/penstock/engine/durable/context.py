@@ -36,39 +36,38 @@ Span = float | str | timedelta
 
 
 class DurableContext(ContextMark):
-    """The first parameter of a durable function. What it gives is recorded: a later attempt gets the same again, and goes on
-    where the one before was. So between its calls a function must not depend on time, chance or anything outside: that belongs
-    into a step.
-
-    A call counts where it stands in the code, not where it is awaited: `asyncio.gather(ctx.run(a), ctx.run(b))` starts both.
-    Each raises DefinitionError for a name that cannot be one, and inside of a step."""
+    """The first parameter of a durable function. Its answers are recorded: a later attempt gets the same answers, and
+    continues where the attempt before ended. So between these calls a function must not depend on time, chance or
+    anything outside: that belongs into a step. A call takes its place in the order where it is made, not where it is
+    awaited: `asyncio.gather(ctx.run(a), ctx.run(b))` starts both. Each call raises DefinitionError for an invalid name,
+    and inside of a step."""
 
     def __init__(self, core: Core) -> None:
-        """Made by whoever runs the function."""
+        """Make a context. Only the code that runs a durable function does so."""
         self._core = core
         self.undo = Undo(core)
 
     def step(
         self, name: str, function: Callable[..., Any], /, *args: Any, retry: Retries = None, **kwargs: Any
     ) -> Coroutine[Any, Any, Any]:
-        """Call `function(*args, **kwargs)` and record its result, as JSON keeps it. A plain function runs in a thread. It runs at
-        least once; what is recorded, and returned, is one result. `retry`: tries in all, or a RetryPolicy.
-
-        Raises StepFailed when it has failed for good."""
+        """Call `function(*args, **kwargs)` and record its result as JSON. A plain function runs in a thread. The
+        function runs at least once, but only one result is recorded and returned. `retry` is the maximum number of
+        tries, or a RetryPolicy. Raises StepFailed when the step has failed for good."""
         policy = policy_of(retry)
         record = self._core.ask(records.STEP, step_name(name))
         return run_step(self._core, record, partial(function, *args, **kwargs), policy)
 
     def now(self) -> datetime:
-        """The time by the database's clock, aware. The same in every attempt."""
+        """Return the time by the database's clock, aware. It is the same in every attempt."""
         return datetime.fromisoformat(self._recorded("now", lambda: self._core.clock().isoformat()))
 
     def random(self) -> float:
-        """From 0 to 1, as random.random() gives it. The same in every attempt."""
+        """Return a random number from 0 to below 1. It is the same in every attempt."""
         return float(self._recorded("random", random.random))
 
     def uuid(self) -> UUID:
-        """A new id, in the order of time. The same in every attempt: a key that makes a call to others idempotent."""
+        """Return a new id; later ids sort after earlier ones. It is the same in every attempt, so it can be the
+        idempotency key of calls to other systems."""
         return UUID(self._recorded("uuid", lambda: str(new_id())))
 
     def _recorded(self, name: str, make: Callable[[], Any]) -> Any:
@@ -78,12 +77,13 @@ class DurableContext(ContextMark):
         return orjson.loads(record.result or "null")
 
     def _keep(self, record: Record, result: str) -> None:
-        """To be written before anything outside can hear of it."""
+        """Keep a value, to be written before anything outside can learn of it."""
         record.status, record.result, record.tries = records.COMPLETED, result, 1
         self._core.unwritten[record.key] = record
 
     def version(self, change: str) -> bool:
-        """Return whether this run uses this change of the code: False for a run that was past this place before."""
+        """Return whether this run uses this change of the code: False if the run had passed this place before the
+        change."""
         journal = self._core.journal
         if not journal.peek(records.VERSION, step_name(change)) and journal.replaying:
             return False
@@ -93,14 +93,15 @@ class DurableContext(ContextMark):
         return True
 
     def set(self, key: str, value: Any) -> None:
-        """Show `value` (JSON) under this key of the run's state (`penstock show`). Written with what is recorded next."""
+        """Show `value` (JSON) under this key of the run's state (`penstock show`). It is written together with the next
+        record."""
         self._core.waiting.check()
         encoded = results.encode(value, self._core.limit).decode()
         if not self._core.journal.replaying:
             self._keep(Record(state_key(step_name(key)), 0, records.STATE, records.STARTED), encoded)
 
     def sleep(self, duration: Span) -> Coroutine[Any, Any, None]:
-        """Go on so much later. A long sleep holds no worker and no slot."""
+        """Sleep for this duration. A long sleep holds no worker and no slot."""
         return sleep_for(
             self._core, self._core.ask(records.SLEEP, "sleep"), timedelta(seconds=seconds(duration))
         )
@@ -108,16 +109,17 @@ class DurableContext(ContextMark):
     def run(
         self, action: Any, parameters: Mapping[str, Any] | None = None, /, *, name: str | None = None, **extra: Any
     ) -> Coroutine[Any, Any, Any]:  # fmt: skip
-        """Run an action or a workflow (itself, or its ref) as an execution of its own, with its limits and retries, and await its
-        result. Parameters as a mapping, by name, or both. Raises StepFailed when it ends otherwise."""
+        """Run an action or a workflow (the object, or its ref) as a child execution with its own limits and retries,
+        and await its result. Parameters are a mapping, keyword arguments, or both. Raises StepFailed if the child ends
+        with another status than completed."""
         ref = target_of(action)
         return self._child(records.RUN, name or ref.rpartition(".")[2], ref, {**(parameters or {}), **extra})
 
     def map(
         self, action: Any, items: Iterable[Mapping[str, Any]], *, concurrency: int | None = None, name: str | None = None
     ) -> Coroutine[Any, Any, list[Any]]:  # fmt: skip
-        """Run an action for each of these parameters, at most `concurrency` at a time, and await the list of their results. One
-        child, which fans out. Raises StepFailed when one of them fails."""
+        """Run an action for each of these parameters, at most `concurrency` at a time, and await the list of their
+        results. It is one child, which fans out. Raises StepFailed if one of the items fails."""
         ref = target_of(action)
         entries = [dict(item) for item in items]
         if concurrency is not None and (
@@ -140,8 +142,8 @@ class DurableContext(ContextMark):
         default: Any = None,
         name: str = "ask",
     ) -> Coroutine[Any, Any, Any]:
-        """The answer of a human (`penstock answer`). After `timeout` the default is the answer; without one it raises
-        StepTimedOut."""
+        """Return the answer of a human (`penstock answer`). After `timeout` the default is the answer; without a
+        default it raises StepTimedOut."""
         question = {
             "prompt": prompt,
             "schema": None if schema is None else dict(schema),
@@ -154,8 +156,9 @@ class DurableContext(ContextMark):
     def wait_for(
         self, trigger: Any, *, when: str | None = None, timeout: Span | None = None, name: str = "wait_for", **names: Any
     ) -> Coroutine[Any, Any, Any]:  # fmt: skip
-        """The next event of this trigger for which `when` holds, an expression of `event` and of the values given here by name:
-        `wait_for("shop.paid", when="event.payload.order == order", order=order)`. Raises StepTimedOut."""
+        """Return the next event of this trigger that meets the condition `when`. That is an expression of `event` and
+        of the keyword arguments: `wait_for("shop.paid", when="event.payload.order == order", order=order)`. Raises
+        StepTimedOut."""
         waits = {
             "trigger": target_of(trigger),
             "filter": when,
@@ -171,9 +174,9 @@ class DurableContext(ContextMark):
         return run_child(self._core, self._core.ask(kind, child_name(name)), target, parameters)
 
     def signal(self, name: str, *, timeout: Span | None = None) -> Coroutine[Any, Any, Any]:
-        """Wait for a signal to this run under this name (`penstock signal`). The nth signal of a name goes to the nth call
-        that gets one. Raises StepTimedOut if no signal was sent before the deadline. `timeout=0` takes a signal that was
-        sent before."""
+        """Wait for a signal of this name to this run (`penstock signal`). The nth signal of a name goes to the nth call
+        that receives a signal. Raises StepTimedOut if no signal was sent before the deadline. `timeout=0` takes a
+        signal only if it was sent before."""
         core, span = self._core, timedelta(seconds=seconds(timeout or 0))
         core.refuse_inside_step(f"signal {step_name(name)}")
         core.waiting.check()
@@ -181,10 +184,10 @@ class DurableContext(ContextMark):
         return await_signal(core, name, core.deliveries.signals.number(), deadline, span)
 
     def first(self, **arms: Awaitable[Any]) -> Coroutine[Any, Any, First]:
-        """Wait for the first of these: `name, value = await ctx.first(paid=ctx.signal("paid"), late=ctx.sleep("14d"))`. The
-        others are cancelled with their children, and have ended when this returns. Raises the error of the first, if it has one.
-
-        Each arm is a coroutine or a task; a coroutine becomes a branch."""
+        """Wait for the first of these arms: `name, value = await ctx.first(paid=ctx.signal("paid"),
+        late=ctx.sleep("14d"))`. The other arms are cancelled with their children, and have ended when this returns. If
+        the first arm raised an error, that is raised. Each arm is a coroutine or a task; a coroutine becomes a
+        branch."""
         self._core.refuse_inside_step("first")
         if not arms:
             raise DefinitionError(
@@ -194,13 +197,13 @@ class DurableContext(ContextMark):
         return first_of(self._core.loop, arms)
 
     def timeout(self, duration: Span) -> TimeLimit:
-        """A limit on what stands in its block, on the database's clock: `async with ctx.timeout("5m"): ...`. It counts from when
-        the block was entered first. The block is cancelled then, and raises StepTimedOut."""
+        """Limit the time of a block, on the database's clock: `async with ctx.timeout("5m"): ...`. The time counts from
+        the first attempt that entered the block. When it is over, the block is cancelled and raises StepTimedOut."""
         return TimeLimit(self._core, timedelta(seconds=seconds(duration)))
 
     def on_failure(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
-        """If this run fails, times out or is cancelled, call this then, as a step. What was registered last is called first,
-        whichever branch registered it."""
+        """Register a function that is called as a step if this run fails, times out or is cancelled. The last
+        registered function is called first, whichever branch registered it."""
         self._core.refuse_inside_step("on_failure")
         self._core.waiting.check()
         name = getattr(function, "__name__", None) or getattr(function, "name", None) or "undo"

@@ -1,4 +1,5 @@
-"""The path of every call of a durable function: it is compared with the journal, recorded, and told in the run's order."""
+"""The path of every call of a durable function: it is compared with the journal, recorded, and its result delivered in
+the run's order."""
 
 from __future__ import annotations
 
@@ -43,11 +44,11 @@ from penstock.errors import (
 
 T = TypeVar("T")
 REFUSALS: tuple[type[PenstockError], ...] = (NotFound, InvalidInput, DefinitionError, ResultNotStorable)
-"""Errors that say that a child cannot be started as it is asked for."""
+"""The errors with which a child is refused at its start."""
 
 
 class Core:
-    """One attempt: what is recorded (`journal`, `children`), what it waits for, and what is still to be written."""
+    """One attempt: its records (`journal`, `children`), its waits, and the records that are still to be written."""
 
     def __init__(self, backend: Backend, history: History, *, limit: int, warm: float) -> None:
         self.backend = backend
@@ -85,7 +86,7 @@ class Core:
         return lambda: value_of(record)
 
     def stopped(self, error: PenstockError) -> AttemptOver:
-        """The code does not fit what is recorded: the attempt is over."""
+        """End the attempt, because the code does not fit the records. Return the exception that ends it."""
         self.waiting.end(Stopped(error))
         return AttemptOver()
 
@@ -104,8 +105,8 @@ class Core:
         return bool(self.journal.changed or self.unwritten or self._writing)
 
     async def write_values(self) -> None:
-        """Record the values of the function, and the results that it was told, before anything outside can learn of them.
-        Values that another call records at this moment are awaited."""
+        """Record the function's values and the delivered results, before anything outside can learn of them. Values
+        that another call is just recording are awaited."""
         self.waiting.check()
         if self.journal.changed or self.unwritten:
             await self.ours(self._write([]))
@@ -113,14 +114,15 @@ class Core:
             await self.ours(asyncio.shield(write))
 
     async def written(self, record: Record) -> Record:
-        """Write a record, and return it as it is stored. A record that was stored before stays."""
+        """Write a record, and return it as it is stored. A record that was stored before is kept."""
         self.waiting.check()
         stored = await self.ours(self._write([record]))
         return stored.get(record.key, record)
 
     def _write(self, records: Sequence[Record]) -> Awaitable[Mapping[Key, Record]]:
-        """Write these, with all values that are not recorded. A task of its own writes values: the cancellation of one branch
-        must not end a write that carries the values of another one. A later write is a task, too, so that none comes before."""
+        """Write these records, with all values that are not recorded. A task of its own writes values: the cancellation
+        of one branch must not end a write that carries another branch's values. Each later write is a task too, so that
+        none overtakes an earlier one."""
         values = [*self.journal.changed, *self.unwritten.values()]
         self.journal.changed.clear()
         self.unwritten = {}
@@ -132,7 +134,8 @@ class Core:
         return asyncio.shield(write)
 
     async def _recorded(self, records: Sequence[Record]) -> Mapping[Key, Record]:
-        """Write these. After a write that fails the attempt is over: no later write may stand without it."""
+        """Write these records. If the write fails, the attempt is over: no later write may be stored without this
+        one."""
         if self.waiting.verdict is not None:
             return {}
         try:
@@ -142,7 +145,7 @@ class Core:
             return {}
 
     async def ours(self, write: Awaitable[T]) -> T:
-        """Return the answer of a write. Where the claim is lost, or the attempt is over, the function goes no further."""
+        """Return the answer of a write. If the claim is lost or the attempt is over, stop the function here."""
         try:
             answer = await write
         except ClaimLost as error:
@@ -152,18 +155,18 @@ class Core:
         return answer
 
     async def until_recorded(self, record: Record, span: timedelta) -> datetime:
-        """The instant at which this sleep is over, recorded before it begins."""
+        """Return the instant at which this sleep ends. It is recorded before the sleep begins."""
         if record.result is None:
             record.result = until_json(self.clock() + span)
             await self.written(record)
         return instant_of(record)
 
     def close(self) -> None:
-        """The attempt is over, and awaits no write any more."""
+        """Close the attempt, which awaits no write any more."""
         for write in self._writing:
             write.cancel()
 
-    # -- a fresh look ---------------------------------------------------------------------------------------------------
+    # -- new signals and ends ------------------------------------------------------------------------------------------
 
     async def look(self) -> None:
         """Look for signals and for children that have ended, so that they are told before an instant that came later."""
@@ -182,7 +185,7 @@ class Core:
 
 
 def _clock(now: datetime) -> Callable[[], datetime]:
-    """The database's clock: what it said when the attempt began, and what has passed since."""
+    """Return the database's clock: its time at the beginning of the attempt, plus the time that has passed since."""
     loaded = time.monotonic()
     return lambda: now + timedelta(seconds=time.monotonic() - loaded)
 
@@ -197,7 +200,7 @@ def value_of(record: Record) -> Any:
 
 
 def refusal(record: Record) -> PenstockError:
-    """The error with which a child could not be started."""
+    """Return the error with which a child could not be started."""
     stored = orjson.loads(record.error or "null") or {}
     kind = next((error_class for error_class in REFUSALS if error_class.__name__ == stored.get("type")), None)
     if kind is None:
@@ -208,7 +211,8 @@ def refusal(record: Record) -> PenstockError:
 
 
 def failure(record: Record, status: str, error: str | None, *, late: bool = False) -> StepFailed:
-    """The exception of a step that ended like this. `late`: it waited for something that did not come."""
+    """Return the exception of a step with this failure. `late`: the step waited for something that did not come in
+    time."""
     stored = orjson.loads(error or "null") or {}
     why = ": ".join(part for part in (stored.get("type"), stored.get("message")) if part)
     how = status if status in ("failed", "cancelled") else f"ended as {status}"

@@ -1,8 +1,9 @@
-"""The order in which results are told to a durable function: one at a time, whenever all of its tasks wait.
+"""The order in which results are delivered to a durable function: one at a time, whenever all of its tasks wait.
 
-Each result gets the next number when it is known, and the number is recorded with it. What has a number already is told in that
-order. Only when nothing of that is left, other results are told, by the instant at which they were there, and what is not
-recorded begins."""
+Each result gets the next number once it is known, and the number is recorded with it. Results with a recorded number
+are delivered in that order. When none is left, other results are delivered by the instant at which they were there, and
+new calls begin.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +20,12 @@ from penstock.engine.durable.records import CANCELLED, COMPLETED, END, TOLD, His
 from penstock.errors import PenstockError, ReplayMismatch
 
 BATCH = 100
-"""Results that are told before the worker's loop has its turn."""
+"""The number of results that are delivered before the worker's loop has its turn."""
 END_KEY = Key(END, 1)
 
 
 class Deliveries(OpenCalls):
-    """Runs the function of an attempt, and tells it the results of its calls."""
+    """The runner of an attempt's function, which delivers the results of its calls."""
 
     def __init__(self, core: Writer, history: History) -> None:
         super().__init__(core, history)
@@ -43,7 +44,8 @@ class Deliveries(OpenCalls):
     # -- running the function -----------------------------------------------------------------------------------------
 
     async def run(self, root: asyncio.Task[Any], until: Callable[[], bool]) -> None:
-        """Run the function, and tell it what it waits for, until this is so. Raises AttemptOver where the attempt ends before."""
+        """Run the function, and deliver the results of its calls, until `until` returns True. Raises AttemptOver if the
+        attempt ends before."""
         self._root, self._until = root, until
         self._finished = self._outside.create_future()
         self.wake()
@@ -60,7 +62,8 @@ class Deliveries(OpenCalls):
         return not self._scheduled and self._finished is not None and not self._finished.done()
 
     def wake(self) -> None:
-        """Something is known that may be told. The tasks run in a callback of their own: no other task runs around them."""
+        """Deliver the results that are known, in a callback of their own. No other task runs while the function's tasks
+        run."""
         if not self._scheduled:
             self._scheduled = True
             self._outside.call_soon(self._turn)
@@ -85,7 +88,8 @@ class Deliveries(OpenCalls):
             self._core.waiting.end(Stopped(error))
 
     def end_tasks(self) -> None:
-        """The attempt is over: the tasks of the function end where they wait, and what works for them ends as well."""
+        """End the tasks of the function where they wait, and the tasks that work for them, because the attempt is
+        over."""
         for call in list(self._open):
             if call.task is not None:
                 call.task.cancel()
@@ -106,7 +110,7 @@ class Deliveries(OpenCalls):
         loop.clear()
 
     def forget(self) -> None:
-        """Hold nothing more, so that no circle of objects is left."""
+        """Drop all references, so that no circle of objects is left."""
         self._numbered.clear()
         self._ready.clear()
         self._new.clear()
@@ -120,7 +124,7 @@ class Deliveries(OpenCalls):
     # -- telling ------------------------------------------------------------------------------------------------------
 
     def _tell(self) -> bool:
-        """Tell the next result. Return whether there was one."""
+        """Deliver the next result. Return whether there was one."""
         call = self._first_numbered()
         recorded = self.signals.recorded()
         of_call = None if call is None else call.number
@@ -151,7 +155,7 @@ class Deliveries(OpenCalls):
         return None
 
     def _go_live(self) -> bool:
-        """All that is recorded was told."""
+        """Deliver a new result, because all recorded results were delivered. Return False if there is none yet."""
         self._core.journal.forget_unasked()
         if self.ends_as is not None:
             self._tell_end(self._next())
@@ -176,7 +180,7 @@ class Deliveries(OpenCalls):
         return True
 
     def _check_waits(self) -> None:
-        """Raises ReplayMismatch, or stops the attempt, where the function waits for what never comes."""
+        """Check that an open call can still end. Raises ReplayMismatch, or stops the attempt, if none can."""
         if any(call.task is not None or call.number is not None for call in self._open):
             return
         for call in self._open:
@@ -236,7 +240,7 @@ class Deliveries(OpenCalls):
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def end_as(self, status: str) -> None:
-        """The run is to end: its function is told where it goes on, once."""
+        """End the run: deliver the request to the function once, at its present place."""
         if self._end_at is None:
             self.ends_as = status
             self.wake()
@@ -253,5 +257,5 @@ class Deliveries(OpenCalls):
 
 
 def _mark(record: Record, number: int) -> Record:
-    """Return a record that says only when the result of `record` was told."""
+    """Return a record that only says when the result of `record` was delivered."""
     return Record(record.key, record.position, record.kind, TOLD, told=number)

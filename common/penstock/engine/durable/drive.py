@@ -1,4 +1,5 @@
-"""One attempt of a durable function: replayed up to where the one before had come, gone on with, and ended."""
+"""The run of one attempt of a durable function: it is replayed up to the end of the attempt before, continued, and
+ended."""
 
 from __future__ import annotations
 
@@ -106,7 +107,7 @@ class Attempt:
         return _said(verdict, outcome)
 
     async def _played(self, core: Core, arguments: Mapping[str, Any]) -> Outcome:
-        """Run the function to its end, and what follows it."""
+        """Run the function to its end, cancel its other tasks, and undo a failed run."""
         deliveries, context = core.deliveries, DurableContext(core)
         root = core.loop.start(
             _called(self._function(context, **arguments), self._limit, deliveries), core.loop.root
@@ -119,7 +120,7 @@ class Attempt:
             await core.write_values()
             steps = tuple(deliveries.causes(outcome.error.steps))
             return Outcome(outcome.kind, error=replace(outcome.error, steps=steps, told=core.journal.told))
-        while tasks := core.loop.open_tasks():  # those that are made meanwhile are cancelled in their turn
+        while tasks := core.loop.open_tasks():  # the next round cancels newer ones
             for task in tasks:
                 task.cancel()
             await deliveries.run(root, partial(_all_done, tasks))
@@ -161,7 +162,7 @@ async def _called(function: Coroutine[Any, Any, Any], limit: int, deliveries: De
 
 
 async def _in_a_callback(function: Callable[[], None]) -> None:
-    """Call this while no task runs on the worker's loop."""
+    """Call this in a callback, while no task runs on the worker's loop."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
 
@@ -175,7 +176,7 @@ async def _in_a_callback(function: Callable[[], None]) -> None:
 
 
 UNFINISHED = Outcome("failed", error=TaskError("AttemptOver", "the attempt is over, the run goes on"))
-"""Never reported: the verdict says what came of the attempt."""
+"""The outcome of an attempt with a verdict. It is never reported, since the verdict decides."""
 
 
 def _said(verdict: Verdict | None, outcome: Outcome) -> Outcome:

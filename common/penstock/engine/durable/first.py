@@ -10,14 +10,15 @@ from penstock.engine.durable.run_loop import RunLoop
 
 
 class First(NamedTuple):
-    """The arm of `ctx.first` that was done first, and what it gave."""
+    """The name of the arm of `ctx.first` that ended first, and its result."""
 
     name: str
     value: Any
 
 
 async def first_of(loop: RunLoop, arms: Mapping[str, Awaitable[Any]]) -> First:
-    """Wait for the first of these, and end the others. What was told first decides, so it is the same in every attempt."""
+    """Wait for the first of these arms, and cancel the others. The result that was delivered first decides, so it is
+    the same in every attempt."""
     tasks: dict[asyncio.Task[Any], str] = {asyncio.ensure_future(arm): name for name, arm in arms.items()}
     first: asyncio.Future[asyncio.Task[Any]] = loop.create_future()
 

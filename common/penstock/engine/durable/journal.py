@@ -1,7 +1,6 @@
-"""Holds what a function asks for against what is recorded of its run.
-
-A call is found by its branch, name and ordinal, and has to stand where it stood: each branch counts its calls, and where another
-call is recorded at the same place, the run stops. So code that was changed is never given the result of something else."""
+"""The comparison of a function's calls with the records of its run. A call is found by its branch, name and ordinal,
+and must be at its recorded position: each branch counts its calls. If another call is recorded at that position, the
+run stops. So changed code never receives the result of another call."""
 
 from __future__ import annotations
 
@@ -17,8 +16,9 @@ CHANGED = (
 
 
 class Journal:
-    """The records of one run, and how many of them were asked for. `told` is the number of the result that the run was told
-    last. `changed` are the records that this attempt sets aside or takes back after a failure, until they are written."""
+    """The records of one run, and how many of them the function has reached. `told` is the number of the result that
+    was delivered last. `changed` are the records that this attempt sets aside or takes back after a failure, until they
+    are written."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -42,11 +42,11 @@ class Journal:
         return bool(self._unasked)
 
     def unasked(self) -> Record | None:
-        """The first thing that is recorded and that the function has not come to; None if it has come to all."""
+        """Return the first record that the function has not reached; None if it has reached all."""
         return self._at[min(self._unasked)] if self._unasked else None
 
     def ask(self, kind: str, name: str) -> Record:
-        """Return the record of the next call of the calling branch, or a new record where there is none. Raises
+        """Return the record of the calling branch's next call, or a new record if there is none. Raises
         ReplayMismatch."""
         branch = branch_here()
         branch.asked += 1
@@ -72,7 +72,8 @@ class Journal:
         return recorded or Record(key, branch.asked, kind, STARTED, tries=0, asked_after=self.told)
 
     def undo(self, name: str) -> Record:
-        """Return the record of the next undo of this name that the calling branch registers. It has no place."""
+        """Return the record of the next undo of this name that the calling branch registers. An undo has no
+        position."""
         branch = branch_here()
         branch.undos[name] += 1
         key = Key(branch.path + name, branch.undos[name])
@@ -87,13 +88,14 @@ class Journal:
         return at_place is not None and at_place.kind == kind and at_place.key.name == branch.path + name
 
     def forget_unasked(self) -> None:
-        """All that is recorded was told: what went on after a failure and was not asked for again by now never will be."""
+        """Set aside the records after a failure that the function has not reached by now. All recorded results were
+        delivered, so it never will."""
         for place in [place for place in self._unasked if self._at[place].key in self._tentative]:
             if place in self._at:
                 self._set_aside(place)
 
     def check_end(self) -> None:
-        """The function has ended. Raises ReplayMismatch if something is recorded that it did not ask for."""
+        """Check that the ended function has reached all its records. Raises ReplayMismatch otherwise."""
         record = self.unasked()
         if record is not None:
             raise ReplayMismatch(
@@ -106,7 +108,7 @@ class Journal:
         return (record.kind, record.key.name, record.asked_after) == (kind, name, self.told)
 
     def _set_aside(self, place: tuple[str, int]) -> None:
-        """Supersede the record at this place, and those after it in its branch."""
+        """Supersede the record at this position, and the later ones of its branch."""
         path, first = place
         for position in range(first, self._last[path] + 1):
             record = self._at.pop((path, position), None)
@@ -127,7 +129,7 @@ def state_key(name: str) -> Key:
 
 
 def path_of(name: str) -> str:
-    """The branch of a key's name."""
+    """Return the branch in the name of a key."""
     return name[: name.rfind("/") + 1]
 
 

@@ -24,7 +24,7 @@ USE = {
     "socket": "a step: ctx.step(name, function)",
     "subprocess": "a step: ctx.step(name, function)",
 }
-"""What to use in place of calls into these modules."""
+"""The replacement for calls into each of these modules."""
 CALLS = {
     "asyncio.sleep": "ctx.sleep()",
     "asyncio.wait_for": "ctx.timeout(...), or ctx.first(a=..., b=...)",
@@ -41,7 +41,7 @@ HARMLESS = frozenset({"datetime.timedelta", "datetime.datetime.fromisoformat", "
 
 @dataclass(frozen=True, slots=True)
 class Nondeterminism:
-    """A call that may give something else in the next attempt: in which line of which file, and what to write in its place."""
+    """A call that may return something else in the next attempt: its file and line, and the replacement."""
 
     file: str
     line: int
@@ -73,8 +73,8 @@ def _instead(name: str) -> str | None:
 
 
 def _calls(tree: ast.Module, names: dict[str, Any]) -> Iterator[tuple[ast.Call, str]]:
-    """The calls with the whole names of what they call, in the order of the text. Lambdas and functions inside that do not use
-    the context may be steps, and are left out."""
+    """Yield the calls with the full name of the called function, in the order of the text. Lambdas and inner functions
+    that do not use the context may be steps, and are left out."""
     [function] = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     context = function.args.args[0].arg
     pending: list[ast.AST] = list(function.body)
@@ -92,7 +92,8 @@ def _uses(tree: ast.AST, name: str) -> bool:
 
 
 def _called(node: ast.expr, names: dict[str, Any]) -> str | None:
-    """`time.time` of `time.time`, and of `now` where it was imported from there."""
+    """Return the full name of a called function: `time.time` for `time.time()`, and for `now()` after `from time import
+    time as now`."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.insert(0, node.attr)

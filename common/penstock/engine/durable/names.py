@@ -1,4 +1,4 @@
-"""Names of steps, and what is given with them: checked at the door."""
+"""The names and targets of steps, checked when a function uses them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CHILD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
 
 
 def step_name(name: object) -> str:
-    """A name as it may be given to a step. Raises DefinitionError."""
+    """Return the name of a step, checked. Raises DefinitionError."""
     if not isinstance(name, str) or not _STEP.fullmatch(name):
         raise DefinitionError(
             f"a step's name is a text of 1 to 200 characters without '/', not {name!r}",
@@ -33,7 +33,7 @@ def child_name(name: object) -> str:
 
 
 def target_of(action: Any) -> str:
-    """The ref of an action or a workflow, given itself or by its ref. Raises DefinitionError."""
+    """Return the ref of an action or a workflow, from the object or from its ref. Raises DefinitionError."""
     ref = getattr(action, "ref", action)
     if not isinstance(ref, str) or "." not in ref:
         raise DefinitionError(

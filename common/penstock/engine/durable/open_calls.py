@@ -1,4 +1,5 @@
-"""The calls that a durable function awaits: what works for them on the worker's loop, and how they are cancelled."""
+"""The calls that a durable function awaits: the tasks that work for them on the worker's loop, and their
+cancellation."""
 
 from __future__ import annotations
 
@@ -56,9 +57,13 @@ class Writer(Protocol):
 
 
 class OpenCalls(ABC):
-    """`signals` are those that were sent, and the calls that wait for them. What is told has a number (`_numbered`), or is known
-    and gets its number when it is told (`_ready`); what is `_new` has not begun. `_expected` are the sleeps and the ended
-    children, with the instants at which their results are there: nothing that came after such an instant is told before them."""
+    """The open calls of a function.
+
+    `signals` are the sent signals, and the calls that wait for them. A result that can be delivered has a number
+    (`_numbered`), or gets one when it is delivered (`_ready`). Calls in `_new` have not begun. `_expected` are the
+    sleeps and the ended children, with the instants at which their results are there. A result that came after such an
+    instant is delivered after them.
+    """
 
     def __init__(self, core: Writer, history: History) -> None:
         self._core = core
@@ -84,10 +89,11 @@ class OpenCalls(ABC):
 
     @abstractmethod
     def wake(self) -> None:
-        """Tell what is known and may be told."""
+        """Deliver the known results."""
 
     async def result_of(self, call: Call) -> Any:
-        """Wait until the result of a call is told, and return it, or raise its error. Called by a task of the function."""
+        """Wait until the result of a call is delivered, and return it, or raise its error. A task of the function calls
+        this."""
         waiting = self._core.waiting
         waiting.check()
         call.future = self._core.loop.create_future()
@@ -110,7 +116,8 @@ class OpenCalls(ABC):
         return call.answer()
 
     async def _end_of(self, call: Call) -> None:
-        """Tell a step to end, and wait until it has. Cancelled again meanwhile, the task waits on: it is being cancelled."""
+        """Cancel the function of a step, and wait until it has ended. If the waiting task is cancelled again meanwhile,
+        it still waits."""
         call.cancelling = True
         call.future = self._core.loop.create_future()
         if call.record is not None and call.record.status == CANCELLED:
@@ -130,7 +137,7 @@ class OpenCalls(ABC):
             self._core.waiting.check()
 
     def add(self, call: Call) -> None:
-        """A task of the function waits for this call from now on."""
+        """Note that a task of the function waits for this call."""
         call.context = copy_context()
         self._open[call] = None
         record = call.record
@@ -164,11 +171,11 @@ class OpenCalls(ABC):
         return child.at if child is not None and child.ended else None
 
     def expect(self, call: Call, instant: datetime) -> None:
-        """The result of a call is there at this instant, and is known a moment later."""
+        """Note the instant at which the result of a call is there. It is known a moment later."""
         heapq.heappush(self._expected, (instant, id(call), call))
 
     def expect_children(self, ends: Mapping[UUID, Child]) -> None:
-        """These children have ended: the calls that wait for them are about to know it."""
+        """Note that these children have ended. The calls that wait for them receive the results shortly."""
         for call in self._open:
             child = None if call.child is None or call.answer is not None else ends.get(call.child)
             if child is not None and child.at is not None:
@@ -184,7 +191,7 @@ class OpenCalls(ABC):
         return False
 
     def cancel(self, call: Call) -> None:
-        """Cancel this call: no task waits for it any more. Its child is cancelled once the function goes on."""
+        """Cancel this call, because no task waits for it any more. Its child is cancelled once the function goes on."""
         self._open.pop(call, None)
         if call.signal is not None:
             self.signals.leave(call.signal, call)
@@ -197,7 +204,7 @@ class OpenCalls(ABC):
             self._cancels.append((record, None if child is None else child.id))
 
     def cancel_started(self, call: Call, child: UUID) -> None:
-        """This child was started for a call that was cancelled meanwhile."""
+        """Cancel a child that was started for a call which was cancelled meanwhile."""
         if call.record is not None:
             self._cancels.append((call.record, child))
 
@@ -206,7 +213,8 @@ class OpenCalls(ABC):
         return self._last
 
     def reserve(self, call: Call) -> int:
-        """Give a call its number: its result is about to be recorded, and is told in this order."""
+        """Return the number of a call's result, which is about to be recorded. Results are delivered in the order of
+        numbers."""
         call.number = self._next()
         self._push(call, call.number)
         return call.number
@@ -215,14 +223,15 @@ class OpenCalls(ABC):
         heapq.heappush(self._numbered, (number, id(call), call))
 
     def settle(self, call: Call, answer: Answer, instant: datetime | None = None) -> None:
-        """The result of a call is known, since this instant."""
+        """Note the result of a call, which is known since `instant`."""
         call.answer, call.instant = answer, instant
         if call.number is None:
             self._ready.append(call)
         self.wake()
 
     def serve(self, call: Call) -> None:
-        """The deadline of this call found a signal: the first call in its line gets it, with the number of this call."""
+        """Serve a signal that the deadline of this call found. The first call in its line gets the signal, with the
+        number of this call."""
         call.serves = True
         self.settle(call, _nothing)
 
@@ -273,15 +282,15 @@ class OpenCalls(ABC):
             (self._dropped if dropped else self._failed)[record.key] = number
 
     def causes(self, steps: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
-        """Return these steps that have failed, and those whose failure came after the first of these to a branch that was being
-        cancelled: the function has not seen it."""
+        """Return these failed steps. Add the steps that failed later in a branch that was being cancelled: the function
+        has not seen those failures."""
         keys = [Key(*step) for step in steps]
         first = min((self._failed[key] for key in keys if key in self._failed), default=None)
         unseen = [key for key, number in self._dropped.items() if first is not None and number > first]
         return list(dict.fromkeys((key.name, key.ordinal) for key in [*keys, *unseen]))
 
     async def carry_out_cancels(self) -> None:
-        """Record what was cancelled, and cancel its children."""
+        """Record the cancelled calls, and cancel their children."""
         cancels, self._cancels = self._cancels, []
         for record, _ in cancels:
             self._core.unwritten[record.key] = record
@@ -301,15 +310,15 @@ class OpenCalls(ABC):
         return bool(self._cancels)
 
     async def finish_running(self) -> None:
-        """Let the functions of steps that run finish: their results are recorded."""
+        """Wait until the running functions of steps have finished, and their results are recorded."""
         self.closing = True
         running = [call.task for call in self._open if call.calling and call.task is not None]
         if running:
             await asyncio.wait(running)
 
     async def finish(self) -> None:
-        """The run has ended for good: record what is not recorded yet, and cancel the children that nobody waits for. When
-        something was told matters to no later attempt."""
+        """Record what is not recorded yet, and cancel the children that no call waits for, because the run has ended
+        for good. No later attempt needs the numbers of deliveries."""
         await self.carry_out_cancels()
         unwritten = self._core.unwritten
         if any(record.status != TOLD for record in unwritten.values()):
@@ -318,7 +327,7 @@ class OpenCalls(ABC):
             await self._core.ours(self._core.backend.cancel(sorted(self._core.open_children)))
 
     def open_children(self) -> dict[UUID, Call]:
-        """The calls that wait for children that have been started, by child."""
+        """Return the calls that wait for started children, by child."""
         return {call.child: call for call in self._open if call.child is not None and call.answer is None}
 
 

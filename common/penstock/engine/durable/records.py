@@ -13,19 +13,20 @@ import orjson
 STEP, VALUE, SLEEP, VERSION = "step", "value", "sleep", "version"
 RUN, MAP, ASK, WAIT_FOR = "run", "map", "ask", "wait_for"
 SIGNAL, STATE, GIVEN, END = "signal", "state", "given", "end"
-"""`state` is what ctx.set shows, `given` the result that a person gave to a step, `end` that the run was asked to end."""
+"""Kinds of records that are not calls. `state` is a value of ctx.set, `given` the result that a person gave to a step,
+`end` the request that the run ends."""
 CHILDREN = frozenset({RUN, MAP, ASK, WAIT_FOR})
-"""Kinds of steps that are executions of their own."""
+"""The kinds of steps that are executions."""
 STARTED, COMPLETED, FAILED = "started", "completed", "failed"
 CANCELLED, SUPERSEDED = "cancelled", "superseded"
-"""The branch of the call was cancelled; a later attempt went another way than the call."""
+"""Statuses of records: the branch of the call was cancelled, or a later attempt did not make the call."""
 TOLD = "told"
 """Not a status of a row: a write that says only when the result of the row was told."""
 
 
 class Key(NamedTuple):
-    """A step of a run: its name, with the branch before it (`2/charge`), and the how-manyth of this name it is (1 for the
-    first)."""
+    """The key of a step: its name with the branch in front (`2/charge`), and the ordinal among the steps of that name
+    (1 for the first)."""
 
     name: str
     ordinal: int
@@ -36,12 +37,11 @@ class Key(NamedTuple):
 
 @dataclass(slots=True)
 class Record:
-    """A row. `position`: the how-manyth call of its branch this is (1 for the first; 0: a call without a place).
-    `result` and `error` are JSON; of a sleep that has begun `result` is `{"until": instant}`. `took` is in seconds.
-
-    The results that the run was told are numbered. `told` is the number of this row's result. `asked_after` is the number
-    of the last result that was told before the call. `at`: when the row was written last; `attempt`: by which attempt.
-    `unless`: the row is written only if there is no row with this key, which is returned otherwise."""
+    """One record. `position` is the number of the call in its branch (1 for the first; 0: a call without a position).
+    `result` and `error` are JSON; of a sleep that has begun `result` is `{"until": instant}`. `took` is in seconds. The
+    results that the run was told are numbered. `told` is the number of this row's result. `asked_after` is the number
+    of the last result that was told before the call. `at` is the instant of the last write, and `attempt` the attempt
+    that wrote. `unless`: the row is written only if there is no row with this key, which is returned otherwise."""
 
     key: Key
     position: int
@@ -64,7 +64,7 @@ class Record:
 
 @dataclass(slots=True)
 class Child:
-    """The execution of a step that has one. `result` and `error` are JSON, once it has ended, at the instant `at`."""
+    """The execution of a step. `result` and `error` are JSON, once it has ended at the instant `at`."""
 
     id: UUID
     status: str
@@ -76,8 +76,8 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The failure of the attempt before, which is tried again: the failed steps that caused it, and the number of the
-    attempt. `told` is the number of the result that the run was told last before it."""
+    """The failure of the attempt before this one: the failed steps that caused it, and the number of that attempt.
+    `told` is the number of the result that was told last before the failure."""
 
     causes: tuple[Key, ...]
     told: int
@@ -98,8 +98,8 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class ChildStart:
-    """A step that is an execution of its own. `target`: the ref of an action or a workflow; `parameters` are what it is given;
-    of a map `items` and `concurrency`; of a wait the filter of its events (`when`, and the values that it names)."""
+    """A step that is an execution. `target` is the ref of an action or a workflow, with its `parameters`. A map also
+    has `items` and `concurrency`. A wait has the filter of its events (`when`, and the values that it names)."""
 
     record: Record
     target: str
@@ -115,7 +115,7 @@ class Awaited:
     signals: tuple[Key, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """Return it as JSON."""
+        """Return the awaited calls as JSON."""
         return {
             "children": [str(id) for id in self.children],
             "until": None if self.until is None else self.until.isoformat(),

@@ -1,4 +1,4 @@
-"""Trying code against what is recorded of a run, without running any step."""
+"""The trial of code against the records of a run, without running any step."""
 
 from __future__ import annotations
 
@@ -27,20 +27,21 @@ from penstock.run.results import RESULT_LIMIT
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """`fits`: the code asks for what is recorded. `says`: where it goes on, or how it ends; or why it does not fit."""
+    """The result of a trial. `fits`: the code requests the recorded steps. `says` is the place where the code goes on,
+    its end, or the reason why it does not fit."""
 
     fits: bool
     says: str
 
 
 TURNS = 50
-"""Turns of the event loop without anything new, after which every branch has come to where it would go on."""
+"""Turns of the event loop without progress, after which every branch has reached its first new call."""
 
 
 async def replay(
     function: Callable[..., Coroutine[Any, Any, Any]], arguments: Mapping[str, Any], history: History
 ) -> Replayed:
-    """Run the function up to where each of its branches would do something that is not recorded."""
+    """Run the function until each of its branches would begin a call that is not recorded."""
     reader = _Reader(history)
     attempt = Attempt(reader, function, limit=RESULT_LIMIT, warm=0.0, grace=0.0, retried=lambda outcome: True)
     task = asyncio.create_task(attempt.run(arguments))
@@ -70,7 +71,7 @@ def _found(attempt: Attempt, reader: _Reader, outcome: Outcome | None) -> Replay
 
 
 class _Reader:
-    """A backend that has a history and does nothing: who asks for more is at the end of it, and waits for ever."""
+    """A backend that has a history and does nothing. A call beyond the history waits for ever."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -106,10 +107,10 @@ class _Reader:
         return [], {}
 
     async def resolved(self, result: Any) -> Any:
-        return result  # what is replayed is replayed without the store
+        return result  # a trial has no result store
 
     async def cancel(self, ids: Sequence[UUID]) -> None:
-        """Nothing runs."""
+        """Do nothing, since no child runs."""
 
     def may_stay(self) -> bool:
         return False

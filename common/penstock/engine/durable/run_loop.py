@@ -102,13 +102,13 @@ class RunLoop(asyncio.AbstractEventLoop):
         return list(self._tasks)
 
     def clear(self) -> None:
-        """Forget all tasks: what is not done by now is never run again, and holds nothing."""
+        """Forget all tasks. Unfinished ones never run again, and keep no object alive."""
         for task in self.open_tasks():
             task._log_destroy_pending = False  # type: ignore[attr-defined]
         self._tasks.clear()
         self._ready.clear()
 
-    # -- what asyncio asks of a loop --------------------------------------------------------------------------------
+    # -- the interface for asyncio ----------------------------------------------------------------------------------
 
     def get_debug(self) -> bool:
         return False
@@ -123,7 +123,7 @@ class RunLoop(asyncio.AbstractEventLoop):
         return 0.0
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Errors that no task awaits are dropped, as those of branches that the function left."""
+        """Drop errors that no task awaits, such as those of branches that the function left."""
 
     def get_exception_handler(self) -> None:
         return None

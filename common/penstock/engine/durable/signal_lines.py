@@ -13,7 +13,7 @@ from penstock.engine.durable.records import SIGNAL, Key, Record
 
 
 class SignalLines:
-    """A line of calls for each name, in the order in which they were made."""
+    """The calls that wait for each signal name, in the order in which they were made."""
 
     def __init__(self, records: Mapping[Key, Record]) -> None:
         self._rows: dict[Key, Record] = {}
@@ -24,12 +24,12 @@ class SignalLines:
         self.arrive(record for record in records.values() if record.kind == SIGNAL)
 
     def number(self) -> int:
-        """The place of a new call in its line."""
+        """Return the position of a new call in the line of its signal."""
         self._made += 1
         return self._made
 
     def arrive(self, records: Iterable[Record]) -> bool:
-        """These signals were sent. Return whether one of them is news."""
+        """Add these sent signals. Return whether one of them is new."""
         row_count = len(self._rows)
         for record in records:
             self._rows.setdefault(record.key, record)
@@ -48,18 +48,18 @@ class SignalLines:
             self._lines.pop(name, None)
 
     def next(self, name: str) -> Record | None:
-        """The next signal of this name, if it was sent."""
+        """Return the next signal of this name; None if it was not sent yet."""
         return self._rows.get(signal_key(name, self._taken[name] + 1))
 
     def recorded(self) -> tuple[int, str] | None:
-        """The smallest recorded number of a signal that can be told now, and its name."""
+        """Return the smallest recorded number of a deliverable signal, and the signal's name."""
         numbered = (
             (row.told, name) for name in self._lines if (row := self.next(name)) and row.told is not None
         )
         return min(numbered, default=None)
 
     def earliest(self) -> tuple[datetime, str] | None:
-        """The earliest signal that can be told now and was not told before, and its name."""
+        """Return the instant and name of the earliest deliverable signal that was never delivered."""
         sent = (
             (row.at, name) for name in self._lines if (row := self.next(name)) and row.told is None and row.at
         )
@@ -78,13 +78,13 @@ class SignalLines:
         return self._decided[name]
 
     def key_for(self, name: str, call: Call) -> Key:
-        """The key of the signal that this call would get. The calls before it that are late get none."""
+        """Return the key of the signal that this call would receive. The calls before it that are late receive none."""
         line = self._lines[name]
         served = [waiting for waiting in line[: line.index(call)] if waiting.number is None or waiting.serves]
         return signal_key(name, self._taken[name] + 1 + len(served))
 
     def awaited(self) -> tuple[Key, ...]:
-        """The keys of the signals that calls wait for."""
+        """Return the keys of the signals that calls wait for."""
         return tuple(
             signal_key(name, self._taken[name] + nth)
             for name, line in self._lines.items()
@@ -92,5 +92,5 @@ class SignalLines:
         )
 
     def forget(self) -> None:
-        """Hold no call any more."""
+        """Drop all waiting calls."""
         self._lines.clear()

@@ -15,7 +15,7 @@ from penstock.language.policies.policies import RetryPolicy
 
 
 async def run_step(core: Core, record: Record, function: Callable[[], Any], policy: RetryPolicy) -> Any:
-    """The recorded result of this step. Raises StepFailed."""
+    """Return the recorded result of this step, or call its function until there is one. Raises StepFailed."""
     return await core.result(record, partial(_work, core, record, function, policy))
 
 

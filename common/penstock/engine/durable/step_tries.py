@@ -1,4 +1,4 @@
-"""Running the function of a step, and its tries."""
+"""The tries of a step: calls of its function, and the delays between them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ONCE = RetryPolicy()
 
 
 def policy_of(retry: RetryPolicy | Mapping[str, Any] | int | None) -> RetryPolicy:
-    """`3` is short for {"max_attempts": 3}. Raises Wrong (a ValueError)."""
+    """Return a retry policy from its short forms: `3` means {"max_attempts": 3}. Raises Wrong (a ValueError)."""
     if retry is None:
         return ONCE
     if isinstance(retry, RetryPolicy):
@@ -33,8 +33,8 @@ def policy_of(retry: RetryPolicy | Mapping[str, Any] | int | None) -> RetryPolic
 
 
 async def try_once(record: Record, call: Callable[[], Any], limit: int) -> TaskError | None:
-    """Call the function of a step, and put into its record what came of it. A plain function runs in a thread. Returns the error
-    if it raised one."""
+    """Call the function of a step once, and put the outcome into its record. A plain function runs in a thread. Returns
+    the error if it raised one."""
     token, began = IN_STEP.set(str(record.key)), time.monotonic()
     try:
         record.result = results.encode(await _called(call), limit).decode()
@@ -66,7 +66,7 @@ def error_json(error: TaskError) -> str:
 
 
 def delay_of(policy: RetryPolicy, error: TaskError, tries: int) -> float | None:
-    """Seconds to the next try; None if there is none."""
+    """Return the seconds until the next try; None if there is none."""
     retried = error.is_retried(policy.allows)
     if not retried or tries >= policy.max_attempts:
         return None

@@ -19,11 +19,11 @@ class Undo:
         self._registered: list[tuple[Record, Callable[[], Any]]] = []
 
     def register(self, name: str, function: Callable[[], Any]) -> None:
-        """Add what is called if the run fails for good. Its key is that of the branch that registers it."""
+        """Register a function that is called if the run fails for good. Its key is that of the registering branch."""
         self._registered.append((self._core.journal.undo(name), function))
 
     async def run(self) -> list[str]:
-        """Call what is registered as steps, the last one first. Return what could not be undone, and why."""
+        """Call the registered functions as steps, the last one first. Return those that failed, each with its error."""
         failed: list[str] = []
         while self._registered:
             record, function = self._registered.pop()

@@ -1,8 +1,6 @@
-"""The waits of a function, and when its attempt ends for them.
-
-While anything is under way (a step's function, a record being written, tasks of the function that can run) the attempt
-stays. Once the function only waits, it stays where an end of its wait may come soon and its slot is not needed. Otherwise it
-is suspended."""
+"""The waits of a function, and the suspension of its attempt. While work is under way, the attempt stays: a step's
+function, a write, tasks of the function that can run. When the function only waits, the attempt stays if a result may
+come soon and its slot is not needed. Otherwise it is suspended."""
 
 from __future__ import annotations
 
@@ -86,12 +84,12 @@ class Waiting:
     # -- what is under way ---------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Raises AttemptOver once there is a verdict."""
+        """Check that the attempt is not over. Raises AttemptOver once there is a verdict."""
         if self.verdict is not None:
             raise AttemptOver
 
     def begin_work(self) -> None:
-        """Something is under way, until `end_work`."""
+        """Note that work is under way, until `end_work`."""
         self._active += 1
 
     def end_work(self) -> None:
@@ -99,7 +97,7 @@ class Waiting:
         self._changed.set()
 
     async def busy(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Await this; the attempt is not suspended meanwhile."""
+        """Await this work. The attempt is not suspended meanwhile."""
         self.begin_work()
         try:
             return await work
@@ -107,7 +105,7 @@ class Waiting:
             self.end_work()
 
     def end(self, verdict: Verdict) -> None:
-        """The attempt is over: what waits, and what asks for more, is told."""
+        """End the attempt: all waits are notified, and later calls raise AttemptOver."""
         if self.verdict is None:
             self.verdict = verdict
         for wait in list(self._waits):
@@ -119,7 +117,8 @@ class Waiting:
     # -- waiting -------------------------------------------------------------------------------------------------
 
     async def for_child(self, child: UUID, *, slow: bool) -> Child:
-        """The end of a child. `slow`: a human or the world outside is to answer, so nothing is gained by staying."""
+        """Wait for the end of a child, and return it. `slow`: a human or the outside world has to answer, so the worker
+        gains nothing by staying."""
         end: Child = await self._wait(_Wait(self._future(), child=child, slow=slow))
         return end
 
@@ -129,7 +128,7 @@ class Waiting:
             await self._wait(_Wait(self._future(), until=instant))
 
     async def for_signal(self, until: datetime | None = None) -> None:
-        """Until that instant. A signal ends the call that waits, and with it this."""
+        """Wait until that instant. A signal ends the waiting call, and this wait with it."""
         assert self._core is not None, "an attempt that is not over"
         if until is None or until > self._core.clock():
             await self._wait(_Wait(self._future(), until=until, slow=True))
@@ -138,7 +137,7 @@ class Waiting:
         return asyncio.get_running_loop().create_future()
 
     async def _wait(self, wait: _Wait) -> Any:
-        """Wait as a piece of work that is under way: it is not, until this comes."""
+        """Wait as a part of the work under way: it does not count as such until the answer comes."""
         self.check()
         self._waits.add(wait)
         self._active -= 1
@@ -155,7 +154,7 @@ class Waiting:
         return answer
 
     def _resolve(self, wait: _Wait, answer: Any) -> None:
-        """Resolve a wait. Its caller is under way again from now on, and not only once it runs."""
+        """Resolve a wait. Its caller counts as under way from now on, not only once it runs."""
         if wait in self._waits:
             self._waits.discard(wait)
             self._active += 1
@@ -163,7 +162,7 @@ class Waiting:
                 wait.future.set_result(answer)
 
     def resolve_children(self, ends: dict[UUID, Child]) -> None:
-        """These children have ended."""
+        """Resolve the waits for these ended children."""
         if self._core is not None:
             self._core.deliveries.expect_children(ends)
         for wait in list(self._waits):
@@ -171,11 +170,11 @@ class Waiting:
                 self._resolve(wait, ends[wait.child])
 
     def changed(self) -> None:
-        """The watcher looks again."""
+        """Wake the watcher."""
         self._changed.set()
 
     def close(self) -> None:
-        """The attempt is over, and nothing is watched any more."""
+        """Stop the watcher, because the attempt is over."""
         if self._watcher is not None:
             self._watcher.cancel()
         for wait in self._waits:
@@ -234,7 +233,7 @@ class Waiting:
             self.end(Suspended(awaited))
 
     def _patience(self, core: Attempted, idle_since: float | None) -> float:
-        """Seconds to wait on before the next look; 0: suspend."""
+        """Return the seconds until the next look; 0 means suspend."""
         if self.staying or idle_since is None:
             return LOOK
         if not core.backend.may_stay() or not self._may_come_soon(core):

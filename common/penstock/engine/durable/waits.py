@@ -1,4 +1,4 @@
-"""Waiting for an instant, and for what is sent to a run."""
+"""The waits for an instant, and for signals to a run."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ NOT_SENT = '{"message": "nothing was told in time"}'
 
 
 async def sleep_for(core: Core, record: Record, span: timedelta) -> None:
-    """Wait until this is over, counted from when it began first. A sleep that was given a result is over."""
+    """Wait until this sleep is over, counted from its first beginning. A sleep that was given a result from outside is
+    over."""
     await core.result(record, partial(sleep, core, record, span))
 
 
 async def sleep(core: Core, record: Record, span: timedelta, call: Call) -> None:
-    """Wait until the instant, and look whether anything that was earlier is still to be told."""
+    """Wait until the instant, then check that no earlier result is still to be delivered."""
     until = await core.until_recorded(record, span)
     core.deliveries.expect(call, until)
     await core.waiting.until(until)
@@ -28,8 +29,8 @@ async def sleep(core: Core, record: Record, span: timedelta, call: Call) -> None
 
 
 async def await_signal(core: Core, name: str, order: int, deadline: Record | None, span: timedelta) -> Any:
-    """Return the payload of a signal. Raises StepTimedOut once the deadline has passed without one; the record of that
-    stays. A deadline that an operator has removed never passes."""
+    """Return the payload of a signal. Raises StepTimedOut once the deadline has passed without a signal, which stays
+    recorded. A deadline that an operator has removed never passes."""
     if deadline is None or deadline.status == COMPLETED:
         call = Call(None, partial(_signal, core), signal=name, order=order)
     else:

@@ -44,8 +44,8 @@ class ActionOptions(Policies):
     thing: ClassVar[str] = "action"
 
     executor: Annotated[str, Field(strict=True, pattern=r"^[a-z][a-z0-9_]{0,62}$")] | None = None
-    """The task executor that runs the action: async, thread, process, command, http, kubernetes, dask, ray, or one of
-    your own."""
+    """The task executor that runs the action: async, thread, process, command, http, kubernetes, dask, ray, remote
+    (a worker that calls a gateway), or one of your own."""
     route: str | None = None
     """The work queue of the action, which overrides the configured routes."""
     labels: dict[str, str] = Field(default_factory=dict)
@@ -171,7 +171,7 @@ class Action(ActionRef[P, R]):
     def policies(self) -> Policies:
         return self.choices
 
-    # The type is Any. The result is what the function returns, or in a workflow function a stand-in for it, which has
+    # The declared type is Any. The call returns the function's result, or in a workflow function a stand-in for it with
     # methods of its own. No other type fits both.
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         intercept = CALL_INTERCEPTOR.get()

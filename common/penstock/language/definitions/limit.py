@@ -10,7 +10,10 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from penstock.language.definitions.declaration import Declaration
 from penstock.language.definitions.qualified_name import is_name, is_ref, ref_of
+from penstock.language.terms.budgets import UNIT
 from penstock.language.terms.column_ranges import INTEGER
+from penstock.language.terms.costs import cost_terms
+from penstock.language.terms.durations import positive_seconds
 from penstock.language.terms.options import Count, Items, Options, Wrong
 from penstock.language.terms.sources import Source
 
@@ -56,6 +59,16 @@ def _rate(value: object) -> object:
     return parse_rate(value).model_dump() if isinstance(value, str) else value
 
 
+def _cost(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise Wrong("is not a cost", 'Write a number, or "{{ parameters.tokens }}".')
+    cost_terms(value)
+    return value
+
+
+Cost = Annotated[float | int | str, BeforeValidator(_cost)]
+
+
 def _scope(value: object) -> object:
     scope = getattr(value, "name", None) if type(value).__name__ == "Pack" else ref_of(value)
     if scope in ("global", EVERYTHING):
@@ -69,7 +82,8 @@ def _scope(value: object) -> object:
 
 
 class Limit(Declaration):
-    """`Limit(5)` lets five executions run at once, `Limit(5, by="customer")` five for each customer. An attempt holds
+    """`Limit(5)` lets five executions run at once, `Limit(5, by="customer")` five for each customer.
+    `Limit(90_000, per="1m", cost="{{ parameters.tokens }}")` counts costs instead of executions. An attempt holds
     a slot from when it is scheduled until it ends. With several limits it needs a slot of each.
 
     An execution that waits for its next attempt, or deferred itself, holds no slot, and then joins the end of its
@@ -106,6 +120,16 @@ class Limit(Declaration):
     while_waiting: Literal["release", "keep"] = "release"
     """The slot's fate while the execution waits for the answer to an inquiry. If one of its limits says `keep`, the
     execution keeps all of its slots."""
+    cost: Cost | None = None
+    """The cost of one execution, which counts instead of 1 in `max` and in `rate`: a number, or a sum of parameters such as
+    `"{{ parameters.tokens }}"`. It is reserved at admission. A new execution that costs more than the whole limit is
+    refused."""
+    unit: Annotated[str, Field(pattern=f"^({UNIT})?$")] = ""
+    """The unit of the cost, such as `tokens`. An attempt reports its true cost in it: `current().cost(tokens=1234)`, or
+    `current().cost(1234)` for a limit without a unit."""
+    budget: Annotated[str, Field(pattern=f"^{UNIT}$")] | None = None
+    """The unit of the budgets that bound the cost, instead of `max` and `rate`: an execution takes its cost from the budget of
+    its tree in this unit. A tree without such a budget is not limited."""
 
     if TYPE_CHECKING:
 
@@ -120,6 +144,10 @@ class Limit(Declaration):
             max_waiting: int | None = None,
             fair: str | Sequence[str] = (),
             while_waiting: Literal["release", "keep"] = "release",
+            per: str | float | None = None,
+            cost: float | str | None = None,
+            unit: str = "",
+            budget: str | None = None,
             ref: str = "",
             scope: object = None,
             description: str = "",
@@ -127,10 +155,22 @@ class Limit(Declaration):
 
     @classmethod
     def names(cls) -> list[str]:
-        return [*super().names(), "burst"]
+        return [*super().names(), "burst", "per"]
 
     @classmethod
     def fold(cls, values: dict[str, Any]) -> dict[str, Any]:
+        per = values.pop("per", None)
+        if per is not None:
+            if (
+                values.get("rate") is not None
+                or isinstance(values.get("max"), bool)
+                or not isinstance(values.get("max"), int)
+            ):
+                raise Wrong(
+                    "per goes with max, and not with a rate",
+                    "Write Limit(90_000, per='1m'), or rate='90000/min'.",
+                )
+            values["rate"] = {"count": values.pop("max"), "seconds": positive_seconds(per)}
         burst = values.pop("burst", None)
         if burst is not None:
             rate = _rate(values.get("rate"))
@@ -151,6 +191,31 @@ class Limit(Declaration):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
+        if self.budget is not None:
+            bounds = {
+                "max": self.max,
+                "rate": self.rate,
+                "by": self.by,
+                "fair": self.fair,
+                "max_waiting": self.max_waiting,
+            }
+            names = [name for name, value in bounds.items() if value not in (None, ())]
+            names += ["when_full"] * (self.when_full != "enqueue")
+            if names or self.unit not in ("", self.budget) or self.cost is None:
+                raise Wrong(
+                    "with a budget, has a cost and nothing else that bounds it",
+                    "Limit(budget='tokens', cost='{{ parameters.tokens }}'); use a second limit for the rest.",
+                )
+            return self
+        if self.unit and self.cost is None:
+            raise Wrong(
+                "has a unit and no cost", 'Say what an execution costs: cost="{{ parameters.tokens }}".'
+            )
+        if self.cost is not None and self.when_full == "cancel_running":
+            raise Wrong(
+                "when_full: cancel_running counts executions, and not their cost",
+                "Use enqueue or cancel_new under a limit with a cost.",
+            )
         if self.max is None and self.rate is None:
             raise Wrong("limits nothing", "Give max, such as Limit(5), or rate, such as rate='100/min'.")
         if self.ref and not is_ref(self.ref):
@@ -171,6 +236,8 @@ class Limit(Declaration):
                 "Leave both out, or declare the limit outside of the action.",
             )
         by = f"by_{'_'.join(self.by)}" if self.by else "all"
+        if self.cost is not None:
+            by = f"budget_{self.budget}" if self.budget else f"{by}_{self.unit or 'cost'}"
         limit = self.model_copy(
             update={"ref": f"{action}.{re.sub('[^a-z0-9]+', '_', by.lower())}", "scope": action}
         )

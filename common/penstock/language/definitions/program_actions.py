@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from penstock.language.definitions.action import Action, ActionOptions
 from penstock.language.definitions.declaration import remember
+from penstock.language.definitions.http_request import HttpRequest, checked_url
 from penstock.language.definitions.qualified_name import Pack, pack_of, qualified
 from penstock.language.schemas import Schema, parameters_schema, payload_schema
 from penstock.language.terms.durations import PositiveDuration
@@ -39,19 +39,27 @@ class HttpOptions(Options):
     timeout: PositiveDuration = 300
     """The seconds that the other side may stay silent."""
 
+    request: HttpRequest | None = None
+    """The request that the action makes. Without it the action POSTs its parameters in Penstock's own envelope."""
+    secrets: dict[str, Annotated[str, Field(strict=True, min_length=1)]] = Field(default_factory=dict)
+    """The stored secrets of the execution's tenant that templates of the request read, by the names that they have there."""
+
     @field_validator("url")
     @classmethod
     def _is_http(cls, url: str) -> str:
-        try:
-            parts = urlsplit(url)
-            port_is_fine = parts.port is None or parts.port > 0
-        except ValueError:
-            raise Wrong("is not a URL", "Write https://host/path.") from None
-        if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_fine:
-            raise Wrong("is not an http or https URL", "Write https://host/path.")
-        if "@" in parts.netloc:
-            raise Wrong("holds a password", "Let the other side verify the signature instead: secret_env.")
-        return url
+        return checked_url(url, templated="{{" in url)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> HttpOptions:
+        if self.request is None and "{{" in self.url:
+            raise Wrong(
+                "has an expression in its url without a request", "Add request: {method: GET}, for example."
+            )
+        if self.request is None and self.secrets:
+            raise Wrong("has secrets without a request", "Add request, whose templates read them.")
+        if self.request is not None and (self.headers or self.secret_env):
+            raise Wrong("has headers or secret_env beside a request", "Put the headers into the request.")
+        return self
 
 
 class KubernetesOptions(Options):
@@ -103,6 +111,7 @@ OPTIONS: dict[str, type[Options]] = {
     "kubernetes": KubernetesOptions,
     "dask": DaskOptions,
     "ray": RayOptions,
+    "remote": NoOptions,
 }
 """The options of each built-in task executor. Other executors check their options when they run."""
 ENTRY = {"command": "command", "http": "url", "kubernetes": "image"}
@@ -196,8 +205,8 @@ def command_action(
 
 
 def http_action(ref: str, url: str, *, pack: str | Pack | None = None, **options: Any) -> Action[..., Any]:
-    """Return an action that POSTs its parameters as JSON to a URL. The response is its result. Options as for
-    `command_action`. Raises DefinitionError."""
+    """Return an action that POSTs its parameters as JSON to a URL. The response is its result. With
+    `options={"request": {...}}` it makes that request instead. Options as for `command_action`. Raises DefinitionError."""
     return _declared(ref, "http", {"url": url, **options}, pack)
 
 

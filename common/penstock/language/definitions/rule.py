@@ -10,6 +10,7 @@ from pydantic import Field, StrictBool
 from penstock.language.definitions.declaration import Declaration
 from penstock.language.definitions.qualified_name import Ref
 from penstock.language.expressions.template_checks import Condition, Templates
+from penstock.language.terms.budgets import Budget, WhenSpent
 from penstock.language.terms.column_ranges import HIGHEST_PRIORITY
 from penstock.language.terms.durations import PositiveDuration
 from penstock.language.terms.outside_names import TENANT
@@ -43,6 +44,11 @@ class Rule(Declaration):
     """The priority of the executions that the rule starts."""
     expires: PositiveDuration | None = None
     """The seconds after which an execution that the rule started ends as `timeout`, if it has not begun."""
+    budget: Budget | None = None
+    """The budgets of each execution that the rule starts, and of all of its tree: an amount for each unit."""
+    when_spent: WhenSpent = "refuse"
+    """The reaction to a spent budget. refuse: what needs more than is left is cancelled. wait: it waits until a person raises the
+    budget."""
 
     if TYPE_CHECKING:
 
@@ -58,5 +64,7 @@ class Rule(Declaration):
             tenant: str | None = None,
             priority: int = 0,
             expires: object = None,
+            budget: Mapping[str, float] | None = None,
+            when_spent: WhenSpent = "refuse",
             description: str = "",
         ) -> None: ...

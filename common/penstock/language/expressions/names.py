@@ -15,8 +15,8 @@ Path = tuple[str | int, ...]
 class NamesUsed:
     """The names that templates read from their namespace.
 
-    `paths` are as long as the text alone tells. `computed` are the paths that are followed by a computed subscript. So
-    `tasks[vars.which].result` has the computed path `("tasks",)`, and the path `("vars", "which")`.
+    `paths` are as long as the text of the template shows. `computed` are the paths that are followed by a computed
+    subscript. So `tasks[vars.which].result` has the computed path `("tasks",)`, and the path `("vars", "which")`.
     """
 
     paths: frozenset[Path] = frozenset()

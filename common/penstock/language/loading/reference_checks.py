@@ -13,6 +13,7 @@ from penstock.language.expressions import NamesUsed, condition, names_used
 from penstock.language.rules.event_rules import EVENT
 from penstock.language.rules.parameter_checks import Names, misfits, names_of, unknown_names
 from penstock.language.schedules.reserved_context import RESERVED
+from penstock.language.terms.costs import parameters_of
 from penstock.language.terms.options import Problem, did_you_mean
 from penstock.language.terms.sources import Location
 
@@ -135,13 +136,16 @@ def _of_schedule(schedule: Schedule, targets: _ReferenceTargets) -> Iterator[Pro
 
 
 def _of_limit(limit: Limit, targets: _ReferenceTargets) -> Iterator[Problem]:
-    """Yield a problem for each `by` parameter that an action never has: then all executions would be counted as one
-    group."""
+    """Yield a problem for each parameter that an action never has. With such a `by`, all executions would be counted as one
+    group, and with such a cost, all would be refused."""
     covered = targets.runnable.get(str(limit.scope))
     available = names_of(covered.schema) if covered else None
     for field in ("by", "fair"):
         paths = frozenset(("parameters", *path.split(".")) for path in getattr(limit, field))
         yield from _undefined((field,), NamesUsed(paths), {"parameters": available})
+    if limit.cost is not None:
+        costs = frozenset(("parameters", *path.split(".")) for path in parameters_of(limit.cost))
+        yield from _undefined(("cost",), NamesUsed(costs), {"parameters": available})
 
 
 def _of_call(item: Rule | Schedule, targets: _ReferenceTargets) -> Iterator[Problem]:

@@ -40,6 +40,7 @@ SHORT_FORMS: Mapping[str, JsonSchemaValue] = {
     "on_worker_loss": {"enum": ["rerun", "fail"]},
     "max_recoveries": {"type": "integer", "minimum": 0},
     "burst": {"type": ["integer", "null"], "minimum": 1},
+    "per": {**DURATION, "type": ["number", "string", "null"]},
     "backoff_factor": {"type": "number", "minimum": 1, "maximum": 1000},
 }
 """The options that are not fields of the model, since `fold` replaces them by other options."""

@@ -1,9 +1,6 @@
-"""The outcome of an execution after one attempt, where it is decided between a retry and the end. The worker that ran
-the attempt asks for it, as does an executor that ends an attempt in the worker's place.
-
-If the worker is gone, the outcome of the attempt is unknown. Then the database function `after_loss` decides, by the
-same rules as `ending_of_unfinished`.
-"""
+"""The outcome of an execution after one attempt: a retry, or its end. The worker that ran the attempt uses it, and so
+does an executor that ends an attempt in the worker's place. If the worker is gone, the outcome of the attempt is
+unknown. Then the database function `after_loss` decides, by the same rules as `ending_of_unfinished`."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import orjson
@@ -32,6 +30,8 @@ class Ending:
     its place in the lane."""
     until: datetime | None = None
     reason: str | None = None
+    costs: Mapping[str, Decimal] | None = None
+    """The true costs that the attempt reported, by unit."""
 
 
 DONE_WITH_NOTHING = Ending(COMPLETED, "null")
@@ -66,6 +66,9 @@ def ending_of(outcome: Outcome, policy: RetryPolicy, failures: int) -> Ending:
         )
     if outcome.kind == "inquiry":
         return Ending(WAITING, result=orjson.dumps(outcome.inquiry).decode(), reason="waits for an answer")
+    if outcome.kind == "later":
+        outside = orjson.dumps({"outside": outcome.outside}).decode()
+        return Ending(WAITING, result=outside, reason="waits for something outside")
     if outcome.kind == "suspended":
         awaits = orjson.dumps({"awaits": outcome.awaited}).decode()
         return Ending(WAITING, result=awaits, reason="waits, and goes on where it was")

@@ -51,7 +51,7 @@ class Match:
 
 def compile_rule(body: Mapping[str, Any]) -> CompiledRule:
     when = body.get("when")
-    options = {name: body[name] for name in ("expires",) if body.get(name)}
+    options = {name: body[name] for name in ("expires", "budget", "when_spent") if body.get(name)}
     return CompiledRule(
         tenant=body.get("tenant"),
         when=(lambda _: True) if when is None else condition(when),

@@ -36,5 +36,5 @@ def try_rule(rule: Rule, payload: Any = None, *, tenant: str = "public") -> Matc
 
 def evaluate(text: str, /, **names: Any) -> Any:
     """Return the value of an expression (`payload.amount > 100`), or of a text with templates (`"order {{ payload.id
-    }}"`). `names` are the names that it may use. Raises ExpressionError."""
+    }}"`). `names` has the values of the names that it may use. Raises ExpressionError."""
     return expression(text if "{{" in text else f"{{{{ {text} }}}}")(names)

@@ -1,5 +1,5 @@
-"""JSON Schema (draft 2020-12) for payloads, parameters and results: checking values, masking secrets, and making
-schemas from Python types or from the short form of YAML packs."""
+"""JSON Schema (draft 2020-12) for payloads, parameters and results. Values are checked, secrets are masked, and schemas
+are made from Python types or from the short form of YAML packs."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ __all__ = [
 ]
 
 mask = Schema.masked
-"""`mask(value, schema)`: the value with every part that the schema marks as secret replaced by `***`."""
+"""Return a value with `***` in place of each part that the schema marks as secret: `mask(value, schema)`."""

@@ -1,5 +1,5 @@
-"""The computing that one check of a value against a schema may cost. The author of a schema and the sender of a value do not
-know each other. So neither the size of a schema nor the size of a value bounds the product of both."""
+"""The bound on the computing of one check of a value against a schema. The author of a schema and the sender of a value
+do not know each other. So a bound on the size of each does not bound the cost of the check, which depends on both."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from penstock.errors import CheckTooCostly
 
 STEPS = CHECK_STEPS
 STEPS_PER_SECOND = 4_000_000
-"""What a second of searching a pattern costs, in steps."""
+"""The steps that one second of a pattern search costs."""
 PATTERN_STEPS = 4
-"""What a search costs at least: a call of the pattern engine, and two looks at the clock."""
+"""The minimum cost of a pattern search in steps: a call of the pattern engine, and two reads of the clock."""
 FORMAT_STEPS = 20
-"""What reading a text as a date, an address or the like costs at least."""
+"""The minimum cost in steps of parsing a text as a date, an address or the like."""
 BYTES_PER_STEP = 40
-"""Bytes of text or of JSON that one step reads."""
+"""The bytes of text or of JSON that one step reads."""
 
 
 class Budget:
-    """The steps that are left of one check, and the verdicts that this check has reached already."""
+    """The remaining steps of one check, and the results of its parts that are known already."""
 
     __slots__ = ("left", "verdicts")
 

@@ -1,4 +1,4 @@
-"""Tests made of other tests."""
+"""Tests that combine other tests."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Schemas as people write them: JSON Schema, the short form of YAML packs, or a Python type.
-
-The short form names what there is: `customer: {type: string, required: true, secret: true}`, or just
-`customer: string`. Next to `required` it may say whatever JSON Schema can say of a value.
-"""
+"""Schemas in the forms that users write: JSON Schema, the short form of YAML packs, or a Python type. The short form
+lists the properties: `customer: {type: string, required: true, secret: true}`, or just `customer: string`. Besides
+`required` and `secret`, it may have every keyword of JSON Schema."""
 
 from __future__ import annotations
 
@@ -21,21 +19,20 @@ _COMPOSED = ("$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas")
 
 
 def parameters_schema(declared: Any) -> dict[str, Any]:
-    """The schema of an action's parameters: an object that takes only what is declared, unless it says otherwise.
-
-    Raises Wrong."""
+    """Return the schema of an action's parameters: an object that accepts only declared parameters, unless it permits
+    others. Raises Wrong."""
     schema = {"type": "object", **_schema(declared)}
     if schema["type"] != "object":
         raise Wrong("describes something other than an object", "Parameters have names: use type: object.")
     if not any(word in schema for word in _CLOSED):
-        # Branches and references bring properties of their own, which only `unevaluated...` takes into account.
+        # Branches and references declare properties too, and only `unevaluatedProperties` takes those into account.
         composed = any(word in schema for word in _COMPOSED)
         schema["unevaluatedProperties" if composed else "additionalProperties"] = False
     return _sound(schema)
 
 
 def payload_schema(declared: Any) -> dict[str, Any]:
-    """The schema of a trigger's payload, or of a result; it stays open for what is not declared. Raises Wrong."""
+    """Return the schema of a trigger's payload, or of a result. It accepts undeclared properties too. Raises Wrong."""
     return _sound(_schema(declared))
 
 
@@ -65,7 +62,8 @@ def _schema(declared: Any) -> dict[str, Any]:
 
 
 def _is_json_schema(declared: Mapping[str, Any]) -> bool:
-    """Parameters called `type` or `allOf` are possible, but their entries are mappings."""
+    """Return whether `declared` is a JSON Schema, not the short form. Parameters may be called `type` or `allOf`, but
+    the value of such an entry is a mapping."""
     if isinstance(declared.get("type"), str):
         return True
     named = declared.get("properties")

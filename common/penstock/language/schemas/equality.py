@@ -13,9 +13,8 @@ _TRUE, _FALSE = b"true", b"false"
 
 
 def key(value: Any, budget: Budget | None = None) -> Hashable:
-    """Return what is equal, and hashes alike, for values that are equal in JSON.
-
-    Containers become text, whose hash nobody can aim at: tuples of numbers can be chosen so that all hashes are the same."""
+    """Return a key that is equal, and has an equal hash, for values that are equal in JSON. Containers become text: a
+    sender could choose tuples of numbers with equal hashes, but not texts."""
     if value is True:
         return _TRUE
     if value is False:

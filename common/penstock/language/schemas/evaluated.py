@@ -1,6 +1,5 @@
-"""`unevaluatedProperties` and `unevaluatedItems`: which names and items no other keyword has looked at.
-
-The keywords of the same part and of all branches that fit count as looked at (draft 2020-12, core, 11)."""
+"""The keywords `unevaluatedProperties` and `unevaluatedItems`: they apply to names and items that no other keyword has
+evaluated. The keywords of the same part and of all matching branches count as evaluating (draft 2020-12, core, 11)."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from penstock.language.schemas.scalar_keywords import Test
 
 
 class Parts(Protocol):
-    """The parts of a compiled schema, as far as this module asks for them."""
+    """The functions of a compiled schema that this module uses."""
 
     def test(self, part: Any) -> Test: ...
 
@@ -47,7 +46,7 @@ def test(validator: Parts, part: Mapping[str, Any]) -> Test:
 def unevaluated_names(
     validator: Parts, part: Mapping[str, Any], value: dict[str, Any], budget: Budget
 ) -> list[str]:
-    """Return the names of `value` that only `unevaluatedProperties` of this part concerns."""
+    """Return the names in `value` to which only `unevaluatedProperties` of this part applies."""
     budget.spend(5 + len(value))
     names = _names(validator, part, value, budget, is_top=True)
     return [name for name in value if name not in names]
@@ -56,7 +55,7 @@ def unevaluated_names(
 def unevaluated_items(
     validator: Parts, part: Mapping[str, Any], value: list[Any], budget: Budget
 ) -> list[int]:
-    """Return the places in `value` that only `unevaluatedItems` of this part concerns."""
+    """Return the indexes in `value` to which only `unevaluatedItems` of this part applies."""
     budget.spend(5 + len(value))
     places = _items(validator, part, value, budget, is_top=True)
     return [place for place in range(len(value)) if place not in places]
@@ -97,7 +96,7 @@ def _items(
 
 
 def _branches(validator: Parts, part: Mapping[str, Any], value: Any, budget: Budget) -> Iterator[Any]:
-    """Yield the parts that apply to the same value, and that it fits."""
+    """Yield the parts that apply to the same value, and that the value satisfies."""
     if "$ref" in part:
         yield from _fitting(validator, validator.target(part["$ref"]), value, budget)
     for word in ("allOf", "anyOf", "oneOf"):

@@ -1,4 +1,4 @@
-"""Faults of a value in words. They show what was expected and never the value, which may be secret."""
+"""The texts of a value's faults. They show the expected form and never the value, which may be secret."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.language.schemas.faults import Fault
 from penstock.language.terms.options import LONGEST_WORD, did_you_mean, dotted
 
 SHOWN_NAMES = 10
-"""Names that one fault lists."""
+"""The maximum number of names that one fault lists."""
 
 
 def fault_text(fault: Fault, label: str) -> tuple[str, str | None]:

@@ -1,4 +1,4 @@
-"""The faults of a value that does not fit its schema: place by place, for an error that a person reads."""
+"""The faults of a value that does not satisfy its schema, with their places, for an error message."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class Fault:
 
     place: Location
     word: str | None
-    """None where the schema is `false`: nothing is allowed there."""
+    """None if the schema is `false`, so that no value is allowed."""
     expected: Any
     value: Any
     names: tuple[str, ...] = ()
     """The names that are missing or unknown."""
     known_names: tuple[str, ...] = ()
-    """The names that would be known."""
+    """The names that the schema knows."""
 
 
 def faults(validator: Validator, value: Any, budget: Budget) -> Iterator[Fault]:
-    """Yield the faults of a value. Raise CheckTooCostly where the budget does not last."""
+    """Yield the faults of a value. Raises CheckTooCostly if the budget is used up."""
     return _Walk(validator, budget).faults(validator.document, value, ())
 
 

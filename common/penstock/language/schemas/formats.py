@@ -1,4 +1,4 @@
-"""The formats that are enforced. Others (`email`, `uri`, `password`, ...) describe and do not refuse."""
+"""The formats that are enforced. All other formats (`email`, `uri`, `password`, ...) only describe."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ FORMATS: dict[str, Callable[[str], object]] = {
     "ipv4": IPv4Address,
     "ipv6": IPv6Address,
 }
-"""Name -> a function that raises ValueError for a text that is not of this format."""
+"""The functions by format. Each raises ValueError for a text that does not have the format."""
 
 
 def fits(name: str, text: str) -> bool:
-    """Return whether the text is of the format. A format that is not enforced fits always."""
+    """Return whether the text has the format. Every text has a format that is not enforced."""
     read = FORMATS.get(name)
     if read is None:
         return True

@@ -1,4 +1,5 @@
-"""The schema of schemas: the vocabularies of draft 2020-12 in one document, so that a schema is checked like any other value."""
+"""The schema of schemas. The vocabularies of draft 2020-12 are one document, so that a schema is checked as any other
+value."""
 
 from __future__ import annotations
 

@@ -23,10 +23,10 @@ _EACH = 64
 
 @lru_cache(1024)
 def compiled(pattern: str) -> regex.Pattern[str]:
-    """Compile a pattern. Raise ValueError for a text that is not one."""
+    """Compile a pattern. Raises ValueError for an invalid pattern."""
     if pattern.count("(") > GROUPS_CAP:
         raise ValueError(f"it has more than {GROUPS_CAP:,} groups")
-    import regex  # not for commands that check nothing
+    import regex  # imported late, for commands that check no schema
 
     try:
         return regex.compile(pattern)
@@ -35,12 +35,12 @@ def compiled(pattern: str) -> regex.Pattern[str]:
 
 
 def length(patterns: Iterable[str]) -> int:
-    """Return what the patterns count towards PATTERNS_CAP."""
+    """Return the length of the patterns that counts towards PATTERNS_CAP."""
     return sum(len(pattern) + _EACH for pattern in patterns)
 
 
 def search(pattern: regex.Pattern[str], text: str, budget: Budget) -> bool:
-    """Return whether the pattern is in the text. Raise CheckTooCostly where the budget does not last."""
+    """Return whether the pattern matches a part of the text. Raises CheckTooCostly if the budget is used up."""
     began = time.thread_time()
     try:
         if budget.left > 0:

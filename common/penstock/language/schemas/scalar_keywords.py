@@ -1,4 +1,4 @@
-"""The keywords of JSON Schema that hold no schemas: each as a test of a value, made from what the keyword expects."""
+"""The keywords of JSON Schema that contain no schemas. Each becomes a test of a value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.language.schemas.equality import key
 from penstock.language.schemas.patterns import compiled, search
 
 Test = Callable[[Any, Budget], bool]
-"""Whether a value fits, within a budget."""
+"""A function that returns whether a value fits, within a budget."""
 
 
 def anything(value: Any, budget: Budget) -> bool:
@@ -71,7 +71,7 @@ def _enum(choices: Sequence[Any]) -> Test:
 
 
 def _is_one_of(allowed_keys: frozenset[Hashable], value: Any, budget: Budget) -> bool:
-    """Return whether a value is among scalars."""
+    """Return whether a value is one of the allowed scalars."""
     if isinstance(value, str):
         return value in allowed_keys
     budget.left -= 1

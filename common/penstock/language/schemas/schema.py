@@ -1,4 +1,4 @@
-"""A schema, ready to check values many times."""
+"""A schema, compiled to check values many times."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from penstock.language.terms.options import LONGEST_WORD
 from penstock.language.terms.stored_references import is_within
 
 SHOWN = 5
-"""Faults of one value that an error lists."""
+"""The maximum number of faults of one value that an error lists."""
 SHOWN_PARAMETERS = 50
-"""Parameters that a hint lists."""
+"""The maximum number of parameters that a hint lists."""
 CACHED = 1024
-"""Schemas whose compiled form is remembered, over all of a process."""
+"""The maximum number of schemas with a cached compiled form in one process."""
 CACHED_BYTES = 4 * 1024 * 1024
-"""Bytes of JSON that these schemas have together: the compiled form takes some 30 times as many."""
+"""The maximum total size of these schemas, in bytes of JSON. The compiled form takes about 30 times as many."""
 
 
 class _Compiled:
@@ -45,7 +45,7 @@ class _Compiled:
 
 
 class _Cache:
-    """The compiled forms of the schemas that were met last."""
+    """The compiled forms of the most recent schemas."""
 
     def __init__(self) -> None:
         self._compiled: OrderedDict[bytes, _Compiled] = OrderedDict()
@@ -67,8 +67,8 @@ _cache = _Cache()
 
 
 class Schema:
-    """A JSON Schema that was found sound when it was declared (`check_schema`). Hold on to it where you can: made
-    again, it costs a digest of the document. Each check of a value has one budget of steps."""
+    """A JSON Schema that was checked when it was declared (`check_schema`). Reuse it if you can: creating it computes a
+    digest of the document. Each check of a value has one budget of steps."""
 
     __slots__ = ("_secrets", "_validator", "document")
 
@@ -79,18 +79,17 @@ class Schema:
         self._secrets = compiled.secrets
 
     def check(self, value: Any, *, cap: int, what: str = "parameters", decoded: bool = False) -> bytes:
-        """Return `value` as canonical JSON. Raise InvalidInput if it does not fit the schema or cannot be stored.
-
-        `cap` is the number of bytes that it may have, which PENSTOCK_PAYLOAD_CAP sets. `decoded` says that the value came
-        out of a JSON parser."""
+        """Return `value` as canonical JSON. Raises InvalidInput if it does not satisfy the schema or cannot be stored.
+        `cap` is its maximum size in bytes, which PENSTOCK_PAYLOAD_CAP sets. `decoded` says that the value came out of a
+        JSON parser."""
         encoded = check_value(value, cap, what=what)
         if self.document:
-            # Only once it is decoded, a datetime is a text and a tuple an array.
+            # After decoding, a datetime is a text and a tuple an array.
             self.validate(value if decoded else orjson.loads(encoded), what=what)
         return encoded
 
     def validate(self, value: Any, *, what: str = "parameters") -> None:
-        """Raise InvalidInput if `value`, which is JSON already, does not fit the schema or costs too much to check."""
+        """Raise InvalidInput if the JSON value does not satisfy the schema, or costs too much to check."""
         budget = Budget()
         try:
             if self.document and not self._validator.fits(value, budget):
@@ -101,7 +100,7 @@ class Schema:
             raise InvalidInput(f"{what} nests too deep for its schema", hint="Flatten it.") from None
 
     def takes(self) -> str | None:
-        """Return what an object has by this schema, or None where the schema does not tell."""
+        """Return a description of an object's properties by this schema, or None if the schema names none."""
         required, properties = self.document.get("required", []), self.document.get("properties", {})
         if not properties and self.document.get("additionalProperties") is not False:
             return None
@@ -113,7 +112,8 @@ class Schema:
         return f"It takes: {', '.join(names) or 'nothing'}{ellipsis}."
 
     def mask(self, value: Any) -> Any:
-        """Return `value` with `***` in place of what the schema marks as secret. Without marks it is `value` itself."""
+        """Return `value` with `***` in place of each part that the schema marks as secret. If there are none, return
+        `value` itself."""
         return secrets.masked(value, self.document) if self._secrets else value
 
     def secrets_of(self, value: Any) -> list[str]:
@@ -122,11 +122,12 @@ class Schema:
 
     @staticmethod
     def masked(value: Any, schema: Mapping[str, Any] | None) -> Any:
-        """Mask by a schema that was not compiled yet."""
+        """Return the value, masked by a schema that is not compiled."""
         return Schema(schema).mask(value)
 
     def _refuse(self, value: Any, label: str, budget: Budget) -> None:
-        """Raise what is wrong with a value. A value whose faults all lie in stored results fits, as far as can be told."""
+        """Raise InvalidInput for a value that does not satisfy the schema. A value whose faults all lie in stored
+        results is accepted, since these cannot be checked here."""
         walk = (
             fault for fault in faults(self._validator, value, budget) if not is_within(value, fault.place)
         )

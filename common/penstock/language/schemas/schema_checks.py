@@ -1,4 +1,4 @@
-"""The check of a schema: valid, closed (no reference leads out of it), and of bearable size."""
+"""The check of a schema: it must be valid, self-contained (no reference to another document), and of bounded size."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.language.schemas.validator import Validator
 from penstock.language.terms.options import Wrong, dotted
 
 STEPS = 2_000_000
-"""Steps that the check of a schema may take: as many as any schema of SCHEMA_CAP bytes needs."""
+"""The maximum number of steps of the check of a schema. It is enough for any schema of SCHEMA_CAP bytes."""
 
 _metaschema = Validator(METASCHEMA)
 _IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
@@ -26,7 +26,7 @@ _IN_PLACE = ("not", "if", "then", "else")
 
 
 def check_schema(schema: Any) -> None:
-    """Check that `schema` is a JSON Schema of draft 2020-12 that stands alone. Raise Wrong, which names the place."""
+    """Check that `schema` is a self-contained JSON Schema of draft 2020-12. Raises Wrong, which names the place."""
     if not isinstance(schema, Mapping):
         raise Wrong("is not a JSON Schema: it must be an object", 'Write for example {"type": "object"}.')
     try:
@@ -54,7 +54,7 @@ def check_schema(schema: Any) -> None:
 
 
 def _check_words(schema: Mapping[str, Any]) -> None:
-    """Check each keyword's form."""
+    """Check the form of each keyword."""
     budget = Budget(STEPS)
     try:
         if _metaschema.fits(schema, budget):
@@ -88,7 +88,8 @@ def _check_part(root: Mapping[str, Any], part: Mapping[str, Any], identities: se
 
 
 def _is_part(target: Any, identities: set[int]) -> bool:
-    """Return true if a reference leads to a schema. A value in a default or an example was not checked as a schema."""
+    """Return True if the target of a reference is a schema. A value in a default or an example was not checked as a
+    schema."""
     return isinstance(target, bool) or id(target) in identities
 
 
@@ -111,7 +112,7 @@ def _check_patterns(parts: Iterator[Mapping[str, Any]]) -> None:
 
 
 def _check_circles(root: Mapping[str, Any], parts: list[tuple[Any, Mapping[str, Any]]]) -> None:
-    """Refuse a part that leads back to itself at the same value: no value would ever be held against it to the end."""
+    """Refuse a part that refers back to itself for the same value: its check would never end."""
     done: set[int] = set()
     for place, start in parts:
         path: dict[int, Iterator[Any]] = {}

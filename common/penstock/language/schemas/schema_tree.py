@@ -1,4 +1,4 @@
-"""Walking through schemas, and writing those that mean the same in the same way."""
+"""The traversal of schemas, and the normal form in which equivalent schemas are equal."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ ONE = (
     "additionalProperties", "items", "contains", "not", "if", "then", "else", "propertyNames",
     "unevaluatedItems", "unevaluatedProperties", "contentSchema",
 )  # fmt: skip
-"""Keywords whose value is a schema."""
+"""The keywords with a schema as their value."""
 LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
-"""Keywords whose value is a list of schemas."""
+"""The keywords with a list of schemas as their value."""
 NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
-"""Keywords whose value maps names to schemas."""
+"""The keywords with a mapping from names to schemas as their value."""
 _HOLDERS = {word: words for words in (ONE, LISTS, NAMED) for word in words}
 
 
 def inner(schema: Mapping[str, Any]) -> Iterator[tuple[Location, Any]]:
-    """The schemas directly inside a schema, with where they are."""
+    """Yield the schemas directly inside a schema, each with its location."""
     for word, value in schema.items():
         kind = _HOLDERS.get(word)
         if kind is None:
@@ -37,7 +37,7 @@ def inner(schema: Mapping[str, Any]) -> Iterator[tuple[Location, Any]]:
 
 
 def every(schema: Any) -> Iterator[tuple[Location, Mapping[str, Any]]]:
-    """The schema itself and all schemas inside it, however deep. `true` and `false` are left out."""
+    """Yield the schema itself and all schemas inside it, at any depth. `true` and `false` are left out."""
     pending: list[tuple[Location, Any]] = [((), schema)]
     while pending:
         place, node = pending.pop()
@@ -47,7 +47,7 @@ def every(schema: Any) -> Iterator[tuple[Location, Mapping[str, Any]]]:
 
 
 def follow(root: Mapping[str, Any], reference: Any) -> Any:
-    """Return what a local reference (`#`, `#/$defs/order`) leads to, or None."""
+    """Return the target of a local reference (`#`, `#/$defs/order`), or None."""
     if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
         return None
     node: Any = root
@@ -63,10 +63,9 @@ def follow(root: Mapping[str, Any], reference: Any) -> Any:
 
 
 def normalise(schema: Any, *, titles: bool = True) -> Any:
-    """Return the schema without the parts that do not change its meaning, so that equal schemas have equal digests.
-
-    `required` is sorted; `anyOf` of bare types is a list of types; `additionalProperties: true` and `items: {}` say nothing
-    and go. With `titles=False` titles go too: pydantic makes them up."""
+    """Return the schema without the parts that do not change its meaning, so that equivalent schemas have equal
+    digests. `required` is sorted. `anyOf` of bare types becomes a list of types. `additionalProperties: true` and
+    `items: {}` are removed. With `titles=False` titles are removed too, since pydantic generates them."""
     if not isinstance(schema, Mapping):
         return schema
     out: dict[str, Any] = {}
@@ -96,7 +95,7 @@ def normalise(schema: Any, *, titles: bool = True) -> Any:
 
 
 def _bare_types(branches: Any) -> list[str] | None:
-    """The types, if each branch says nothing but its type: as in `str | None`."""
+    """Return the types, if each branch has nothing but a type, as in `str | None`; otherwise None."""
     if not isinstance(branches, list) or not all(
         isinstance(b, dict) and list(b) == ["type"] for b in branches
     ):

@@ -1,4 +1,4 @@
-"""Masking what a schema marks as `secret` (or, in the words of OpenAPI, `writeOnly`)."""
+"""The masking of values that a schema marks as `secret` (in OpenAPI `writeOnly`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LISTS_OF_VALUES = ("enum", "examples")
 _IN_PLACE = ("allOf", "anyOf", "oneOf")
 _IN_PLACE_ONE = ("if", "then", "else")
 _STEPS_OF_PART = 10
-"""Steps that it costs to ask one part of a schema about one value."""
+"""The steps that a test of one value against one part of a schema costs."""
 
 
 def is_secret(schema: Any) -> bool:
@@ -27,14 +27,13 @@ def is_secret(schema: Any) -> bool:
 
 
 def has_secrets(schema: Mapping[str, Any]) -> bool:
-    """Return whether anything in the schema is marked. Most schemas have no mark, and then there is nothing to do."""
+    """Return whether any part of the schema is marked as secret. Most schemas have no mark, and need no masking."""
     return any(is_secret(part) for _, part in every(schema))
 
 
 def masked(value: Any, root: Mapping[str, Any]) -> Any:
-    """Return `value` with MASK in place of what `root` marks. A part is secret if any schema that may apply says so.
-
-    A value that costs more than the budget of one check is secret as a whole."""
+    """Return `value` with MASK in place of each part that `root` marks. A part is secret if any schema that may apply
+    marks it. A value that costs more than the budget of one check is secret as a whole."""
     try:
         return _masked(value, [root], root, Budget())
     except (CheckTooCostly, RecursionError):
@@ -42,7 +41,7 @@ def masked(value: Any, root: Mapping[str, Any]) -> Any:
 
 
 def masked_schema(root: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema itself, without the defaults, examples and constants of what it marks."""
+    """Return the schema without the defaults, examples and constants of its marked parts."""
     copied: dict[str, Any] = copy.deepcopy(dict(root))
     for _, node in every(copied):
         for _, part in every(node) if is_secret(node) else [((), node)]:
@@ -58,9 +57,8 @@ def masked_schema(root: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def secret_texts(value: Any, root: Mapping[str, Any]) -> list[str]:
-    """Return every text and number in the parts of `value` that `root` marks, as text.
-
-    They are those of the whole value where it costs more than the budget of one check."""
+    """Return every text and number (as text) in the parts of `value` that `root` marks. If that costs more than the
+    budget of one check, return those of the whole value."""
     try:
         return list(_secret_texts(value, [root], root, Budget()))
     except (CheckTooCostly, RecursionError):
@@ -119,7 +117,7 @@ def _leaves(value: Any) -> Iterator[str]:
 
 
 def _applying(schemas: Sequence[Any], root: Mapping[str, Any], budget: Budget) -> Iterator[Mapping[str, Any]]:
-    """Yield these schemas and all that apply to the same value: what they refer to, and their branches."""
+    """Yield these schemas and all that apply to the same value: the targets of their references, and their branches."""
     pending, node_ids = list(schemas), set[int]()
     while pending:
         node = pending.pop()
@@ -141,7 +139,7 @@ def _of_parts(parts: Sequence[Mapping[str, Any]], step: str | int, budget: Budge
 
 
 def _of_step(schema: Mapping[str, Any], step: str | int, budget: Budget) -> Iterator[Any]:
-    """Yield the schemas for one property, or one item."""
+    """Yield the schemas that apply to one property, or one item."""
     budget.spend(_STEPS_OF_PART)
     if isinstance(step, int):
         first: Sequence[Any] = schema.get("prefixItems", ())

@@ -1,4 +1,4 @@
-"""The values that can be stored as a payload or as parameters: JSON that PostgreSQL takes and gives back unchanged."""
+"""The check that a value can be stored as a payload or as parameters: as JSON that PostgreSQL returns unchanged."""
 
 from __future__ import annotations
 
@@ -20,11 +20,9 @@ _HINT = "Send JSON: objects with text keys, arrays, text, finite numbers, boolea
 
 
 def check_value(value: object, cap: int = PAYLOAD_CAP, *, what: str = "the value") -> bytes:
-    """`value` as canonical JSON: keys sorted, no spaces. Dataclasses, pydantic models, datetimes, UUIDs and enums
-    are understood.
-
-    Raises InvalidInput, naming the place, for a value that is not JSON, has more than `cap` bytes, or nests deeper
-    than DEPTH_CAP. The same holds for NUL, NaN, Infinity, and an integer of more than 64 bits."""
+    """Return `value` as canonical JSON: keys sorted, no spaces. Dataclasses, pydantic models, datetimes, UUIDs and
+    enums are converted. Raises InvalidInput, naming the place, for a value that is not JSON, has more than `cap` bytes,
+    or nests deeper than DEPTH_CAP. It is also raised for NUL, NaN, Infinity, and an integer of more than 64 bits."""
     try:
         encoded = orjson.dumps(value, default=_model, option=orjson.OPT_SORT_KEYS)
     except (TypeError, ValueError, RecursionError) as error:  # orjson's own error is a TypeError
@@ -34,16 +32,17 @@ def check_value(value: object, cap: int = PAYLOAD_CAP, *, what: str = "the value
             f"{what} has {len(encoded):,} bytes of JSON; at most {cap:,} are taken",
             hint="Put large data in an object store and send a link, or raise PENSTOCK_PAYLOAD_CAP.",
         )
-    # orjson writes NaN and Infinity as null: only a value that holds a null can have lost a number that way.
+    # orjson writes NaN and Infinity as null, so only a value with a null in its JSON can contain them.
     if b"null" in encoded and _may_hide_nan(value) and (place := _find(value, _not_finite)) is not None:
         raise InvalidInput(f"{_at(what, place)} is NaN or Infinity, which JSON has no word for", hint=_HINT)
-    # An escaped backslash before u0000 is harmless text, so a hit is looked at again.
+    # An escaped backslash before u0000 is harmless text, so each match is checked again.
     if b"\\u0000" in encoded and (place := _find(orjson.loads(encoded), _has_nul)) is not None:
         raise InvalidInput(
             f"{_at(what, place)} holds a NUL character, which PostgreSQL refuses",
             hint="Remove it, or send the text as base64.",
         )
-    # Counting every opening bracket, those in texts too, settles almost all values without a walk.
+    # The count of all opening brackets, those in texts included, is a quick bound on the depth. It accepts almost all
+    # values without a walk.
     if encoded.count(b"[") + encoded.count(b"{") > DEPTH_CAP and _is_too_deep(orjson.loads(encoded)):
         raise InvalidInput(f"{what} nests deeper than {DEPTH_CAP} levels", hint="Flatten it.")
     return encoded
@@ -70,7 +69,8 @@ _strictly = json.JSONEncoder(allow_nan=False, check_circular=False).encode
 
 
 def _may_hide_nan(value: object) -> bool:
-    """Return true if only a walk can tell. Python's own encoder refuses NaN, and is ten times faster than a walk."""
+    """Return True if only a walk can find a NaN. Python's own encoder refuses NaN, and is ten times as fast as a
+    walk."""
     try:
         _strictly(value)
     except (TypeError, ValueError):
@@ -100,7 +100,7 @@ def _find(value: object, test: Callable[[object], bool]) -> Location | None:
 
 
 def _leaves(value: object) -> Iterator[tuple[Location, object]]:
-    """Every scalar inside `value`, keys included, without recursion."""
+    """Yield every scalar inside `value` with its location, keys included, without recursion."""
     pending: list[tuple[Location, object]] = [((), value)]
     while pending:
         place, node = pending.pop()

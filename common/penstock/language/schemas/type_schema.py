@@ -1,4 +1,4 @@
-"""Schemas made from Python types."""
+"""The schemas of Python types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.language.terms.options import Wrong
 
 
 class Secret:
-    """Marks a parameter or a field whose value is masked in history, logs and errors: `Annotated[str, Secret]`."""
+    """The mark of a parameter or a field that is masked in history, logs and errors: `Annotated[str, Secret]`."""
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -22,15 +22,14 @@ class Secret:
 
 
 class _Plain(GenerateJsonSchema):
-    """Without the warning that a default is not JSON: such a default is simply not shown."""
+    """A generator without the warning for a default that is not JSON. Such a default is left out."""
 
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 (pydantic's own)
 
 
 def schema_of_type(annotation: Any, *, mode: JsonSchemaMode = "validation") -> dict[str, Any]:
-    """The JSON Schema of a pydantic model, a dataclass, a TypedDict or any other type hint.
-
-    Raises Wrong for a type that has none, such as a class of one's own that pydantic does not know."""
+    """Return the JSON Schema of a pydantic model, a dataclass, a TypedDict or any other type hint. Raises Wrong for a
+    type without a schema, such as a class that pydantic does not know."""
     try:
         adapter: TypeAdapter[Any] = (
             annotation if isinstance(annotation, TypeAdapter) else TypeAdapter(annotation)

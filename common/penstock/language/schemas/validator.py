@@ -1,8 +1,9 @@
-"""A schema as functions that say whether a value fits, within the budget of one check. Penstock's own, since no library for JSON
-Schema can be stopped: `docs/decisions/0041-checks-under-a-budget.md` has the figures.
+"""A schema as functions that test a value, within the budget of one check.
 
-A loop takes a step for each turn before it begins. A part of a schema that several references lead to is held against a value
-once a check. So references that multiply, or recurse through alternatives, cost what there is and not what it unfolds to.
+Penstock has its own, since no library for JSON Schema can be stopped: `docs/decisions/0041-checks-under-a-budget.md`
+has the figures. A loop pays for each iteration before it begins. If several references lead to one part, the part is
+tested against a value once a check. So references that multiply, or recurse through alternatives, do not multiply the
+cost.
 """
 
 from __future__ import annotations
@@ -37,21 +38,21 @@ class Validator:
         self._test = self.test(document)
 
     def fits(self, value: Any, budget: Budget) -> bool:
-        """Return whether the value fits. Raise CheckTooCostly where the budget does not last."""
+        """Return whether the value fits. Raises CheckTooCostly if the budget is used up."""
         return self._test(value, budget)
 
     def test_of(self, part: Any) -> Test:
-        """The test of a part of the document that was compiled with it."""
+        """Return the compiled test of a part of the document."""
         if isinstance(part, bool):
             return anything if part else nothing
         return self._tests[id(part)]
 
     def words_of(self, part: Mapping[str, Any]) -> Mapping[str, Test]:
-        """The tests of a part's keywords that need not be looked into to be explained."""
+        """Return the tests of a part's keywords that an error names as a whole, without looking inside."""
         return self._words[id(part)]
 
     def target(self, reference: Any) -> Any:
-        """Return the target of a reference. Raise DefinitionError where it leads nowhere."""
+        """Return the target of a reference. Raises DefinitionError if it has none."""
         if (node := follow(self.document, reference)) is None:
             raise DefinitionError(
                 f"the schema refers to {reference!r}, which is not in it", hint="Apply it again, corrected."
@@ -65,7 +66,7 @@ class Validator:
         existing = self._tests.get(id(part))
         if existing is not None:
             return existing
-        # A part may lead to itself by references. Until its test is there, one that asks for the test stands for it.
+        # A part may contain references to itself. While it is compiled, this function stands for its test.
         self._tests[id(part)] = lambda value, budget: self._tests[id(part)](value, budget)
         tests: list[Test] = []
         words: dict[str, Test] = {}
@@ -89,7 +90,8 @@ class Validator:
         return test
 
     def branch(self, part: Any) -> Test:
-        """A part that is held against the same value as the one that it is in: once a check, if it may be asked again."""
+        """Return the test of a part that applies to the same value as the part around it. It runs once a check if
+        several references lead to it."""
         test = self.test(part)
         return self._once(part, test) if self.evaluates and not isinstance(part, bool) else test
 
@@ -260,7 +262,7 @@ class Validator:
 
 _OBJECT = frozenset({"properties", "required", "additionalProperties", "patternProperties"})
 _WHOLE = frozenset({"anyOf", "oneOf", "not", "contains"})
-"""Keywords that fail as a whole: an error names them, and nothing inside them."""
+"""The keywords that fail as a whole: an error names them, and nothing inside them."""
 _COMPOSED: dict[str, Callable[[Validator, Any, Mapping[str, Any]], Test]] = {
     "$ref": Validator._reference,
     "contains": Validator._contains,

@@ -5,15 +5,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 from uuid import UUID
 
 from penstock.errors import OutsideRun
+from penstock.run.action_call import ActionCall as ActionCall
+from penstock.run.context import CURRENT, RunContext
 
 P = ParamSpec("P")
 R = TypeVar("R")
-R_co = TypeVar("R_co", covariant=True)
 
 
 class Starter(Protocol):
@@ -28,14 +28,6 @@ class Starter(Protocol):
 
 STARTER: ContextVar[Starter | None] = ContextVar("penstock.starter", default=None)
 """The innermost connected client of the running code."""
-
-
-@dataclass(frozen=True, slots=True)
-class ActionCall(Generic[R_co]):
-    """An action with parameters, to pass to a client: `await client.run(charge.call(order=7), key="order-7")`."""
-
-    ref: str
-    parameters: Mapping[str, Any]
 
 
 class ActionRef(Generic[P, R]):
@@ -74,9 +66,28 @@ class ActionRef(Generic[P, R]):
         return result
 
 
+class RunStarter:
+    """The starter inside an action: it starts executions through the run's worker."""
+
+    outer: Starter | None = None
+    closed = False
+
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
+
+    async def start(self, ref: str, params: Mapping[str, Any] | None = None, /) -> UUID:
+        return await self._context.start(ref, params)
+
+    async def run(self, ref: str, params: Mapping[str, Any] | None = None, /) -> Any:
+        return await self._context.run(ref, params)
+
+
 def connected() -> Starter:
-    """Return the innermost connected client. Raises OutsideRun if no client is connected."""
+    """Return the innermost connected client; without one, inside an action, its run. Raises OutsideRun if there is
+    neither."""
     client = open_starter()
+    if client is None and (run := CURRENT.get()) is not None and run.outgoing is not None:
+        client = RunStarter(RunContext(run))
     if client is None:
         raise OutsideRun(
             "no client is connected here",

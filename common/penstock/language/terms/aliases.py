@@ -1,7 +1,8 @@
-"""The options of other systems, and the option of ours that does the same: one table, from which hints are made.
+"""The options of other systems, and our options with the same effect: one table, from which hints are made.
 
-A word is looked up by the thing that it was written in. `ALIASES["action"]["max_retries"]` is for `@action(max_retries=2)` and
-for an action of a pack. Words that this language takes itself (`backoff_factor`, `@task(retry_attempts=3)`) are not here.
+A word is looked up under the thing to which it was applied. `ALIASES["action"]["max_retries"]` is for
+`@action(max_retries=2)` and for an action of a pack. Words that this language accepts itself (`backoff_factor`,
+`@task(retry_attempts=3)`) are not listed.
 """
 
 from __future__ import annotations
@@ -26,16 +27,15 @@ PAGES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """An option of other systems. `options` are what to write instead; where there is no such option, `advice` says what to do.
-
-    `systems` are those that have the word, that with the most helpful page first."""
+    """An option of other systems. `options` are our options to write instead. If there is none, `advice` says what to
+    do. `systems` are the systems with this word; the first has the most helpful page."""
 
     systems: tuple[str, ...]
     options: Mapping[str, Any]
     advice: str = ""
 
     def hint(self, *, in_yaml: bool = True) -> str:
-        """Return what to write instead, in Python and in YAML where that is possible, and the page that tells more."""
+        """Return a hint: our option in Python and, if possible, in YAML, and the page with more about it."""
         parts = [self.advice] if self.advice else []
         if self.options:
             python = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
@@ -113,7 +113,7 @@ _FLAT_RETRY: Mapping[str, Alias] = {
     "backoff_factor": _is("Cloacina", retry={"factor": 2.0}),
     "retry_on_errors": _is("Cloacina", retry={"retry_on": ["ConnectionError"]}),
 }
-"""A policy of retries, where others write each part of it as an option of the task."""
+"""The words of systems that write each part of a retry policy as an option of the task."""
 _TIMES: Mapping[str, Alias] = {
     "task_timeout": _is("Cloacina", timeout=300),
     "timeout_seconds": _is("Prefect Attune", timeout=300),
@@ -222,7 +222,7 @@ _OF_TASK_ITSELF = frozenset(
     }
     | {"retry_backoff", "retry_jitter", "retry_condition"}
 )
-"""Words that `@task` takes itself."""
+"""The words that `@task` accepts itself."""
 
 ALIASES: Mapping[str, Mapping[str, Alias]] = {
     "retry": _RETRY,
@@ -335,9 +335,9 @@ ALIASES: Mapping[str, Mapping[str, Alias]] = {
         "max_catchup_executions": _is("Cloacina", catch_up="all", at_most=100),
     },
 }
-"""By the thing, then by the word."""
+"""The aliases by thing, then by word."""
 IN_PYTHON_ALONE = "task"
-"""The thing that YAML has no form of: `@task`."""
+"""The thing that has no YAML form: `@task`."""
 
 SETTINGS: Mapping[str, tuple[str, str]] = {
     "ENABLE_CLAIMING": ("Cloacina", "Every attempt is claimed, by one worker also: unset it."),

@@ -9,3 +9,5 @@ INTEGER = 2**31 - 1
 HIGHEST_PRIORITY = SMALLINT
 """The highest priority. Its negative is the lowest, as lanes are sorted by the negative, which must fit the column
 too."""
+MAX_AMOUNT = 10**15
+"""The largest amount of a budget. It is exact as a float."""

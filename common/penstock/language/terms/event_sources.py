@@ -10,9 +10,9 @@ from __future__ import annotations
 from penstock.errors import InvalidInput
 from penstock.language.terms.outside_names import check_name
 
-API = "api"
+API, ACTION = "api", "action"
 WEBHOOK, MESSAGE = "webhook:", "amqp:"
-_RESERVED = (API, WEBHOOK.rstrip(":"), MESSAGE.rstrip(":"))
+_RESERVED = (API, ACTION, WEBHOOK.rstrip(":"), MESSAGE.rstrip(":"))
 
 
 def of_webhook(name: str) -> str:
@@ -32,6 +32,6 @@ def check_source(source: object) -> str:
     if name in _RESERVED or name.startswith(tuple(f"{word}:" for word in _RESERVED)):
         raise InvalidInput(
             f"the source {name[:60]!r} is reserved",
-            hint="Sources that begin with api, webhook: or amqp: name a door of Penstock. Choose another name.",
+            hint="Sources that begin with api, action, webhook: or amqp: name a door of Penstock. Choose another name.",
         )
     return name

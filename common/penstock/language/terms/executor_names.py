@@ -10,6 +10,8 @@ from penstock.language.terms.options import did_you_mean
 from penstock.run.executor_registry import REGISTERED
 
 BUILT_IN = ("async", "thread", "process", "command", "http", "kubernetes", "dask", "ray")
+REMOTE = "remote"
+"""The executor of actions that workers in other languages run. No worker with a session with the database has it."""
 
 
 def refuse_unknown_executors(actions: Iterable[Any], configured: Collection[str]) -> None:
@@ -18,7 +20,7 @@ def refuse_unknown_executors(actions: Iterable[Any], configured: Collection[str]
     A task executor is known if it is built in, registered by a loaded module, or named in PENSTOCK_EXECUTORS
     (`configured`). In that setting null names an executor that this worker does not have.
     """
-    names = {*BUILT_IN, *REGISTERED, *configured}
+    names = {*BUILT_IN, REMOTE, *REGISTERED, *configured}
     wrong = [action for action in actions if action.executor is not None and action.executor not in names]
     if wrong:
         raise as_one(

@@ -44,8 +44,8 @@ def is_cloacinas(rule: object) -> bool:
 
 
 def translated(rule: Any) -> Any:
-    """Return the rule in our own form; a rule that is in it already as it is. Raises Wrong for a type, a key or an operator that
-    Cloacina does not have."""
+    """Return the rule in our own form; a rule that is in our form already stays unchanged. Raises Wrong for a type, a
+    key or an operator that Cloacina does not have."""
     if isinstance(rule, Mapping) and not is_cloacinas(rule):
         return {
             key: [translated(part) for part in value]
@@ -93,7 +93,7 @@ def _comparison(rule: Mapping[str, Any]) -> dict[str, Any]:
         hint = did_you_mean(str(operator), OPERATORS)
         raise Wrong(f"is not an operator of ContextValue: {operator!r}", f"{hint} See {_PAGE}.")
     comparison = {"context": key, "op": OPERATORS[operator]}
-    # Cloacina's JSON has a value everywhere, also beside Exists, which does not look at it.
+    # Cloacina's JSON always has a value, even for Exists, which ignores it.
     if operator not in ("Exists", "NotExists"):
         if "value" not in rule:
             raise Wrong(f"{operator} has no value to compare with", f"Write value. See {_PAGE}.")

@@ -1,4 +1,4 @@
-"""The options of `@task`: those of an action, those of a task, and Cloacina's words for retries."""
+"""The options of `@task`: those of an action, those of a task, and the retry options of Cloacina's tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.language.terms.options import Problem, Wrong, refusal, unknown_hin
 from penstock.language.terms.sources import Source
 
 OF_ACTION = frozenset(ActionOptions.names()) - {"limits"}
-"""Options that go to the action; the others go to the task."""
+"""The options that are passed to the action; all others are passed to the task."""
 OF_TASK = frozenset({"allow_failure", "delay", "join", "limits", "next"})
 _OWN = frozenset({"dependencies", "id", "pack", "ref", "trigger_rule", "trigger_rules"})
 RETRY_WORDS: Mapping[str, str] = {
@@ -25,13 +25,13 @@ RETRY_WORDS: Mapping[str, str] = {
     "retry_jitter": "jitter",
     "retry_condition": "retry_on",
 }
-"""Cloacina's options of a task about retries, and the options of `RetryPolicy` that they are short for."""
+"""The retry options of Cloacina's tasks, and the options of `RetryPolicy` that they stand for."""
 NAMES = OF_ACTION | OF_TASK | _OWN | RETRY_WORDS.keys()
 """All options of `@task`."""
 
 
 def refuse_unknown(task: str, options: Mapping[str, Any], at: Source) -> None:
-    """Raise DefinitionError that names every option that `@task` does not have."""
+    """Raise DefinitionError that names every unknown option of `@task`."""
     faults = [
         Problem((name,), "unknown option", unknown_hint("task", name, NAMES))
         for name in options
@@ -42,8 +42,8 @@ def refuse_unknown(task: str, options: Mapping[str, Any], at: Source) -> None:
 
 
 def folded_retry(task: str, options: Mapping[str, Any], at: Source) -> dict[str, Any]:
-    """Return the options with `retry_attempts=3` and the like as `retry={"max_attempts": 3}`. Raises DefinitionError where both
-    are there, or a value has no meaning."""
+    """Return the options with `retry_attempts=3` and the like as `retry={"max_attempts": 3}`. Raises DefinitionError if
+    both forms are present, or a value is invalid."""
     words = [word for word in RETRY_WORDS if word in options]
     folded = {name: value for name, value in options.items() if name not in RETRY_WORDS}
     if not words:
@@ -79,7 +79,7 @@ def folded_retry(task: str, options: Mapping[str, Any], at: Source) -> dict[str,
 
 
 def _policy(word: str, value: Any) -> dict[str, Any]:
-    """The options of `RetryPolicy` that an option of `@task` stands for."""
+    """Return the options of `RetryPolicy` for one retry option of `@task`."""
     name = RETRY_WORDS[word]
     if word.endswith("_ms"):
         if not isinstance(value, int | float) or isinstance(value, bool):
@@ -95,7 +95,7 @@ def _policy(word: str, value: Any) -> dict[str, Any]:
 
 
 def _retried_errors(value: Any) -> dict[str, Any]:
-    """The policy for Cloacina's condition of a retry."""
+    """Return the retry policy for a value of Cloacina's option `retry_condition`."""
     if value == "all":
         return {}
     if value == "never":

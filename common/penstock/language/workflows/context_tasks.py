@@ -53,15 +53,15 @@ class ContextTask(Action[..., Any]):
     dependencies: tuple[str, ...] = ()
     task_options: Mapping[str, Any] = {}
     callbacks: tuple[Action[..., Any], ...] = ()
-    """The actions made of its `on_success` and `on_failure`, where those are functions."""
+    """The actions made of functions in its `on_success` and `on_failure`."""
 
     def parts(self) -> Iterator[Any]:
-        """The action, its limits, its schedules, and the actions of its local callbacks."""
+        """Yield the action, its limits, its schedules, and the actions of its local callbacks."""
         yield from super().parts()
         yield from self.callbacks
 
     def body(self) -> dict[str, Any]:
-        """Return the body that is stored. It names the callbacks that are given the parameters of the task, too."""
+        """Return the stored body. It also names the callbacks that receive the task's parameters."""
         refs = [callback.ref for callback in self.callbacks]
         return super().body() | ({"local_callbacks": refs} if refs else {})
 
@@ -156,7 +156,8 @@ def _checked_id(id: object, at: Source) -> str:
 
 
 def _dependencies(dependencies: Any, name: str, at: Source) -> tuple[str, ...]:
-    """The names of the tasks that a task comes after. Raises DefinitionError for what is neither a task nor a name."""
+    """Return the names of the tasks on which a task depends. Raises DefinitionError for a value that is neither a task
+    nor a name."""
     is_several = isinstance(dependencies, list | tuple | set | frozenset)
     several: list[Any] = list(dependencies) if is_several else [dependencies]
     for dependency in several:
@@ -196,7 +197,8 @@ def _with_context(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _outcome(context: Context, value: Any) -> dict[str, Any]:
-    """The changes of the context, and the value. A context that is returned is kept: it is no value."""
+    """Return the changes of the context, and the function's result. A returned context changes nothing more, and is not
+    a result."""
     if isinstance(value, Context):
         if value is not context:
             context.update(value)

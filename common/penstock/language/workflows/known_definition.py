@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class KnownDefinition:
-    """An existing action, workflow or trigger. `schema` is the schema of its parameters, or of a trigger's payload."""
+    """An existing action, workflow or trigger. `schema` is that of its parameters or, for a trigger, of its payload."""
 
     kind: str
     """The kind: action, workflow or trigger."""

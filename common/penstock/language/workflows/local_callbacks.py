@@ -27,7 +27,7 @@ ENDS: Mapping[str, tuple[str, ...]] = {
     "on_success": ("task_id", "context"),
     "on_failure": ("task_id", "error", "context"),
 }
-"""The option, and the arguments of a function that is given to it."""
+"""The arguments of a callback function, by the option that names it."""
 _PARAMETERS = {
     "type": "object",
     "properties": {
@@ -42,9 +42,8 @@ _PARAMETERS = {
 
 
 def actions(end: str, callbacks: Any, task: str, at: Source) -> tuple[list[Any], list[Action[..., Any]]]:
-    """Return the callbacks of a task, functions replaced by actions, and these actions. `task` is the ref of the task.
-
-    Raises DefinitionError for a function that takes other arguments."""
+    """Return the callbacks of a task with functions replaced by actions, and these actions. `task` is the ref of the
+    task. Raises DefinitionError for a function with other arguments."""
     several = list(callbacks) if isinstance(callbacks, list | tuple) else [callbacks]
     functions = [callback for callback in several if inspect.isfunction(callback)]
     actions_by_function: dict[int, Action[..., Any]] = {}
@@ -86,7 +85,8 @@ def _action(end: str, function: Callable[..., Any], ref: str, task: str, at: Sou
 
 
 def _called_by_name(function: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
-    """`function`, which is called with its arguments by these names, whatever it calls them."""
+    """Return `function` wrapped, so that it is called with these argument names, whatever its own parameters are
+    called."""
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
@@ -103,7 +103,7 @@ def _called_by_name(function: Callable[..., Any], names: tuple[str, ...]) -> Cal
 
 
 def _kept(value: Any) -> Any:
-    """A returned context says nothing new."""
+    """Return None for a returned context, which has no new values, and any other value unchanged."""
     return None if isinstance(value, Context) else value
 
 
@@ -123,7 +123,7 @@ def _bind(end: str, task: str, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _text_of(params: Mapping[str, Any]) -> str:
-    """The error of an execution as text, or the status that it ended with."""
+    """Return the error of an execution as text, or its final status."""
     error = params.get("error")
     if isinstance(error, Mapping) and error.get("message"):
         return str(error["message"])

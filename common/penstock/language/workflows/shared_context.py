@@ -8,7 +8,8 @@ from typing import Any
 
 
 class Context(MutableMapping[str, Any]):
-    """The context that tasks pass on to each other: JSON values by name. A name stays; set it to None to empty it."""
+    """The context that tasks pass on to each other: JSON values by name. A name cannot be deleted, but its value can be
+    set to None."""
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
         self._before = dict(values or {})
@@ -36,7 +37,7 @@ class Context(MutableMapping[str, Any]):
         self[name] = value
 
     def insert(self, name: str, value: Any) -> None:
-        """Put in a new name. Raises KeyError if it is there already."""
+        """Insert a new name. Raises KeyError if it exists already."""
         if name in self._values:
             raise KeyError(f"{name!r} is in the context already; set it with context[{name!r}] = ...")
         self[name] = value

@@ -168,7 +168,8 @@ def _stored(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _way(way: Any) -> Any:
-    """Return a transition in its stored form. The model refuses an invalid one."""
+    """Return a transition in its stored form. If it is invalid, return it unchanged: the model refuses it with its
+    place."""
     if not isinstance(way, Mapping):
         return way
     stored = {**way, **template({key: value for key, value in way.items() if key == "publish"})}

@@ -116,6 +116,6 @@ class Transport(Protocol):
 
     @property
     def healthy(self) -> bool:
-        """False while a connection is down, or messages of a queue do not reach its consumer."""
+        """Return False while a connection is down, or messages of a queue do not reach its consumer."""
 
     async def close(self) -> None: ...

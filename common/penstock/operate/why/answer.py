@@ -11,12 +11,12 @@ from penstock.store.executions.executions import Execution
 
 Reason = Literal[
     "limit", "rate", "regroup", "worker", "route", "timer", "message", "outage", "task", "dependency", "paused", "held",
-    "inquiry", "event", "running", "stopping", "ended",
+    "inquiry", "event", "outside", "running", "stopping", "ended",
 ]  # fmt: skip
 """The causes. limit, rate: a slot, or the next start that a rate permits; regroup: its limits changed; worker: no
 live worker can run it; route: workers that can are busy, or about to claim it; timer: a retry, a deferral, a delay;
 message: an executor is about to handle it; outage: no process can; task: a workflow's own tasks; dependency: other
-tasks of its workflow; held: a hold."""
+tasks of its workflow; held: a hold; outside: a system that completes it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from penstock.operate.why import presence
-from penstock.operate.why.answer import Why, count, ordinal, span, why_of
+from penstock.operate.why.answer import Reason, Why, count, ordinal, span, why_of
 from penstock.settings import Settings
 from penstock.store.admission import admission_line
 from penstock.store.admission.admission_line import KeyLimit, LinePlace, SlotHolder
@@ -25,7 +25,7 @@ async def queued(session: Session, row: Execution, settings: Settings) -> Why:
     place = await admission_line.place(session, row.id)
     if place is None:
         return why_of(row, "message", "It has just left the line: ask again.")
-    limits = await admission_line.limits(session, place.lane)
+    limits = await admission_line.limits(session, place.lane, row.id)
     keys = [{"limit": limit.ref, "group": group_of(limit.group_value, limit.by)} for limit in limits]
     facts: dict[str, Any] = {"waited": place.waited, "keys": keys, "priority": -place.rank}
     if place.gate_kind == "regroup":
@@ -77,7 +77,16 @@ async def _before(
         turn += ", where the groups take turns"
     about = "" if seconds is None else f" At the pace so far its turn comes in about {span(seconds)}."
     also = f" It needs a slot of {' and '.join(other_limits)} as well." if other_limits else ""
-    if limit.max is not None and limit.held >= limit.max:
+    if limit.needs is not None and limit.room is not None and (limit.room < limit.needs or position > 1):
+        facts |= {
+            "needs": limit.needs,
+            "left": limit.room,
+            "unit": limit.unit or None,
+            "next_look": limit.next_look,
+        }
+        because: Reason = "limit" if limit.rate_count is None else "rate"
+        return why_of(row, because, f"{_costs(limit, whose, turn)}.{about}{also}", **facts)
+    if limit.needs is None and limit.max is not None and limit.held >= limit.max:
         says = f"Waits for {_held(limit, limit.max, whose, turn, holders)}.{about}{also}"
         return why_of(row, "limit", says, **facts)
     facts["next_look"] = limit.next_look
@@ -94,6 +103,31 @@ async def _before(
     return why_of(
         row, "limit", f"There is room under {limit.ref}{whose}, and it is about to be let in.", **facts
     )
+
+
+def _costs(limit: KeyLimit, whose: str, turn: str) -> str:
+    """Explain the wait for a share of a limit with a cost."""
+    unit = f" {limit.unit}" if limit.unit else ""
+    if limit.budget is not None:
+        remainder = f"{_amount(max(0.0, limit.room or 0.0))} of {_amount(limit.budget)} are left"
+        return (
+            f"Waits for the budget of its tree: needs {_amount(limit.needs)}{unit}, {remainder}; {turn}. "
+            f"To raise it: penstock raise-budget ID {limit.unit} AMOUNT"
+        )
+    whole = limit.rate_count if limit.rate_count is not None else limit.max
+    where = "" if limit.rate_seconds is None else f" in {_window(limit.rate_seconds)}"
+    remainder = f"{_amount(max(0.0, limit.room or 0.0))} of {whole:,} are left{where}"
+    refill = f", refilled in {span(limit.next_look)}" if (limit.next_look or 0) > 0 else ""
+    return f"Waits for the limit {limit.ref}{whose}: needs {_amount(limit.needs)}{unit}, {remainder}{refill}; {turn}"
+
+
+def _amount(value: float | None) -> str:
+    return f"{value or 0:,.6f}".rstrip("0").rstrip(".")
+
+
+def _window(seconds: float) -> str:
+    names = {1.0: "this second", 60.0: "this minute", 3600.0: "this hour", 86_400.0: "this day"}
+    return names.get(seconds, f"the last {span(seconds)}")
 
 
 def _held(limit: KeyLimit, maximum: int, whose: str, turn: str, holders: list[SlotHolder]) -> str:

@@ -12,7 +12,9 @@ from penstock.operate.why.answer import Reason, Why, span, why_of
 from penstock.settings import Settings
 from penstock.store.admission import namespaces, waiting_for
 from penstock.store.admission.waiting_for import AwaitedEvent, ClaimHolder, Suspended
+from penstock.store.executions import outside_waits
 from penstock.store.executions.executions import Execution
+from penstock.store.executions.outside_waits import OutsideWait
 from penstock.store.session.database import Session
 
 
@@ -40,6 +42,8 @@ async def waiting(session: Session, row: Execution, settings: Settings) -> Why:
     inquiry = await waiting_for.inquiry(session, row.id)
     if inquiry is None and row.action == WAIT_FOR_EVENT:
         return await _for_event(session, row)
+    if inquiry is None and (wait := await outside_waits.find(session, row.id)) is not None:
+        return _outside(row, wait)
     if inquiry is None:
         return why_of(row, "inquiry", "It has just been answered: ask again.")
     whom = f" of {inquiry.assignee}" if inquiry.assignee else ""
@@ -51,6 +55,18 @@ async def waiting(session: Session, row: Execution, settings: Settings) -> Why:
     return why_of(
         row, "inquiry", says, prompt=inquiry.prompt, assignee=inquiry.assignee, due_at=inquiry.due_at
     )
+
+
+def _outside(row: Execution, wait: OutsideWait) -> Why:
+    """Explain what outside an execution waits for."""
+    name = wait.name or "its callback"
+    until = f", for {span(max(0.0, wait.remaining))} more" if wait.remaining is not None else ""
+    done = ""
+    if wait.progress is not None:
+        text = f" {wait.progress_text}" if wait.progress_text else ""
+        done = f" It was {wait.progress:.0%} done{text}."
+    says = f"Waits for {name} outside, since {span(wait.waited)}{until}.{done}"
+    return why_of(row, "outside", says, awaits=wait.name, due_at=wait.due_at, progress=wait.progress)
 
 
 async def _suspended(session: Session, row: Execution, wait: Suspended) -> Why:

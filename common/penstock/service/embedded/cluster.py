@@ -73,7 +73,7 @@ class Cluster:
 
     @property
     def name(self) -> str:
-        """The name in the title of every process of this server, which distinguishes them from other servers."""
+        """Return the name in the title of every process of this server, which distinguishes them from other servers."""
         return f"penstock-{hashlib.sha256(os.fsencode(self.data)).hexdigest()[:12]}"
 
     def exists(self) -> bool:

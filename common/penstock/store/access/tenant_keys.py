@@ -1,4 +1,4 @@
-"""The data keys of encrypted tenants, as they are kept: wrapped. What opens them is not in the database."""
+"""The data keys of encrypted tenants, wrapped by a master key. The master key is not in the database."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class WrappedKey:
-    """A data key of a tenant under the master key of an id."""
+    """A data key of a tenant, wrapped by the master key with this id."""
 
     tenant: str
     number: int
@@ -46,7 +46,7 @@ STOP = "update tenant_key set seals = false where tenant = $1 and seals returnin
 
 
 async def stop_sealing(db: Session | Transaction, tenant: str) -> bool:
-    """Let the values of a tenant be stored in clear from now on. False where they are already."""
+    """Store the values of a tenant in clear from now on. Return False if they are stored in clear already."""
     return bool(await db.fetch(STOP, tenant))
 
 
@@ -66,7 +66,8 @@ GUARD = "select guard_values()"
 
 
 async def guard(tx: Transaction) -> None:
-    """Have the database refuse values of encrypted tenants in clear. Only the owner of the tables may."""
+    """Create the triggers that refuse plain values of encrypted tenants. Only the owner of the tables may create
+    them."""
     await tx.fetch(GUARD)
 
 
@@ -103,7 +104,7 @@ where master_key <> $1 and (tenant, number) > ($2, $3) order by tenant, number l
 async def under_other_keys(
     session: Session, master_key: str, cursor: tuple[str, int], limit: int
 ) -> Sequence[WrappedKey]:
-    """Return data keys under another master key, after the place `cursor`."""
+    """Return at most `limit` data keys under another master key than this, after (tenant, number) `cursor`."""
     return rows_as(WrappedKey, await session.fetch(UNDER_OTHERS, master_key, *cursor, limit))
 
 
@@ -113,5 +114,5 @@ update tenant_key set data_key = $4, master_key = $5 where tenant = $1 and numbe
 
 
 async def rewrap(session: Session, key: WrappedKey, data_key: bytes, master_key: str) -> bool:
-    """Store a data key under another master key. False where that was done meanwhile."""
+    """Wrap a data key by another master key. Return False if that was done meanwhile."""
     return bool(await session.fetch(REWRAP, key.tenant, key.number, key.data_key, data_key, master_key))

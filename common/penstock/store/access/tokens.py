@@ -13,12 +13,15 @@ from penstock.store.session.rows import first_as, rows_as
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token without its secret. Empty `tenants` means all. `used_at` is exact to ten minutes. Until `old_until`,
+    """A token without its secret. Empty `tenants` means all, and so do empty `routes` and `packs`, which limit the scope
+    `work`. `used_at` is exact to ten minutes. Until `old_until`,
     the secret before the last rotation is valid too."""
 
     name: str
     scopes: list[str]
     tenants: list[str]
+    routes: list[str]
+    packs: list[str]
     created_by: str
     created_at: datetime
     expires_at: datetime | None
@@ -27,10 +30,12 @@ class Token:
     old_until: datetime | None
 
 
-COLUMNS = "name, scopes, tenants, created_by, created_at, expires_at, rotated_at, used_at, old_until"
+COLUMNS = (
+    "name, scopes, tenants, routes, packs, created_by, created_at, expires_at, rotated_at, used_at, old_until"
+)
 CREATE = f"""
-insert into api_token (id, name, digest, scopes, tenants, created_by, expires_at)
-values ($1, $2, $3, $4, $5, $6, clock_timestamp() + make_interval(secs => $7::float8))
+insert into api_token (id, name, digest, scopes, tenants, routes, packs, created_by, expires_at)
+values ($1, $2, $3, $4, $5, $8, $9, $6, clock_timestamp() + make_interval(secs => $7::float8))
 on conflict (name) do nothing
 returning {COLUMNS}
 """
@@ -45,9 +50,14 @@ async def create(
     tenants: Sequence[str],
     by: str,
     seconds: float | None,
+    *,
+    routes: Sequence[str] = (),
+    packs: Sequence[str] = (),
 ) -> Token | None:
     """Insert a token that expires after `seconds` (None: never), and return it; None if a token of that name exists."""
-    rows = await session.fetch(CREATE, id, name, digest, list(scopes), list(tenants), by, seconds)
+    rows = await session.fetch(
+        CREATE, id, name, digest, list(scopes), list(tenants), by, seconds, list(routes), list(packs)
+    )
     return first_as(Token, rows)
 
 
@@ -75,6 +85,26 @@ select {COLUMNS} from found
 async def find(session: Session, digest: bytes) -> Token | None:
     """Return the token with this digest, unless it has expired, and note its use."""
     return first_as(Token, await session.fetch(FIND, digest))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkToken:
+    """A token of the scope `work`."""
+
+    name: str
+    scopes: list[str]
+    tenants: list[str]
+    routes: list[str]
+    packs: list[str]
+
+
+FIND_WORK = "select name, scopes, tenants, routes, packs from find_work_token($1)"
+
+
+async def find_work(session: Session, digest: bytes) -> WorkToken | None:
+    """Return the token with this digest if it has the scope `work` and has not expired, and note its use. A worker's
+    role can call this."""
+    return first_as(WorkToken, await session.fetch(FIND_WORK, digest))
 
 
 ROTATE = f"""

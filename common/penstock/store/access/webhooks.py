@@ -21,18 +21,22 @@ class Webhook:
     header: str | None
     key_header: str | None
     payload: str | None
+    completes: str | None
+    fails: str | None
     created_by: str
     created_at: datetime
 
 
 COLUMNS = (
-    "name, trigger, tenant, signature, header, key_header, payload::text as payload, created_by, created_at"
+    "name, trigger, tenant, signature, header, key_header, payload::text as payload, completes, fails, "
+    "created_by, created_at"
 )
 PUT = f"""
-insert into webhook (name, trigger, tenant, signature, header, key_header, payload, created_by)
-values ($1, $2, $3, $4, $5, $6, $7::text::jsonb, $8)
+insert into webhook (name, trigger, tenant, signature, header, key_header, payload, created_by, completes, fails)
+values ($1, $2, $3, $4, $5, $6, $7::text::jsonb, $8, $9, $10)
 on conflict (name) do update set trigger = excluded.trigger, tenant = excluded.tenant, signature = excluded.signature,
-    header = excluded.header, key_header = excluded.key_header, payload = excluded.payload
+    header = excluded.header, key_header = excluded.key_header, payload = excluded.payload,
+    completes = excluded.completes, fails = excluded.fails
 returning {COLUMNS}
 """
 
@@ -46,10 +50,14 @@ async def put(
     header: str | None,
     key_header: str | None,
     payload: str | None,
+    completes: str | None,
+    fails: str | None,
     by: str,
 ) -> Webhook:
     """Insert a webhook, or change it."""
-    rows = await tx.fetch(PUT, name, trigger, tenant, signature, header, key_header, payload, by)
+    rows = await tx.fetch(
+        PUT, name, trigger, tenant, signature, header, key_header, payload, by, completes, fails
+    )
     return Webhook(**rows[0])
 
 

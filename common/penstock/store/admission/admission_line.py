@@ -92,7 +92,8 @@ async def pace(session: Session, place: LinePlace) -> Pace:
 class KeyLimit:
     """A key and its limit: at most `max` executions may hold it (None: any number), and `held` do. `next_look`:
     seconds until its rate is checked again. `group_value`: the values of the parameters that it is grouped by, as
-    text."""
+    text. Under a limit with a cost, the execution needs `needs` of the `unit`, and `room` is what it could get now.
+    `budget` is the amount of the tree's budget, if that bounds it."""
 
     limit_id: int
     group_value: str
@@ -103,21 +104,40 @@ class KeyLimit:
     rate_seconds: float | None
     held: int
     next_look: float | None
+    unit: str
+    budget: float | None
+    needs: float | None
+    room: float | None
 
 
 LIMITS = """
 select k.limit_id, k.group_value, l.ref, nullif(l.max, 2147483647) as max, l.by, l.rate_count, l.rate_seconds,
     (select count(*) from slot s where s.limit_id = k.limit_id and s.group_value = k.group_value) as held,
     (select extract(epoch from min(w.at) - clock_timestamp())::float8 from wake w
-     where w.limit_id = k.limit_id and w.group_value = k.group_value) as next_look
-from lane cross join unnest(keys) k join concurrency_limit l on l.id = k.limit_id
-where lane.id = $1 order by l.id
+     where w.limit_id = k.limit_id and w.group_value = k.group_value) as next_look,
+    l.unit, (select b.amount from budget b where l.budget = l.id and b.owner::text = k.group_value and b.unit = l.unit)::float8
+        as budget,
+    case when l.budget is not null then k.cost::float8
+        when l.cost is not null then least(k.cost, l.max, coalesce(l.rate_count, l.max))::float8 end as needs,
+    case when l.budget is not null then (
+        select b.amount - (select coalesce(sum(coalesce(y.spent, y.reserved)), 0) from budget_entry y
+                           where y.owner = b.owner and y.unit = b.unit)
+        from budget b where b.owner::text = k.group_value and b.unit = l.unit)::float8
+    when l.cost is not null then least(
+        l.max - (select coalesce(sum(coalesce(s.cost, 1)), 0) from slot s
+                 where l.max < 2147483647 and s.limit_id = k.limit_id and s.group_value = k.group_value),
+        l.rate_count - (select coalesce(sum(coalesce(a.cost, 1)), 0) from admission a
+                        where a.limit_id = k.limit_id and a.group_value = k.group_value and a.rated
+                            and a.admitted_at > clock_timestamp() - make_interval(secs => l.rate_seconds)))::float8 end as room
+from lane cross join waiter w cross join lateral unnest(lane.keys, w.costs) k (limit_id, group_value, cost)
+join concurrency_limit l on l.id = k.limit_id
+where lane.id = $1 and w.lane = lane.id and w.execution_id = $2 order by l.id
 """
 
 
-async def limits(session: Session, lane: UUID) -> list[KeyLimit]:
-    """Return the keys that executions of this lane need, with their limits."""
-    return rows_as(KeyLimit, await session.fetch(LIMITS, lane))
+async def limits(session: Session, lane: UUID, execution: UUID) -> list[KeyLimit]:
+    """Return the keys that an execution of this lane needs, with their limits."""
+    return rows_as(KeyLimit, await session.fetch(LIMITS, lane, execution))
 
 
 @dataclass(frozen=True, slots=True)

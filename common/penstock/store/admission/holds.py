@@ -128,8 +128,8 @@ RELEASE = "select messages, released, over from release_held($1)"
 
 
 async def release_held(tx: Transaction, limit: int) -> tuple[int, bool]:
-    """Release at most `limit` executions that no hold covers any more, and of each hold with a rate as many. Return their number,
-    and whether a hold is over. The call is the whole transaction, in one round trip."""
+    """Release at most `limit` executions that no hold covers any more, and of each hold with a rate as many as the rate
+    allows. Return their number, and whether a hold is over. The call is the whole transaction, in one round trip."""
     [row] = await tx.stage_alone(RELEASE, limit)
     return row["released"], row["over"]
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import orjson
 
+from penstock.language.terms.costs import cost_terms
 from penstock.store.definitions import catalog
 from penstock.store.session.database import Row, Session, Transaction
 from penstock.store.session.rows import rows_as
@@ -22,16 +23,26 @@ BY_HAND = "limit_by_hand"
 """Kinds in the catalog: a declared limit, and one that is set by hand. The definitions of both are of the kind
 `limit`."""
 
-FAIR_BEFORE = "select fair from concurrency_limit where ref = $1 and by = $2::text[]"
+BEFORE = "select fair, cost::text as cost from concurrency_limit where ref = $1 and by = $2::text[]"
 STORE = """
 insert into concurrency_limit (ref, definition_id, scope, max, by, fair, when_full, max_waiting, rate_count,
-    rate_seconds, while_waiting)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+    rate_seconds, while_waiting, cost, unit, budget)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::text::jsonb, $13, $14)
 on conflict (ref, by) do update set definition_id = excluded.definition_id, scope = excluded.scope,
     max = excluded.max, fair = excluded.fair, when_full = excluded.when_full, max_waiting = excluded.max_waiting,
-    rate_count = excluded.rate_count, rate_seconds = excluded.rate_seconds, while_waiting = excluded.while_waiting
+    rate_count = excluded.rate_count, rate_seconds = excluded.rate_seconds, while_waiting = excluded.while_waiting,
+    cost = excluded.cost, unit = excluded.unit, budget = excluded.budget
 returning id
 """
+UNIT_OF_BUDGETS = """
+with made as (
+    insert into concurrency_limit (ref, definition_id, scope, max, cost, unit)
+    values ('budget.' || $1, $2, '', 2147483647, '{"terms": []}', $1)
+    on conflict (ref, by) do nothing returning id
+)
+select id from made union all select id from concurrency_limit where ref = 'budget.' || $1 and by = '{}' limit 1
+"""
+NAME_UNIT = "update concurrency_limit set budget = id where id = $1 and budget is null"
 DROP_UNDECLARED = """
 delete from catalog c where c.kind = 'limit' and c.ref <> all($2::text[])
     and exists (select from unnest($1::text[]) r where starts_with(c.ref, r || '.'))
@@ -66,10 +77,11 @@ class Document(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A limit that was stored. `turns`: the parameters that it is fair to have changed."""
+    """A limit that was stored. `regroups`: the parameters that it is fair to, or its cost, have changed, so that its waiting
+    executions join their lanes again."""
 
     id: int
-    turns: bool
+    regroups: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +111,7 @@ async def set_by_hand(tx: Transaction) -> set[str]:
 
 
 async def put_by_hand(tx: Transaction, ref: str, digest: str, body: dict[str, Any]) -> Stored:
-    """Store a version of a limit that is in force whatever is declared."""
+    """Store a version of a limit that is in force even if another version is declared."""
     await tx.fetch(DEFINE, ref, digest, orjson.dumps(body).decode())
     [row] = await tx.fetch(SET_BY_HAND, ref, digest)
     return await store(tx, ref, row["definition_id"], body)
@@ -109,7 +121,9 @@ async def store(tx: Transaction, ref: str, definition: int, body: dict[str, Any]
     """Put a version of a limit in force. If it is grouped by other parameters than before, it becomes another limit."""
     rate = body.get("rate") or {}
     by, fair = list(body.get("by") or ()), list(body.get("fair") or ())
-    old_rows = await tx.fetch(FAIR_BEFORE, ref, by)
+    cost = _stored_cost(body.get("cost"))
+    old_rows = await tx.fetch(BEFORE, ref, by)
+    budget = body.get("budget")
     rows = await tx.fetch(
         STORE,
         ref,
@@ -123,8 +137,28 @@ async def store(tx: Transaction, ref: str, definition: int, body: dict[str, Any]
         rate.get("count"),
         rate.get("seconds"),
         body.get("while_waiting") or "release",
+        None if cost is None else orjson.dumps(cost).decode(),
+        body.get("unit") or budget or "",
+        await _unit_of_budgets(tx, budget, definition) if budget else None,
     )
-    return Stored(rows[0]["id"], turns=bool(old_rows) and list(old_rows[0]["fair"]) != fair)
+    regroups = bool(old_rows) and (
+        list(old_rows[0]["fair"]) != fair or orjson.loads(old_rows[0]["cost"] or b"null") != cost
+    )
+    return Stored(rows[0]["id"], regroups)
+
+
+async def _unit_of_budgets(tx: Transaction, unit: str, definition: int) -> int:
+    """Return the id of the row that all limits by budgets of a unit share."""
+    [row] = await tx.fetch(UNIT_OF_BUDGETS, unit, definition)
+    await tx.fetch(NAME_UNIT, row["id"])
+    return int(row["id"])
+
+
+def _stored_cost(cost: float | str | None) -> dict[str, Any] | None:
+    """Return a cost with its terms, as admission reads it."""
+    if cost is None:
+        return None
+    return {"text": cost, "terms": [list(term) for term in cost_terms(cost)]}
 
 
 async def drop_undeclared(tx: Transaction, documents: Sequence[Document]) -> list[str]:
@@ -145,7 +179,7 @@ async def regroup(tx: Transaction, stored: Sequence[Stored], namespaces: Sequenc
     """Check waiting executions again after limits changed. An execution under other limits than before is put in line
     again, at its old place. Where only numbers changed, executions start that have room now. Call it in the
     transaction of the change, with the placement locked exclusively."""
-    turned = [limit.id for limit in stored if limit.turns]
+    turned = [limit.id for limit in stored if limit.regroups]
     again = set(namespaces)
     if turned:
         again |= {row["id"] for row in await tx.fetch(OF_LIMITS, turned)}
@@ -155,7 +189,8 @@ async def regroup(tx: Transaction, stored: Sequence[Stored], namespaces: Sequenc
 @dataclass(frozen=True, slots=True)
 class LimitInForce:
     """A limit that is in force. `by_hand`: it was set by hand; `declared` is the declared version (JSON) in either
-    case. `held` executions hold a slot, and `waiting` ones wait for one. `covers` is the number of its namespaces,
+    case. `held` executions hold a slot, and `waiting` ones wait for one. With a `cost`, the slots take `used` of `max`, in the
+    `unit`. With `budget`, the budgets of trees in that unit bound it. `covers` is the number of its namespaces,
     counting actions that were started at least once."""
 
     ref: str
@@ -168,23 +203,29 @@ class LimitInForce:
     rate_count: int | None
     rate_seconds: float | None
     while_waiting: str
+    cost: str | None
+    unit: str
+    budget: bool
     by_hand: bool
     declared: str | None
     held: int
+    used: float | None
     waiting: int
     covers: int
 
 
 IN_FORCE = """
 select c.ref, l.scope, nullif(l.max, 2147483647) as max, l.by, l.fair, l.when_full, l.max_waiting, l.rate_count,
-    l.rate_seconds, l.while_waiting, c.kind = 'limit_by_hand' as by_hand, d.body::text as declared,
-    coalesce(h.held, 0) as held, coalesce(s.waiting, 0) as waiting,
+    l.rate_seconds, l.while_waiting, l.cost ->> 'text' as cost, l.unit, l.budget is not null as budget,
+    c.kind = 'limit_by_hand' as by_hand,
+    d.body::text as declared, coalesce(h.held, 0) as held,
+    case when l.cost is not null then coalesce(h.used, 0)::float8 end as used, coalesce(s.waiting, 0) as waiting,
     (select count(*) from namespace n where l.id = any (n.limits)) as covers
 from catalog c
 join concurrency_limit l on l.ref = c.ref and l.definition_id = c.definition_id
 left join catalog o on o.kind = 'limit' and o.ref = c.ref
 left join definition d on d.id = o.definition_id
-left join (select limit_id as id, count(*) as held from slot group by 1) h on h.id = l.id
+left join (select limit_id as id, count(*) as held, sum(coalesce(cost, 1)) as used from slot group by 1) h on h.id = l.id
 left join (
     select gate_limit as id, sum(n)::bigint as waiting
     from lane cross join lateral (select count(*) as n from waiter where waiter.lane = lane.id) w

@@ -82,8 +82,8 @@ async def lock_rules(tx: Transaction) -> None:
 
 
 async def notice_workers(session: Session) -> None:
-    """Note for every namespace whether a live worker runs it. Lanes of a namespace without one let others pass, and
-    are woken when a worker has come."""
+    """Note for every namespace whether a live worker runs it. Lanes of a namespace without a live worker let other
+    lanes pass. A wake row brings them back when a worker comes."""
     await session.fetch(NOTICE)
 
 

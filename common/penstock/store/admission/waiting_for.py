@@ -203,9 +203,9 @@ async def event(session: Session, execution: UUID) -> AwaitedEvent | None:
 
 @dataclass(slots=True)
 class Suspended:
-    """The waits of a durable function since `seconds`: open `children` (step, status, id), `signals` by name, an
-    instant in `remaining` seconds. `kept`: limits of which it keeps a slot while a child of it stands in line for the same
-    limit."""
+    """The waits of a durable function, which is suspended since `seconds`: open `children` (step, status, id),
+    `signals` by name, an instant in `remaining` seconds. `kept` are limits of which the function keeps a slot while one
+    of its children waits for a slot of the same limit."""
 
     seconds: float
     remaining: float | None

@@ -1,4 +1,4 @@
-"""Enforcements as lists show them."""
+"""The list of enforcements, with its filter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.store.session.rows import rows_as
 @dataclass(frozen=True, slots=True)
 class EnforcementFilter:
     """A filter of enforcements: all of them, or those that match every field that is set. `status` is one of
-    `penstock.language.moves.enforcements.MOVES`. `tenants`: only those of events of these."""
+    `penstock.language.moves.enforcements.MOVES`. `tenants` restricts the result to events of these tenants."""
 
     rule: str | None = None
     event: UUID | None = None
@@ -24,8 +24,8 @@ class EnforcementFilter:
 
 @dataclass(frozen=True, slots=True)
 class ListedEnforcement:
-    """A rule that matched an event. `id` is the id that announcements name; where the rule did not fail it is the id of the
-    `execution`. `trigger` is the trigger of the rule as it was then."""
+    """A rule that matched an event. `id` is the id in announcements: that of the `execution`, or the enforcement's own
+    if the rule failed. `trigger` is the trigger that the rule had at that time."""
 
     id: UUID
     event: UUID
@@ -38,7 +38,7 @@ class ListedEnforcement:
     created_at: datetime
 
 
-# A rule that failed has no namespace. The tenant of its event is looked up: few have failed.
+# The enforcement of a failed rule has no namespace, so the tenant is looked up with the event. Few rules fail.
 PAGE = """
 select f.execution_id as id, f.event_id as event, f.rule, d.body ->> 'trigger' as trigger, f.tenant, f.status,
     case when f.status = 'executed' then f.execution_id end as execution, f.error, f.created_at
@@ -60,7 +60,8 @@ Place = tuple[UUID, str]
 async def page(
     session: Session, filters: EnforcementFilter, *, cursor: Place | None = None, limit: int = 50
 ) -> list[ListedEnforcement]:
-    """Return the enforcements of the newest events first. `cursor` goes on from the end of a page."""
+    """Return a page of enforcements, those of the newest events first. `cursor` is the last place of the page
+    before."""
     event, rule = cursor or (None, None)
     rows = await session.fetch(
         PAGE,

@@ -6,9 +6,10 @@ owns by then changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -111,7 +112,7 @@ where c.id = $1
 
 async def claimed(session: Session, claim: UUID) -> list[ClaimedAttempt]:
     """Return the attempts of a claim that its worker still owns. Used if the answer of a committed claim was lost."""
-    return _attempts((await session.fetch(CLAIMED, claim))[0]["claimed"] or ())
+    return claimed_attempts((await session.fetch(CLAIMED, claim))[0]["claimed"] or ())
 
 
 ASSIGNED = """
@@ -140,10 +141,11 @@ def claim_answer(
     claimed: Sequence[Sequence[Any]], unknown: list[int], messages: Sequence[Any], parked: bool
 ) -> ClaimAnswer:
     """Build the result of a claim from a row of the database."""
-    return ClaimAnswer(_attempts(claimed), unknown, staged_in(messages), parked)
+    return ClaimAnswer(claimed_attempts(claimed), unknown, staged_in(messages), parked)
 
 
-def _attempts(rows: Sequence[Sequence[Any]]) -> list[ClaimedAttempt]:
+def claimed_attempts(rows: Sequence[Sequence[Any]]) -> list[ClaimedAttempt]:
+    """Build attempts from rows of the type `claimed_attempt`."""
     # Actions and task executors get plain UUIDs: JSON encoders reject the driver's subclass.
     attempts = [ClaimedAttempt(*row) for row in rows]
     for attempt in attempts:
@@ -158,7 +160,7 @@ class AttemptEnd:
     """The end of an attempt, and the next status of its execution. `result` and `error` are JSON. The next attempt
     begins `delay` seconds later, or at `until`. With `delay` None, this attempt did not count as run, and the
     execution keeps its place in line. `followed`: actions may follow the end of the execution. For a task: its name,
-    and the execution of its `workflow`."""
+    and the execution of its `workflow`. `costs` are the true costs that it reported, by unit."""
 
     execution_id: UUID
     attempt: int
@@ -171,6 +173,7 @@ class AttemptEnd:
     followed: bool
     workflow: UUID | None = None
     task: str | None = None
+    costs: Mapping[str, Decimal] | None = None
 
     @classmethod
     def of(
@@ -196,6 +199,7 @@ class AttemptEnd:
             followed,
             workflow,
             task,
+            ending.costs,
         )
 
 
@@ -236,6 +240,23 @@ def finish_arguments(worker: UUID, ends: Sequence[AttemptEnd], claims: Sequence[
         [end.reason for end in ends],
         [end.execution_id for end in ends if end.followed],
         claims,
+    )
+
+
+SETTLE = "select settle_costs($1, $2::uuid[], $3::integer[], $4::text[], $5::numeric[])"
+
+
+async def settle_costs(tx: Transaction, worker: UUID, ends: Sequence[AttemptEnd]) -> None:
+    """Replace the reserved costs of attempts by the true ones that they reported. The caller ends the attempts in the same
+    transaction, and passes them in the order of execution ids."""
+    costs = [(end, unit, amount) for end in ends for unit, amount in (end.costs or {}).items()]
+    await tx.fetch(
+        SETTLE,
+        worker,
+        [end.execution_id for end, _, _ in costs],
+        [end.attempt for end, _, _ in costs],
+        [unit for _, unit, _ in costs],
+        [amount for _, _, amount in costs],
     )
 
 

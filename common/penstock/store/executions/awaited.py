@@ -46,8 +46,8 @@ async def forget(session: Session, watcher: UUID) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The content of a notification to a watcher: ends of executions. If these are too long, only their ids; if those
-    are too many, nothing."""
+    """The content of a notification to a watcher: the ends of executions. If they are too long, it has only the ids of
+    the executions. If there are too many ids, it has nothing."""
 
     ends: list[ExecutionEnd] = field(default_factory=list)
     ids: list[UUID] = field(default_factory=list)

@@ -8,7 +8,7 @@ TIDY = "select gone, ended from tidy_backlog(make_interval(secs => $1), $2)"
 
 
 async def tidy(session: Session, age: float, limit: int) -> int:
-    """Delete at most `limit` rows of executions that wait there no more, and return their number. End the order of routes that
-    have had it for `age` seconds, where nothing waits and only one tenant has actions."""
+    """Delete at most `limit` rows of executions that are not scheduled there any more, and return their number. A route
+    that has had an order for `age` seconds loses it if nothing waits there and only one tenant has actions."""
     [row] = await session.fetch(TIDY, age, limit)
     return int(row["gone"])

@@ -18,7 +18,7 @@ from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import rows_as
 
 CLOCKS = 3660
-"""Seconds by which the time in an id, which a client made, may differ from the instant of storage."""
+"""Seconds by which the time in an id, which a client created, may differ from the instant of storage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,8 @@ select * from (
 async def refuse_encrypted(
     session: Session | Transaction, field: str, tenant: str | None, tenants: Collection[str] | None
 ) -> None:
-    """Raise InvalidInput where values of an encrypted tenant would be compared: the database cannot read them, and would find
-    nothing. `field` names the filter, `tenant` and `tenants` are those that it looks at (None: all)."""
+    """Raise InvalidInput if the filter compares values of an encrypted tenant: the database cannot read them, and would
+    match nothing. `field` names the filter. `tenant` and `tenants` are those of the filter (None: all)."""
     encrypted = set(await encrypted_tenants(session))
     if tenants is not None:
         encrypted &= set(tenants)

@@ -196,13 +196,13 @@ class Execution:
 
     @property
     def open_queue(self) -> str:
-        """The queue of an execution that is not archived."""
+        """Return the queue of an execution that is not archived."""
         assert self.queue is not None
         return self.queue
 
     @property
     def trace(self) -> Trace | None:
-        """The trace of the execution, from its origin; None if it is not traced."""
+        """Return the trace of the execution, from its origin; None if it is not traced."""
         origin = orjson.loads(self.origin) if self.origin is not None else None
         return trace_of(origin.get("trace")) if origin else None
 

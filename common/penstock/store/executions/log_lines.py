@@ -39,7 +39,7 @@ async def store(session: Session, lines: Sequence[NewLine], worker: UUID, name: 
 PAGE = 5000
 """Lines that one query reads."""
 LATE = 2.0
-"""Seconds after the end of an execution within which its last lines may be stored: workers write lines some times a
+"""Seconds after the end of an execution until which its last lines may be stored. Workers write lines a few times a
 second, separately from ends."""
 
 

@@ -43,7 +43,7 @@ with moved as (
 )
 select n as attempt,
     coalesce(k.outcome, e.new, case $5 when 'canceling' then 'running' else $5 end) as outcome,
-    regexp_replace(coalesce(b.actor, k.worker), '^worker:', '') as worker,
+    regexp_replace(coalesce(b.actor, k.worker), '^(worker|gateway):', '') as worker,
     b.at as started_at, coalesce(e.at, k.at) as ended_at, coalesce(e.at, k.at) - b.at as duration, k.error
 from generate_series(1, $4) n
 left join begun b on b.attempt = n left join ended e on e.attempt = n left join kept k on k.attempt = n

@@ -1,4 +1,4 @@
-"""Attempts that were lost with their workers, and fires with executions that were lost: each was recovered, and left a row."""
+"""The recoveries: attempts that were lost with their workers, and fires with executions that were lost."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """A loss that was noticed. `kind` is `attempt` (its worker was gone) or `fire` (its execution was nowhere to be found).
-
-    `worker` is the name of the lost worker, or its id where the name is not known any more. `number` is that of the attempt,
-    or how often the fire was recovered. `status` is that of the execution now."""
+    """A loss that was noticed. `kind` is `attempt` (its worker was gone) or `fire` (its execution no longer existed).
+    `worker` is the name of the lost worker, or its id if the name is not known any more. `number` is that of the
+    attempt, or the number of recoveries of the fire. `status` is that of the execution now."""
 
     kind: str
     at: datetime
@@ -29,8 +28,8 @@ class Recovery:
     status: str | None
 
 
-# Attempts that were lost are few, and each table is read back to `$1` alone. A fire keeps no instant of its recovery: that of its
-# execution's creation stands for it.
+# Few attempts are lost, and each table is read back to `$1` only. A fire does not store the instant of its recovery:
+# the creation of its execution replaces it.
 PAGE = """
 select * from (
     select 'attempt' as kind, a.at, a.execution_id as execution, n.action as subject, split_part(n.name, '::', 1) as tenant,

@@ -25,9 +25,9 @@ _UNSET = "Set PENSTOCK_RESULT_STORE to what the workers have."
 
 
 class StoredResults:
-    """The result store at an fsspec URL; None: no store is configured. `cap`: the maximum bytes of a result, and of
-    all stored results that are read for one value. `session` has the codec that seals the results of encrypted tenants
-    and opens them."""
+    """The result store at an fsspec URL; None: no store is configured. `cap` is the maximum size of a result in bytes,
+    and that of all stored results that are read for one value. `session` has the codec that seals and opens the results
+    of encrypted tenants."""
 
     def __init__(self, url: str | None, cap: int, session: Session | None = None) -> None:
         self._session = session
@@ -36,7 +36,7 @@ class StoredResults:
 
     @cached_property
     def _files(self) -> tuple[Any, str]:
-        """The file system of the store, and the root path in it."""
+        """Return the file system of the store, and the root path in it."""
         if self.url is None:
             raise ConfigurationError("a result is in a result store, and none is set", hint=_UNSET)
         try:

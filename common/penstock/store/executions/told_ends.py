@@ -1,4 +1,4 @@
-"""A listener for notifications about awaited ends, on a connection of its own while a caller waits."""
+"""The listener for notifications about awaited ends. It has a connection of its own while a caller waits."""
 
 from __future__ import annotations
 

@@ -36,6 +36,9 @@ may be dropped."""
 AWAITED = "awaited."
 """A prefix, not of queues: a message that is staged under `awaited.<watcher>` notifies a watcher that awaited
 executions have ended."""
+PLACED = "placed."
+"""A prefix, not of queues: a message that is staged under `placed.<queue>` says that the transaction assigned work of that
+queue to workers. Nothing is sent."""
 ASSIGNED = "assigned."
 """A prefix, not of queues: a message that is staged under `assigned.<worker>` tells a worker to look for claims that
 submits made for it."""

@@ -15,7 +15,8 @@ from penstock.store.session.rows import rows_as
 @dataclass(slots=True)
 class Process:
     """An executor or a worker. `age` is the time since its last heartbeat, which named `held` attempts. `labels` is
-    JSON, and `executors` (JSON) has the figures of its task executors by name."""
+    JSON, and `executors` (JSON) has the figures of its task executors by name. `language` and `sdk` are those of a worker
+    that calls a gateway, and None for other processes."""
 
     id: UUID
     kind: str
@@ -30,12 +31,14 @@ class Process:
     age: timedelta
     held: int
     executors: str
+    language: str | None
+    sdk: str | None
 
 
 LIST = """
 select p.id, p.kind, p.name, p.state, p.routes, p.actions, p.labels::text as labels, p.concurrency, p.started_at, p.beat_at,
     clock_timestamp() - greatest(p.beat_at, p.started_at) as age, cardinality(p.holding) as held,
-    p.executors::text as executors
+    p.executors::text as executors, p.language, p.sdk
 from process p where ($1::text is null or p.kind = $1) order by p.kind, p.name
 """
 

@@ -197,8 +197,8 @@ from recover_fires($1::text[], $2::timestamptz[], $3::uuid[], $4::uuid[], $5::in
 
 
 async def recover(tx: Transaction, old: Sequence[UUID], fires: Sequence[NewFire]) -> int:
-    """Give fires another execution than the lost ones in `old`, or end those with an error. Return the number of
-    fires with a new execution."""
+    """Give these fires, which lost the executions `old`, a new execution each, or end them with an error. Return the
+    number of fires with a new execution."""
     [row] = await tx.stage(
         RECOVER,
         [f.schedule for f in fires],

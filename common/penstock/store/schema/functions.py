@@ -68,7 +68,7 @@ class Function:
 
     @property
     def definer(self) -> bool:
-        """True if the function has the rights of the schema's owner, whichever role calls it."""
+        """Return True if the function has the rights of the schema's owner, whichever role calls it."""
         return DEFINER.search(self.text) is not None
 
     @property

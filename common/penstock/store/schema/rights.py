@@ -20,7 +20,10 @@ archive             rawd      r       r     -       r*
 attempt             rawd      raw     raw   -       r*
 awaited             rad       rad     rad   a       r
 backlog             rawd      rawd    rawd  -       r
-claim               rawd      rawd    rd    -       r
+claim               rawd      rawd    rawd  -       r
+budget              rad       r       raw   -       r
+budget_entry        rawd      rawd    rawd  -       r
+budget_tree         rad       r       ra    -       r
 cluster             rw        rw      rw    -       r
 figures             rw        -       r     -       r
 finished            rawd      a       a     -       r
@@ -29,9 +32,11 @@ history             r         r       r     -       r
 hold                rwd       r       rawd  r       r
 idempotency         rad       ra      ra    -       -
 inquiry             rawd      rawd    rawd  -       r*
+outside_wait        rawd      raw     raw   -       r*
+early_outcome       rad       rad     ra    -       -
 lane                rawd      rawd    rawd  -       r
 live                rawd      rawd    rawd  -       r
-log_line            rawd      ra      r     -       -
+log_line            rawd      ra      ra    -       -
 namespace           raw       raw     raw   ra      r
 execution           rawd      raw     raw   -       r
 ordered_route       rad       ra      ra    -       r
@@ -66,6 +71,7 @@ event_key           rad       ra      ra    -       -
 event_path          ra        ra      ra    -       -
 event_trace         rad       r       ra    -       -
 event_wait          rad       rad     rad   -       -
+effect              rad       ra      r     -       r
 unmatched           rawd      ra      rawd  -       r
 enforcement         rawd      ra      rawd  -       r*
 dead_letter         rawd      -       rawd  -       r*
@@ -93,6 +99,7 @@ login_failure       -         -       rad   -       -
 audit               a         -       ra    -       -
 audit_chain         -         -       r     -       -
 secret              -         -       rawd  -       -
+signing_key         -         -       r     -       -
 tenant_key          r         r       r     r       r
 webhook             -         -       rawd  -       -
 subscription        rw        -       rawd  -       -
@@ -113,6 +120,9 @@ _COLUMNS: Mapping[tuple[str, str], str] = {
     ),
     ("event", "look"): "id trigger tenant source created_at",
     ("inquiry", "look"): "execution_id status prompt assignee due_at created_at answered_at responder",
+    ("outside_wait", "look"): (
+        "execution_id attempt tenant name since heartbeat deadline_at due_at progress progress_at settled_at"
+    ),
     ("outbox", "client"): "id tries",
     ("outbox", "look"): "id queue ids message_id type tries due_at created_at error holder",
     (
@@ -129,17 +139,21 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "drop_partition": ("executor",),
     "seal_audit": ("executor",),
     "drop_audit": ("executor",),
-    "secrets_of_attempt": ("worker",),
+    "secrets_of_attempt": ("worker", "api"),
     "secrets_of_subscriptions": ("executor",),
-    "claim_executions": ("worker",),
-    "claim_named": ("worker",),
-    "finish_completed": ("worker",),
+    "find_work_token": ("worker",),
+    "claim_executions": ("worker", "api"),
+    "claim_named": ("worker", "api"),
+    "finish_completed": ("worker", "api"),
+    "settle_costs": ("worker",),
+    "sign_attempt": ("worker",),
     "mark_holds": ("executor", "worker", "api", "client"),
     "note_tenants": ("executor", "worker", "api", "client"),
     "store_item_workflow": ("worker",),
-    "submit_executions": ("executor", "api", "client"),
+    "submit_executions": ("executor", "worker", "api", "client"),
     "place_alike": ("executor", "api", "client"),
-    "store_events": ("executor", "api", "client"),
+    "assign_scheduled": ("executor", "worker", "api"),
+    "store_events": ("executor", "worker", "api", "client"),
     "find_executions": ("executor", "worker", "api", "client"),
     "moves_of_execution": ("executor", "worker", "api", "client"),
     "failed_attempts": ("executor", "worker", "api", "client"),

@@ -1,9 +1,8 @@
-"""The codec of a process: it seals the values of encrypted tenants in what is written, and opens them in what is read.
-
-A process has one where it has a master key. It reads the tenants' data keys from the table `tenant_key` before it first writes a
-value. It reads them again for a value under an unknown key, when the database refuses a value in clear, and after some time. A
-process without a master key reads sealed values as they are. The database refuses what it would write in clear.
-"""
+"""The codec of a process: it seals the values of encrypted tenants before they are written, and opens them after they
+are read. A process with a master key has a codec. The codec reads the tenants' data keys from the table `tenant_key`
+before it first writes a value. It reads them again for a value under an unknown key, when the database refuses a plain
+value, and after some time. A process without a master key reads sealed values as they are. The database refuses the
+plain values that it would write for an encrypted tenant."""
 
 from __future__ import annotations
 
@@ -24,14 +23,14 @@ from penstock.store.session.sealed_arguments import Place, places_of, sealed_arg
 from penstock.store.session.sealed_values import DataKey, Number, Unknown, digest_key, opened, sealed_bytes
 
 Fetch = Callable[..., Awaitable[list[Any]]]
-"""Runs a statement with its arguments as they are."""
+"""A callable that runs a statement with its arguments unchanged."""
 
 FRESH_S = 30.0
-"""Seconds for which the keys that are used for sealing are believed, where any tenant is encrypted."""
+"""Seconds for which the read keys are used for sealing without a check, if any tenant is encrypted."""
 SETTLED_S = 60.0
-"""Seconds after which each statement of a process was written with the keys that it knows."""
+"""Seconds after which no statement of this process is under way that was written with older keys."""
 REMEMBERED_EXECUTIONS = 20_000
-"""Executions with remembered tenants, the last that were met."""
+"""The maximum number of executions with a cached tenant, the most recent ones."""
 
 LIMIT_PATHS = "select distinct unnest(by || fair) as path from concurrency_limit"
 KEYS = "select tenant, number, data_key, master_key, seals from tenant_key order by tenant, number"
@@ -43,11 +42,11 @@ select e.id, split_part(n.name, '::', 1) as tenant from execution e join namespa
 where e.id = any ($1::uuid[])
 """
 ARCHIVED = "select id, split_part(namespace, '::', 1) as tenant from archive where id = any ($1::uuid[])"
-"""Executions that were archived before the last of their log lines came."""
+"""The tenants of executions that were archived before their last log lines arrived."""
 
 
 def key_context(tenant: str, number: int) -> bytes:
-    """Return what a wrapped data key is bound to."""
+    """Return the context to which a wrapped data key is bound."""
     return f"penstock tenant key\0{tenant}\0{number}".encode()
 
 
@@ -72,20 +71,20 @@ class Codec:
     # -- keys ----------------------------------------------------------------------------------------------------
 
     def cipher(self, number: Number) -> AESGCM | None:
-        """Return a data key, as `Ring` says."""
+        """Return an open data key, as `Ring.cipher` does."""
         cipher = self._ciphers.get(number)
         if cipher is None and number not in self._errors:
             raise Unknown(number)
         return cipher
 
     def is_defect(self, tenant: str | None) -> bool:
-        """Return whether a value in clear of this tenant, which the database refused, is a defect of Penstock: this process has
-        sealed the tenant's values for so long that no statement under way can be from before."""
+        """Return whether the refusal of a plain value of this tenant is a defect of Penstock. It is, if this process
+        has sealed the tenant's values for so long that no older statement is under way."""
         since = self._sealed_since.get(tenant or "")
         return since is not None and time.monotonic() - since > SETTLED_S
 
     def forget(self) -> None:
-        """Read the keys again before the next value is written: the database says that they have changed."""
+        """Read the keys again before the next write, because the database reported that they have changed."""
         self._loaded_at, self._was_refused = None, True
 
     def seals(self, tenant: str) -> bool:
@@ -93,7 +92,7 @@ class Codec:
         return tenant in self._current
 
     async def load(self, fetch: Fetch) -> None:
-        """Read the keys. Raises ConfigurationError where one that is used for sealing cannot be opened here."""
+        """Read the keys. Raises ConfigurationError if one that is used for sealing cannot be opened here."""
         rows = await fetch(KEYS)
         self._wrapped = {(r["tenant"], r["number"]): (r["data_key"], r["master_key"]) for r in rows}
         self._errors = {number: error for number, error in self._errors.items() if number in self._wrapped}
@@ -128,7 +127,7 @@ class Codec:
         try:
             keys: MasterKeys = master_keys(self._settings)
             raw = await asyncio.to_thread(keys.unwrap, master_key, data_key, key_context(*number))
-        except Exception as error:  # a key service raises what it likes
+        except Exception as error:  # a key service may raise any error
             self._errors[number] = f"{type(error).__name__}: {error}"
             return
         self._errors.pop(number, None)
@@ -143,7 +142,7 @@ class Codec:
     # -- reading -------------------------------------------------------------------------------------------------
 
     async def opened(self, fetch: Fetch, rows: list[Any]) -> list[Any]:
-        """Return rows with what is sealed in them open, as far as this process has the keys."""
+        """Return rows with their sealed values open, as far as this process has the keys."""
         if not any(map(is_sealed, rows)):
             return rows
         while True:
@@ -153,7 +152,7 @@ class Codec:
                 await self._learn(fetch, unknown.number)
 
     async def opened_value(self, fetch: Fetch, value: Any) -> Any:
-        """Return a text or bytes with what is sealed in it open."""
+        """Return a text or bytes with its sealed values open."""
         while True:
             try:
                 return opened(self, value, None) if is_sealed(value) else value
@@ -183,7 +182,7 @@ class Codec:
         return tuple(result)
 
     async def sealed_bytes(self, fetch: Fetch, tenant: str, content: bytes) -> bytes:
-        """Return bytes of a tenant, sealed where its values are encrypted."""
+        """Return a tenant's bytes, sealed if the tenant is encrypted."""
         await self.ready(fetch)
         key = self._current.get(tenant)
         return content if key is None else sealed_bytes(key, content)
@@ -192,7 +191,7 @@ class Codec:
         value, owners = args[place.position - 1], args[place.of - 1]
         if value is None or owners is None:
             return value
-        if not isinstance(value, list):  # one value for all that are named
+        if not isinstance(value, list):  # one value for all of the owners
             tenants = await self._tenants(fetch, place, owners if isinstance(owners, list) else [owners])
             return self._sealed_once(place, value, tenants)
         alike = owners if isinstance(owners, list) else [owners] * len(value)
@@ -219,7 +218,7 @@ class Codec:
             return value
         if len(keys) == 1:
             return sealed_argument(place.kind, encrypted[0], value)
-        # It is said of executions of several tenants at once, and can be under the key of one of them only.
+        # The message names executions of several tenants, and can be sealed under one tenant's key only.
         return (
             "of an encrypted tenant"
             if place.kind == "text"
@@ -229,7 +228,8 @@ class Codec:
     async def _tenants(
         self, fetch: Fetch, place: Place, owners: Collection[Any]
     ) -> list[tuple[str | None, str | None]]:
-        """Return the tenant of each owner, and the action of its namespace where the place is one of parameters."""
+        """Return the tenant of each owner. If the place holds parameters, also return the action of the owner's
+        namespace."""
         if place.owner == "tenant":
             return [(owner, None) for owner in owners]
         if place.owner == "headers":

@@ -92,7 +92,7 @@ class Transaction:
 
     @property
     def empty(self) -> bool:
-        """True if the transaction has run no statement yet."""
+        """Return True if the transaction has run no statement yet."""
         return not self._begun
 
     async def fetch(self, sql: str, *args: Any) -> list[Row]:
@@ -332,7 +332,7 @@ class Database:
 
     @property
     def usage(self) -> PoolUsage:
-        """The usage of the connections that sessions share."""
+        """Return the usage of the connections that sessions share."""
         return self._pools[0].usage
 
     async def connect(self, *, timeout: float = 10) -> asyncpg.Connection[Row]:

@@ -22,8 +22,8 @@ class Hosts:
         self._urls = one_by_one(url)
 
     async def connect(self, settings: Settings, *, role: str, timeout: float = 10) -> asyncpg.Connection[Row]:
-        """Open a connection to a suitable host. Raises ConnectionFailed, without the URL's password, if no host is:
-        ServerFull if one of them is full. Raises ConfigurationError."""
+        """Open a connection to a suitable host. Raises ConnectionFailed if there is none (ServerFull if a host is
+        full), without the URL's password. Raises ConfigurationError."""
         failures: list[ConnectionFailed] = []
         for url in tuple(self._urls):
             try:

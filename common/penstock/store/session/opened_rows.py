@@ -1,4 +1,4 @@
-"""Rows of the database with the sealed values in them open."""
+"""Rows of the database with their sealed values open."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.store.session.sealed_values import Ring, opened
 
 
 class OpenedRow:
-    """A row, or a value of a composite type, with other values than the driver's. It is read as the driver's rows are."""
+    """A row or a composite value with replaced values. It has the interface of the driver's rows."""
 
     __slots__ = ("_names", "_values")
 
@@ -46,8 +46,8 @@ class OpenedRow:
 
 
 def is_sealed(value: Any) -> bool:
-    """Return whether a value of a row may have something sealed in it."""
-    # Each value of each row that a process with a master key reads comes by here.
+    """Return whether a value of a row may contain a sealed value."""
+    # A process with a master key calls this for each value of each row.
     kind = type(value)
     if kind is str or kind is bytes:
         return looks_sealed(value)
@@ -63,8 +63,8 @@ def is_sealed(value: Any) -> bool:
 
 
 def opened_row(ring: Ring, row: Any, tenant: str | None = None) -> Any:
-    """Return a row with its sealed values open. One that names its tenant or namespace opens for that tenant alone. Raises
-    Unknown."""
+    """Return a row with its sealed values open. A row that names its tenant or namespace opens for that tenant only.
+    Raises Unknown."""
     if not is_sealed(row):
         return row
     names = list(row.keys())

@@ -1,8 +1,6 @@
-"""The arguments of statements that hold values of users: where each stands, and how it is encrypted.
-
-A statement is recognized by a piece of its text, mostly the name of the function of the database that it calls. What is not
-listed here is written in clear, and refused by the database's function `refuse_clear` for an encrypted tenant.
-"""
+"""The arguments of statements that hold values of users: the position of each, and how it is encrypted. A statement is
+recognized by a part of its text, mostly the name of the database function that it calls. All other arguments are
+written in clear. For an encrypted tenant, the database function `refuse_clear` refuses them."""
 
 from __future__ import annotations
 
@@ -41,8 +39,8 @@ Owner = Literal["execution", "namespace", "tenant", "headers"]
 
 
 class Place(NamedTuple):
-    """An argument with values. `position` and `of` count from 1, as in SQL: the argument `of` tells the tenant of each value,
-    by its execution, its namespace, its name, or the headers of its message."""
+    """An argument with values of users. `position` and `of` count from 1, as in SQL. The argument `of` identifies the
+    tenant of each value, by its execution, its namespace, its name, or the headers of its message."""
 
     kind: Kind
     position: int
@@ -77,10 +75,27 @@ STATEMENTS: Mapping[str, tuple[Place, ...]] = {
     "from place_alike(": (Place("parameters", 4, "namespace", 2),),
     "from finish_attempts(": _FINISH,
     "from finish_and_claim(": _FINISH,
+    "from finish_remotely(": (
+        Place("ending", 7, "execution", 4),
+        Place("error", 8, "execution", 4),
+        Place("text", 11, "execution", 4),
+    ),
+    "from store_remote_lines(": (Place("text", 7, "execution", 3),),
     "from finish_completed(": (Place("json", 4, "execution", 2),),
     "from end_executions(": (Place("error", 5, "execution", 1), Place("text", 4, "execution", 1)),
     "insert into log_line ": (Place("text", 5, "execution", 1),),
+    "from settle_outside(": (
+        Place("json", 3, "execution", 1),
+        Place("error", 4, "execution", 1),
+        Place("text", 5, "execution", 1),
+    ),
+    "insert into early_outcome ": (
+        Place("json", 3, "tenant", 1),
+        Place("error", 4, "tenant", 1),
+        Place("text", 5, "tenant", 1),
+    ),
     "from answer_inquiry(": (Place("json", 2, "execution", 1),),
+    "from rerun_execution(": (Place("parameters", 8, "execution", 2),),
     # workflows
     "start_children(case": (
         *_starts(4, 6),
@@ -123,7 +138,7 @@ STATEMENTS: Mapping[str, tuple[Place, ...]] = {
     "insert into outbox (queue, ids, body": (Place("letter", 2, "headers", 5),),
     "insert into dead_letter ": (Place("letter", 6, "headers", 7), Place("reason", 3, "headers", 7)),
 }
-"""By a piece of a statement's text. The first that matches counts."""
+"""The places by a part of the statement's text. The first part that matches counts."""
 
 
 @cache
@@ -136,7 +151,7 @@ TENANT_HEADER = "tenant"
 
 
 def tenant_of_headers(headers: str | None) -> str | None:
-    """Return the tenant that the headers (JSON) of a message from outside name."""
+    """Return the tenant that the headers (JSON) of an external message name."""
     document = orjson.loads(headers) if headers else {}
     tenant = document.get(TENANT_HEADER, "public") if isinstance(document, dict) else None
     return tenant if isinstance(tenant, str) else None
@@ -151,14 +166,14 @@ def sealed_argument(
     paths: Sequence[str] = (),
     ends_as: str | None = None,
 ) -> Any:
-    """Return a value as it is written for a tenant with this key. `action` is that of its namespace, `paths` are the parameters
-    by which limits group, `ends_as` is the status that an attempt leads to."""
+    """Return a value sealed for the tenant of this key. `action` is that of its namespace, `paths` are the parameters
+    by which limits group, and `ends_as` is the next status after an attempt."""
     if value is None or value == "null":
         return value
     match kind:
         case "text":
             return sealed_text(key, value)
-        case "reason":  # the database groups letters by it, and it may say what a schema found
+        case "reason":  # the database groups letters by it, and it may contain a rejected value
             return f"{value.partition(':')[0]}: of an encrypted tenant"
         case "letter":
             return sealed_bytes(key, value)
@@ -203,13 +218,13 @@ def _parameters(key: DataKey, text: str, action: str | None, paths: Sequence[str
         return sealed_json(key, text)
     if not references:
         return _dumped({**groups, **sealed_value(key, params)})
-    # The database reads which secrets an attempt may be given: their names, and nothing of the texts around them.
+    # The database reads the names of the secrets to which an attempt refers, and nothing of the texts around them.
     names = [[None, [part for part in parts if isinstance(part, dict)]] for _, parts in references]
     return _dumped({**groups, "$secrets": names, **sealed_value(key, params)})
 
 
 def _groups(key: DataKey, params: Any, paths: Sequence[str]) -> dict[str, Any]:
-    """Return the parameters by which limits group, with digests in place of the values: the database groups by these."""
+    """Return the parameters by which limits group. Digests replace the values, since the database groups by them."""
     groups: dict[str, Any] = {}
     for path in paths:
         *above, last = path.split(".")
@@ -228,7 +243,8 @@ def _groups(key: DataKey, params: Any, paths: Sequence[str]) -> dict[str, Any]:
 
 
 def _ending(key: DataKey, text: str, status: str | None) -> str:
-    """Return the result of an attempt; or, where it goes on later, what it carries over or asks."""
+    """Return the sealed result of an attempt. If the execution goes on later, return the values that it carries over,
+    or its question."""
     if status == "requested":
         return _carry(key, orjson.loads(text))
     if status == "waiting":
@@ -238,7 +254,7 @@ def _ending(key: DataKey, text: str, status: str | None) -> str:
 
 
 def _question(key: DataKey, question: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a question: the database reads its members, and copies them into the table of inquiries."""
+    """Return a sealed question. The database reads its members, and copies them into the table of inquiries."""
     result = {name: question[name] for name in ("schema", "assignee", "timeout") if name in question}
     result["prompt"] = sealed_text(key, str(question.get("prompt")))
     if question.get("default") is not None:
@@ -249,7 +265,7 @@ def _question(key: DataKey, question: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _resumed(key: DataKey, carry: Any) -> Any:
-    """Return what is carried over an answer. The database adds the answer to its list."""
+    """Return the sealed values that are carried over an answer. The database adds the answer to their list."""
     if not isinstance(carry, dict):
         return sealed_value(key, carry)
     answers = [sealed_value(key, answer) for answer in carry.get("answers", ())]
@@ -262,7 +278,7 @@ def _carry(key: DataKey, carry: Any) -> str:
 
 
 def _beside(key: DataKey, text: str, names: Sequence[str]) -> str:
-    """Return an object with these members in clear, too."""
+    """Return a sealed object that also has these members in clear."""
     document = orjson.loads(text)
     if not isinstance(document, dict):
         return sealed_json(key, text)
@@ -271,7 +287,7 @@ def _beside(key: DataKey, text: str, names: Sequence[str]) -> str:
 
 
 def _fields(key: DataKey, text: str, names: Sequence[str]) -> str:
-    """Return an object of which these members alone are sealed."""
+    """Return an object of which only these members are sealed."""
     document = orjson.loads(text)
     for name in names:
         if document.get(name) is not None:

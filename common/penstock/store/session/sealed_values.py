@@ -26,11 +26,11 @@ from penstock.store.session.sealed_marks import KEY, PREFIX
 _TOKEN = re.compile(r"(\d{1,9})\.([a-z0-9][a-z0-9_-]{0,62})\.([A-Za-z0-9_-]+)=*")
 
 Number = tuple[str, int]
-"""A data key: its tenant and its number."""
+"""The tenant and the number of a data key."""
 
 
 class DataKey(NamedTuple):
-    """A data key that is open. `digests` keys the digests of the tenant's values, and stays the same after a rotation."""
+    """An open data key. `digests` is the key of the tenant's digests, and stays the same after a rotation."""
 
     number: Number
     cipher: AESGCM
@@ -38,7 +38,7 @@ class DataKey(NamedTuple):
 
 
 class Unknown(Exception):
-    """The data key of a token is not open in this process."""
+    """Raised if the data key of a token is not open in this process."""
 
     def __init__(self, number: Number) -> None:
         super().__init__(number)
@@ -46,14 +46,14 @@ class Unknown(Exception):
 
 
 class Ring(Protocol):
-    """The data keys that are open in a process."""
+    """The open data keys of a process."""
 
     def cipher(self, number: Number) -> AESGCM | None:
-        """Return a data key; None for one that can never be opened here. Raises Unknown for one that is not open yet."""
+        """Return a data key, or None if it can never be opened here. Raises Unknown if it is not open yet."""
 
 
 def tenants_in(value: str | bytes) -> set[str]:
-    """Return the tenants of all tokens in a text, wherever they stand."""
+    """Return the tenants of all tokens in a text."""
     text = value if isinstance(value, str) else value.decode("latin-1")
     return {match[2] for match in re.finditer(rf'\$sealed(?:"\s*:\s*"|:){_TOKEN.pattern}', text)}
 
@@ -66,38 +66,38 @@ def token(key: DataKey, kind: str, content: bytes) -> str:
 
 
 def sealed_json(key: DataKey, text: str) -> str:
-    """Return a JSON text as a sealed JSON text."""
+    """Seal a JSON text, and return the sealed JSON text."""
     return f'{{"{KEY}":"{token(key, "json", text.encode())}"}}'
 
 
 def sealed_value(key: DataKey, value: Any) -> dict[str, Any]:
-    """Return a JSON value as a sealed one."""
+    """Seal a JSON value, and return the sealed value."""
     return {KEY: token(key, "json", orjson.dumps(value))}
 
 
 def sealed_text(key: DataKey, text: str) -> str:
-    """Return a text as a sealed text."""
+    """Seal a text, and return the sealed text."""
     return PREFIX + token(key, "text", text.encode())
 
 
 def sealed_bytes(key: DataKey, content: bytes) -> bytes:
-    """Return bytes as sealed ones, such as the body of a message."""
+    """Seal bytes, such as the body of a message, and return the sealed bytes."""
     return PREFIX.encode() + token(key, "text", content).encode()
 
 
 def keyed_digest(key: DataKey, text: str) -> str:
-    """Return a digest that is the same for the same text of a tenant, and that only its keys can make."""
+    """Return a digest that is equal for equal texts of a tenant. Only the keys of the tenant can compute it."""
     return hmac.digest(key.digests, text.encode(), "sha256").hex()
 
 
 def digest_key(data_key: bytes) -> bytes:
-    """Return the key of a tenant's digests, which its first data key gives."""
+    """Derive the key of a tenant's digests from the tenant's first data key."""
     return hashlib.sha256(b"penstock digests\0" + data_key).digest()
 
 
 def opened(ring: Ring, value: Any, tenant: str | None) -> Any:
-    """Return a text or bytes of the database with all that is sealed in it open. A token of another tenant than `tenant` (None:
-    any) stays closed, and so does one that is not what was sealed. Raises Unknown."""
+    """Return a text or bytes with its sealed values open. A token of another tenant than `tenant` (None: any) stays
+    sealed, and so does an invalid token. Raises Unknown."""
     if isinstance(value, bytes):
         return _opened_bytes(ring, value, tenant)
     if value.startswith(PREFIX):
@@ -143,7 +143,7 @@ def _walked(ring: Ring, value: Any, tenant: str | None) -> Any:
 
 
 def _content(ring: Ring, text: str, kind: str, tenant: str | None) -> bytes | None:
-    """Return what a token holds; None where it cannot be opened for this tenant."""
+    """Return the content of a token; None if it cannot be opened for this tenant."""
     match = _TOKEN.fullmatch(text)
     if match is None or (tenant is not None and match[2] != tenant):
         return None

@@ -100,6 +100,7 @@ def begin_pooled(schema_path: str, silence: str, *, relaxed: bool, writes: bool,
         **{name: value if "," in value else f"'{value}'" for name, value in RELIED_UPON.items()},
         "search_path": schema_path,
         "idle_in_transaction_session_timeout": silence,
+        "penstock.assigns": "off",  # it is several round trips: it could stay open with the permits of workers
     }
     if relaxed:
         local["synchronous_commit"] = "off"

@@ -40,7 +40,8 @@ class Standby:
     that it replayed; None while it is not read from."""
 
     def __init__(self, settings: Settings, *, role: str) -> None:
-        """Raises ConnectionFailed if the settings name no standby (`database_read_url`)."""
+        """Create a standby that is not connected yet. Raises ConnectionFailed if the settings name none
+        (`database_read_url`)."""
         url = settings.database_read_url
         of_standby = SecretStr(wanting(url.get_secret_value(), STANDBY)) if url else None
         standby_settings = settings.model_copy(update={"database_url": of_standby})

@@ -38,13 +38,15 @@ INVARIANTS = (
         "limit: nothing was admitted while a key was at its limit",
         # Holders are counted from the instants of admission, and from the history, which says when executions left.
         """with hold as (
-               select a.limit_id, a.group_value, a.execution_id, a.seq, a.admitted_at, a.allowed, min(h.at) as freed_at
+               select a.limit_id, a.group_value, a.execution_id, a.seq, a.admitted_at, a.allowed, coalesce(a.cost, 1) as cost,
+                   min(h.at) as freed_at
                from admission a left join history h on h.execution_id = a.execution_id and h.at > a.admitted_at
                    and h.new not in ('scheduled', 'running', 'canceling')
-               group by a.limit_id, a.group_value, a.execution_id, a.seq, a.admitted_at, a.allowed
+               where a.cost is null or not a.rated
+               group by a.limit_id, a.group_value, a.execution_id, a.seq, a.admitted_at, a.allowed, a.cost
            ), step as (
-               select limit_id, group_value, admitted_at as at, 1 as change, execution_id, allowed from hold
-               union all select limit_id, group_value, freed_at, -1, null, null from hold where freed_at is not null
+               select limit_id, group_value, admitted_at as at, cost as change, execution_id, allowed from hold
+               union all select limit_id, group_value, freed_at, -cost, null, null from hold where freed_at is not null
            )
            select execution_id::text from (
                select execution_id, allowed,
@@ -52,6 +54,27 @@ INVARIANTS = (
                from step
            ) x where holders > allowed
            union select execution_id::text from admission where held > allowed""",
+    ),
+    Invariant(
+        "I3b",
+        "budget: what was reserved fits, and each running attempt is in the ledger with its cost",
+        # A true cost above the reserved one is the only way to spend more than the budget.
+        """select b.owner::text from budget b join budget_entry y on y.owner = b.owner and y.unit = b.unit
+           group by b.owner, b.unit, b.amount having sum(least(y.reserved, coalesce(y.spent, y.reserved))) > b.amount
+           union select s.execution_id::text from slot s
+           join concurrency_limit l on l.id = s.limit_id and l.budget = l.id
+           left join budget_entry y on y.owner::text = s.group_value and y.unit = l.unit
+               and y.execution_id = s.execution_id and y.attempt = s.attempt
+           where y.reserved is distinct from s.cost""",
+    ),
+    Invariant(
+        "I3w",
+        "weights: a slot takes the cost that its admission has logged",
+        """select s.execution_id::text from slot s
+           join execution e on e.id = s.execution_id and e.attempt <= s.attempt and e.status in ('scheduled', 'running')
+           join admission a on a.limit_id = s.limit_id and a.group_value = s.group_value
+               and a.execution_id = s.execution_id and a.attempt = s.attempt
+           where s.cost is distinct from a.cost""",
     ),
     Invariant(
         "I3s",
@@ -104,8 +127,19 @@ INVARIANTS = (
                when 'regroup' then l.moved_at < clock_timestamp() - {SETTLED} * 20
                when 'worker' then n.away_since is null
                    and not exists (select from wake w where w.namespace_id = l.namespace_id)
-               when 'limit' then (c.rate_count is not null and c.max = 2147483647 or (
-                       select count(*) from slot s where s.limit_id = l.gate_limit and s.group_value = l.gate_group) < c.max)
+               when 'limit' then (c.budget is null and (c.rate_count is not null and c.max = 2147483647 or (
+                       select coalesce(sum(coalesce(s.cost, 1)), 0) from slot s
+                       where s.limit_id = l.gate_limit and s.group_value = l.gate_group) + coalesce(least(
+                           l.costs[array_position(l.keys, (l.gate_limit, l.gate_group)::limit_key)],
+                           least(c.max, coalesce(c.rate_count, c.max))), 1) <= c.max)
+                       or c.budget is not null and l.costs[array_position(l.keys, (l.gate_limit, l.gate_group)::limit_key)] <= (
+                           select b.amount - (select coalesce(sum(coalesce(y.spent, y.reserved)), 0) from budget_entry y
+                                              where y.owner = b.owner and y.unit = b.unit)
+                           from budget b where b.owner::text = l.gate_group and b.unit = c.unit))
+                   -- Under a weighted key only the first lane can start: a later one may need less, and does not pass it.
+                   and (l.costs is null or not exists (
+                       select from lane b where b.gate_limit = l.gate_limit and b.gate_group = l.gate_group
+                           and (b.rank, b.place, b.ready_at, b.execution_id) < (l.rank, l.place, l.ready_at, l.execution_id)))
                    and not exists (select from wake w where w.limit_id = l.gate_limit and w.group_value = l.gate_group)
                end""",
     ),
@@ -190,7 +224,8 @@ INVARIANTS = (
         """select e.id::text from execution e where e.status = 'waiting'
                and not exists (select from inquiry i where i.execution_id = e.id and i.status = 'created')
                and not exists (select from event_wait w where w.execution_id = e.id)
-               and not exists (select from suspended s where s.execution_id = e.id)""",
+               and not exists (select from suspended s where s.execution_id = e.id)
+               and not exists (select from outside_wait w where w.execution_id = e.id and w.settled_at is null)""",
     ),
     Invariant(
         "I10g",

@@ -22,6 +22,8 @@ KEYS = {
     "event_trace": ("created_at", ("event_id",)),
     "idempotency": ("created_at", ("tenant", "key")),
     "enforcement": ("created_at", ("event_id", "rule")),
+    "early_outcome": ("created_at", ("tenant", "name")),
+    "effect": ("created_at", ("parent", "id")),
     "workflow_command": ("created_at", ("id",)),
     "awaited": ("at", ("execution_id", "watcher")),
     "untraced": ("at", ("execution_id",)),
@@ -43,6 +45,27 @@ async def delete_old_keys(tx: Transaction, table: str, days: int) -> bool:
     at, key = KEYS[table]
     statement = DELETE_KEYS.format(table=table, at=at, columns=", ".join(key))
     return (await tx.execute(statement, days, BATCH)).endswith(f" {BATCH}")
+
+
+DELETE_BUDGETS = """
+with old as (
+    select distinct b.owner from budget b
+    where b.created_at < now() - make_interval(days => $1) and not exists (
+        select from budget_tree t join execution e on e.id = t.root where t.owner = b.owner)
+    limit $2
+), entries as (
+    delete from budget_entry using old where budget_entry.owner = old.owner
+), trees as (
+    delete from budget_tree using old where budget_tree.owner = old.owner
+)
+delete from budget using old where budget.owner = old.owner
+"""
+
+
+async def delete_old_budgets(tx: Transaction, days: int) -> bool:
+    """Delete a batch of budgets older than `days` with their ledgers, unless one of their trees is not archived yet. Return True
+    if any was deleted."""
+    return not (await tx.execute(DELETE_BUDGETS, days, BATCH // 10)).endswith(" 0")
 
 
 @dataclass(slots=True)

@@ -29,7 +29,7 @@ class ScanStart(Generic[Place]):
 
     @property
     def place(self) -> Place:
-        """The place at which to start the scan."""
+        """Return the place at which to start the scan."""
         now = time.monotonic()
         if self._place is None or now - self._since > AGAIN:
             self._place, self._since = self.beginning, now

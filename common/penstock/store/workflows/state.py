@@ -21,7 +21,7 @@ from penstock.tracing import Trace, trace_of
 @dataclass(slots=True)
 class StoredWorkflow:
     """A running workflow as it is stored. `state` is None until it begins. `rerun` names the run that it repeats, and
-    where it starts. It was asked to stop `stops` times. `parameters` and `context` are None if they are large: they
+    where it starts. `stops` counts the requests to stop it. `parameters` and `context` are None if they are large: they
     are read when they are needed."""
 
     id: UUID

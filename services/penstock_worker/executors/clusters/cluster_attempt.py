@@ -12,6 +12,7 @@ import orjson
 
 from penstock.errors import DefinitionError
 from penstock.run.task_executors import Outcome, Run, RunLog, TaskError
+from penstock_worker.executors.processes import run_environment
 from penstock_worker.executors.python import frames
 from penstock_worker.executors.python.child_process import Child
 from penstock_worker.executors.python.jobs import job_of
@@ -29,6 +30,8 @@ class SealedJob:
     grace: float
     log_limit: int
     result_limit: int
+    api: Mapping[str, str] = field(repr=False, default_factory=dict)
+    """The variables with which the action calls the API."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,14 @@ def sealed(run: Run) -> SealedJob:
             f"{run.action.ref} cannot run on another machine: it is defined in the script that this worker runs",
             hint="Define it in a module that the machines of the cluster have, too.",
         )
-    return SealedJob(job.ref, frames.job_frame(job), run.grace, job.log_limit, job.result_limit)
+    return SealedJob(
+        job.ref,
+        frames.job_frame(job),
+        run.grace,
+        job.log_limit,
+        job.result_limit,
+        run_environment.of_api(run),
+    )
 
 
 def unsealed(answer: Answer, run: Run) -> Outcome:
@@ -74,7 +84,7 @@ async def _outcome(
     job: SealedJob, log: RunLog, stop: asyncio.Future[None], environment: Mapping[str, str] | None
 ) -> Outcome:
     try:
-        child = await Child.start(environment)
+        child = await Child.start({**job.api, **(environment or {})})
     except OSError as error:
         stop.cancel()
         return Outcome.failed(TaskError("ProcessNotStarted", f"no process could be started: {error}"))

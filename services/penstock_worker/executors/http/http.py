@@ -1,4 +1,5 @@
-"""The executor of actions that are URLs. It POSTs the parameters as JSON, and the answer is the result.
+"""The executor of actions that are URLs. With `request` in its options, an action is a client (http_client.py). Without it,
+the executor POSTs the parameters in an envelope as JSON, and the answer is the result:
 
 | answer | meaning |
 |---|---|
@@ -16,8 +17,10 @@ used: connections go to the address that was checked.
 from __future__ import annotations
 
 import os
+import ssl
 import time
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import httpcore
@@ -31,10 +34,11 @@ from penstock.errors import (
     InvalidInput,
     ResultNotStorable,
 )
+from penstock.language.definitions.http_request import HttpTls
 from penstock.language.definitions.program_actions import HttpOptions
 from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
 from penstock.service.http_addresses import Addresses, GuardedNetwork, trusted
-from penstock_worker.executors.http import http_answers, http_signature
+from penstock_worker.executors.http import http_answers, http_client, http_signature
 from penstock_worker.executors.options import program_of
 
 REDIRECTS = frozenset({307, 308})
@@ -46,15 +50,22 @@ _OURS = frozenset(
 
 
 class HttpExecutor:
-    def __init__(self, *, capacity: int = 50, allow: Iterable[str] = ()) -> None:
+    def __init__(self, *, capacity: int = 50, allow: Iterable[str] = (), files: str | None = None) -> None:
         """Create the executor. `capacity` is the number of requests at a time. `allow` has host names, addresses and
-        networks that may be reached although they are not public. Raises ConfigurationError if one of them is invalid.
+        networks that may be reached although they are not public. `files` is the folder of files that multipart bodies
+        may name. Raises ConfigurationError if one of them is invalid.
         """
+        if files is not None and not Path(files).is_dir():
+            raise ConfigurationError(
+                f"{files}, the folder of files of the http executor, does not exist",
+                hint="Create it, or name another.",
+            )
         self.name = "http"
         self._tally = Tally(self.name, capacity)
         self.has_capacity = self._tally.has_capacity
         self._addresses = Addresses(allow)
-        self._pool: httpcore.AsyncConnectionPool | None = None
+        self._folder = Path(files) if files is not None else None
+        self._pools: dict[HttpTls | None, httpcore.AsyncConnectionPool] = {}
 
     async def open(self) -> None:
         """Do nothing. The first request opens the connections, since most workers make none."""
@@ -67,23 +78,28 @@ class HttpExecutor:
 
     async def close(self, grace: float) -> None:
         """Close idle connections. Requests end with the tasks that await them."""
-        if self._pool is not None:
-            await self._pool.aclose()
-            self._pool = None
+        for pool in self._pools.values():
+            await pool.aclose()
+        self._pools.clear()
 
-    def _connections(self) -> httpcore.AsyncConnectionPool:
-        if self._pool is None:
-            self._pool = httpcore.AsyncConnectionPool(
-                ssl_context=trusted(),
+    def _connections(self, tls: HttpTls | None = None) -> httpcore.AsyncConnectionPool:
+        pool = self._pools.get(tls)
+        if pool is None:
+            pool = self._pools[tls] = httpcore.AsyncConnectionPool(
+                ssl_context=trusted() if tls is None else _ssl_context(tls),
                 max_connections=self._tally.capacity,
                 keepalive_expiry=30.0,
                 network_backend=GuardedNetwork(self._addresses),
             )
-        return self._pool
+        return pool
 
     async def _run(self, run: Run) -> Outcome:
         try:
             options, params = program_of(run, HttpOptions)
+            if options.request is not None:
+                return await http_client.call(
+                    run, options, options.request, params, self._connections, self._folder
+                )
             return await self._post(run, options, _body(run, params))
         except (DefinitionError, InvalidInput, AddressRefused, ResultNotStorable) as error:
             return Outcome.raised(error, retryable=False)
@@ -112,7 +128,7 @@ class HttpExecutor:
                 if response.status not in REDIRECTS:
                     content, whole = await http_answers.read(response, answer, run.result_limit)
                     return http_answers.outcome(run, response.status, answer, content, whole)
-            onward = _onward(url, answer)
+            onward = http_answers.onward(url, answer)
             if (onward.scheme, onward.host, onward.port) != (url.scheme, url.host, url.port):
                 headers = {name: value for name, value in headers.items() if name not in options.headers}
             url = onward
@@ -163,18 +179,22 @@ def _headers(run: Run, options: HttpOptions, body: bytes) -> dict[str, str]:
     return headers
 
 
+def _ssl_context(tls: HttpTls) -> ssl.SSLContext:
+    """Return the context for the files of TLS. Raises ConfigurationError if the worker cannot read one."""
+    try:
+        context = httpx.create_ssl_context() if tls.ca is None else ssl.create_default_context(cafile=tls.ca)
+        if tls.cert is not None:
+            context.load_cert_chain(tls.cert, tls.key)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigurationError(
+            f"the files of TLS cannot be used on this worker: {error}",
+            hint="Put readable PEM files at these paths on every worker that serves the action.",
+        ) from None
+    return context
+
+
 def _for_core(url: httpx.URL) -> httpcore.URL:
     return httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
-
-
-def _onward(url: httpx.URL, answer: httpx.Headers) -> httpx.URL:
-    try:
-        onward = url.join(answer["location"])
-    except (KeyError, httpx.InvalidURL):
-        raise DefinitionError(f"{url} redirects to nowhere") from None
-    if onward.scheme not in ("http", "https") or (url.scheme == "https" and onward.scheme == "http"):
-        raise AddressRefused(f"{url} redirects to {onward}, which is less safe", hint="Name the right URL.")
-    return onward
 
 
 def _unreachable(error: Exception, *, retryable: bool | None) -> Outcome:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import httpcore
 import httpx
 
-from penstock.errors import ResultNotStorable
+from penstock.errors import AddressRefused, DefinitionError, ResultNotStorable
 from penstock.run.task_executors import Outcome, Run, TaskError
 
 RETRYABLE = frozenset({408, 425, 429})
@@ -39,7 +39,11 @@ def outcome(run: Run, status: int, answer: httpx.Headers, body: bytes, whole: bo
                 hint="Put large results in an object store and answer with a link.",
             )
         return Outcome.returned_json(body, run.result_limit) if body.strip() else Outcome.returned(None)
-    retryable = status in RETRYABLE or status >= 500
+    return failed(status, answer, body, retryable=status in RETRYABLE or status >= 500)
+
+
+def failed(status: int, answer: httpx.Headers, body: bytes, *, retryable: bool) -> Outcome:
+    """Return the outcome of a response with another status than the expected ones."""
     error = TaskError(
         "HttpStatus",
         f"the answer is {status}",
@@ -64,3 +68,16 @@ def _retry_after(answer: httpx.Headers) -> float | None:
         except (ValueError, TypeError):  # TypeError: one of the two instants has no zone
             return None
     return min(max(seconds, 0.0), LONGEST_RETRY_AFTER)
+
+
+def onward(url: httpx.URL, answer: httpx.Headers) -> httpx.URL:
+    """Return the URL to which an answer redirects. Raises DefinitionError, AddressRefused."""
+    try:
+        location = url.join(answer["location"])
+    except (KeyError, httpx.InvalidURL):
+        raise DefinitionError(f"{url} redirects to nowhere") from None
+    if not location.host or "[" in location.host:
+        raise DefinitionError(f"{url} redirects to nowhere", hint="Name the right URL.")
+    if location.scheme not in ("http", "https") or (url.scheme == "https" and location.scheme == "http"):
+        raise AddressRefused(f"{url} redirects to {location}, which is less safe", hint="Name the right URL.")
+    return location

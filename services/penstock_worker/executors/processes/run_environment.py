@@ -16,7 +16,8 @@ INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR
 
 def of_run(run: Run) -> dict[str, str]:
     """Return the variables of a run: `PENSTOCK_*` with its ids, and with its context as JSON if it has one. The
-    idempotency token is the same in every attempt. A traced run also has `TRACEPARENT` and `TRACESTATE`."""
+    idempotency token is the same in every attempt. A traced run also has `TRACEPARENT` and `TRACESTATE`.
+    With an API it has the address of the API and the token of this attempt."""
     variables = {
         "PENSTOCK_EXECUTION_ID": str(run.event.execution_id),
         "PENSTOCK_ATTEMPT": str(run.event.attempt),
@@ -33,9 +34,17 @@ def of_run(run: Run) -> dict[str, str]:
     variables |= {name.upper(): value for name, value in run.trace.items()}
     if run.context:
         variables["PENSTOCK_CONTEXT"] = orjson.dumps(run.context).decode()
+    variables |= of_api(run)
     if run.timeout is not None:
         variables["PENSTOCK_TIMEOUT"] = f"{run.timeout:g}"
     return variables
+
+
+def of_api(run: Run) -> dict[str, str]:
+    """Return the variables with which a program calls the API: none if the worker does not know its address."""
+    if run.api_address is None or run.token is None:
+        return {}
+    return {"PENSTOCK_API_ADDRESS": run.api_address, "PENSTOCK_TOKEN": run.token}
 
 
 def inherited(names: Iterable[str] = ()) -> Mapping[str, str]:

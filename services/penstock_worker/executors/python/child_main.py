@@ -15,15 +15,17 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from penstock import tracing
 from penstock.run import capture
-from penstock.run.calls import call_plain
+from penstock.run.calls import call_plain, with_costs
 from penstock.run.task_executors import Outcome, Run, RunLog
 from penstock_worker.executors.python import frames
+from penstock_worker.executors.python.child_outgoing import ChildOutgoing
 
 _PR_SET_PDEATHSIG = 1
 
@@ -64,14 +66,22 @@ def main(fd: int, worker: int) -> None:
     channel = socket.socket(fileno=fd)
     capture.install()
     while not _State.stopping and (frame := frames.receive(channel)) is not None:
+        if frames.is_answer(frame):  # to a thread of an attempt that is over
+            continue
         job: frames.Job = pickle.loads(frame)
-        log = RunLog(lambda stream, line: channel.sendall(frames.log_frame(stream, line)), job.log_limit)
-        outcome = _perform(job, log)
+        outgoing = ChildOutgoing(channel, job.result_limit)
+        log = RunLog(partial(_send_line, outgoing), job.log_limit)
+        outcome = _perform(job, log, outgoing)
         log.close()
-        channel.sendall(frames.outcome_frame(outcome))
+        outgoing.close()
+        outgoing.send_frame(frames.outcome_frame(outcome))
 
 
-def _perform(job: frames.Job, log: RunLog) -> Outcome:
+def _send_line(outgoing: ChildOutgoing, stream: str, line: str) -> None:
+    outgoing.send_frame(frames.log_frame(stream, line))
+
+
+def _perform(job: frames.Job, log: RunLog, outgoing: ChildOutgoing) -> Outcome:
     try:
         function = _find(job)
         action = _Here(job.ref, function, job.is_coroutine, pickle.loads(job.arguments))
@@ -86,13 +96,14 @@ def _perform(job: frames.Job, log: RunLog) -> Outcome:
         context=job.context,
         result_limit=job.result_limit,
         trace=job.trace,
+        outgoing=outgoing,
     )
     try:
         _State.busy = True
         with tracing.inside(tracing.trace_of(job.trace)), _memory(job.memory_limit):
-            return call_plain(run)
+            return with_costs(call_plain(run), run)
     except BaseException as error:  # out of memory while answering, or stopped between two lines here
-        return Outcome.raised(error)
+        return with_costs(Outcome.raised(error), run)
     finally:
         _State.busy = False
 

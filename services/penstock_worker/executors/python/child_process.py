@@ -11,7 +11,8 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
-from penstock.errors import PenstockError
+from penstock.errors import OutsideRun, PenstockError
+from penstock.run.outgoing import Outgoing, Request, answer_document, error_document
 from penstock.run.task_executors import Outcome, RunLog, TaskError
 from penstock.service.process_secrecy import without_secrets
 from penstock_worker.executors.processes.pipes import PipeReader, Text
@@ -42,7 +43,11 @@ class Child:
         self._writer = writer
         self._log: RunLog | None = None
         self._hearing: asyncio.Future[Outcome | None] | None = None
+        self._outgoing: Outgoing | None = None
+        self._requests: set[asyncio.Task[None]] = set()
         self.jobs = 0
+        self.is_spoiled = False
+        """True if a thread of an ended attempt still waits for an answer. It could read the next job from the socket."""
         out, err = group.take_output()
         # Output of Python code arrives in frames, in order. The pipes carry the output of C code, subprocesses and the
         # interpreter, such as the traceback of a segmentation fault.
@@ -83,11 +88,13 @@ class Child:
     def alive(self) -> bool:
         return not self._reader.at_eof()
 
-    async def perform(self, job: bytes, log: RunLog, result_limit: int) -> Outcome:
+    async def perform(
+        self, job: bytes, log: RunLog, result_limit: int, outgoing: Outgoing | None = None
+    ) -> Outcome:
         """Send a job frame to the child, and return its outcome, with at most `result_limit` bytes of result. If the
-        child dies, that is the outcome. When this is cancelled, call `end`."""
+        child dies, that is the outcome. The child's requests go to `outgoing`. When this is cancelled, call `end`."""
         self.jobs += 1
-        self._log = log
+        self._log, self._outgoing = log, outgoing
         self._writer.write(job)
         # In a separate task, so that a cancellation never interrupts it in the middle of a frame. So output during the
         # end of the work is still read.
@@ -126,6 +133,11 @@ class Child:
         while (frame := await frames.read(self._reader, limit)) is not None:
             kind, body = frame
             try:
+                if kind == frames.REQUEST:
+                    task = asyncio.ensure_future(self._answer(*frames.numbered_request(body)))
+                    self._requests.add(task)
+                    task.add_done_callback(self._requests.discard)
+                    continue
                 if kind != frames.LOG:
                     return frames.outcome_of(kind, body)
                 if self._log is not None:
@@ -134,11 +146,29 @@ class Child:
                 break
         return None
 
+    async def _answer(self, number: int, request: Request) -> None:
+        """Carry out a request of the child's code, and send the answer."""
+        try:
+            if self._outgoing is None:
+                raise OutsideRun(
+                    "this code has no worker that could publish or start for it",
+                    hint="On the machines of a cluster call the API with PENSTOCK_API_ADDRESS and PENSTOCK_TOKEN.",
+                )
+            document = answer_document(await self._outgoing.send(request))
+            frame = frames.answer_frame(number, document)
+        except Exception as error:
+            frame = frames.answer_frame(number, error_document(error))
+        self._writer.write(frame)
+
     def _hush(self) -> None:
         """Read the pipes for the last time. Later output is dropped."""
         for pipe in self._pipes:
             pipe.drain()
-        self._log = None
+        self._log = self._outgoing = None
+        if self._requests:
+            self.is_spoiled = True
+            for request in self._requests:
+                request.cancel()
 
     def _close(self) -> None:
         if self._hearing is not None:

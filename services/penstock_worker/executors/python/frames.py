@@ -9,18 +9,26 @@ from __future__ import annotations
 import asyncio
 import pickle
 import socket
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import orjson
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from penstock.errors import InvalidInput
 from penstock.run import results
+from penstock.run.costs import cost_amount
+from penstock.run.outgoing import Request, request_document, request_of
 from penstock.run.task_executors import Outcome, TaskError, TaskReadyEvent
 
 HEADER = 4
 """The bytes of the length, big-endian. Then one byte has the kind of the frame:"""
-LOG, RESULT, OUTCOME = b"L", b"R", b"O"
+LOG, RESULT, OUTCOME, REQUEST, ANSWER = b"L", b"R", b"O", b"Q", b"A"
+COSTS = b"C"
+"""The kind of a frame with the costs of the attempt as JSON, a newline, and the kind and body of its outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +63,48 @@ def log_frame(stream: str, line: str) -> bytes:
 
 
 def outcome_frame(outcome: Outcome) -> bytes:
+    if outcome.costs is not None:
+        costs = {unit: str(amount) for unit, amount in outcome.costs.items()}
+        frame = outcome_frame(replace(outcome, costs=None))
+        return _framed(COSTS + orjson.dumps(costs) + b"\n" + frame[HEADER:])
     if outcome.result_json is not None:
         return _framed(RESULT + outcome.result_json)
     return _framed(OUTCOME + orjson.dumps(asdict(outcome)))
+
+
+def request_frame(number: int, request: Request) -> bytes:
+    """Return the frame of a request of the child's code. `number` tells its answer apart from others. Raises
+    InvalidInput for a value that is not JSON."""
+    try:
+        document = to_jsonable_python(request_document(request))
+        return _framed(REQUEST + orjson.dumps([number, document]))
+    except (PydanticSerializationError, TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"a request holds a value that is not JSON: {error}", hint="Pass plain values."
+        ) from None
+
+
+def numbered_request(body: bytes) -> tuple[int, Request]:
+    """Return the number and the request in a frame. Raises ValueError, TypeError or InvalidInput for an invalid frame."""
+    number, document = orjson.loads(body)
+    return int(number), request_of(document)
+
+
+def answer_frame(number: int, document: Mapping[str, Any]) -> bytes:
+    return _framed(ANSWER + orjson.dumps([number, document]))
+
+
+def is_answer(frame: bytes) -> bool:
+    """Return True for the answer to a request, and False for a job, which is a pickle."""
+    return frame[:1] == ANSWER
+
+
+def answer_in(frame: bytes) -> tuple[int, dict[str, Any]] | None:
+    """Return the number and the document of an answer. None: the frame is a job."""
+    if not is_answer(frame):
+        return None
+    number, document = orjson.loads(frame[1:])
+    return number, document
 
 
 def line_of(body: bytes) -> tuple[str, str]:
@@ -70,6 +117,10 @@ def outcome_of(kind: bytes, body: bytes) -> Outcome:
     """Return the outcome in a frame. Raises ValueError, KeyError or TypeError for an invalid frame."""
     if kind == RESULT:
         return Outcome("completed", results.check(body, len(body)))
+    if kind == COSTS:
+        costs, _, answer = body.partition(b"\n")
+        amounts = {str(unit): cost_amount(Decimal(amount)) for unit, amount in orjson.loads(costs).items()}
+        return replace(outcome_of(answer[:1], answer[1:]), costs=amounts)
     if kind != OUTCOME:
         raise ValueError(f"unknown frame {kind!r}")
     fields = orjson.loads(body)

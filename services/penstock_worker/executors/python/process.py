@@ -87,9 +87,14 @@ class ProcessExecutor:
         self._busy.add(child)
         spent = True
         try:
-            outcome = await child.perform(job, run.log, run.result_limit)
+            outcome = await child.perform(job, run.log, run.result_limit, run.outgoing)
             # After a MemoryError much of the allocated memory is still mapped, and fragmented.
-            spent = child.jobs >= self._jobs_per_child or _ran_out_of_memory(outcome) or not child.alive
+            spent = (
+                child.jobs >= self._jobs_per_child
+                or _ran_out_of_memory(outcome)
+                or child.is_spoiled
+                or not child.alive
+            )
             return outcome
         except asyncio.CancelledError:
             run.cancelled = True

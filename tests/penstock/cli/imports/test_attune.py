@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from penstock.cli import build
 from penstock.cli.imports.attune import AttunePack
-from penstock.cli.imports.attune_expressions import AttuneExpressions, NotMapped
+from penstock.cli.imports.attune_expressions import AttuneExpressions
+from penstock.cli.imports.wanted_text import NotMapped
 from penstock.language.loading.load import load
 from penstock.language.terms.sources import Source
 from penstock.language.workflows.serialization import from_value
@@ -85,7 +86,7 @@ action_params: {crate: x}
 ref: depot.tick
 trigger_ref: core.crontimer
 action_ref: core.echo
-trigger_params: {expression: "0 9 * * MON"}
+trigger_params: {expression: "0 0 9 * * MON"}
 action_params: {message: hi}
 """,
     "policies/one.yaml": """
@@ -124,12 +125,14 @@ def test_pack_becomes_a_project_without_a_fault(tmp_path: Path) -> None:
     assert weigh.parameters_schema["required"] == ["crate"], "what has a default is never missing"
     limit = definitions.limits["depot.one"]
     assert (limit.scope, limit.max, limit.by, limit.when_full) == ("depot.weigh", 2, ("crate",), "cancel_new")
-    assert definitions.schedules["depot.tick"].cron == "0 9 * * MON"
+    assert definitions.schedules["depot.tick"].cron == "0 9 * * 1"
     assert definitions.triggers["depot.arrived"].poll.every == 30  # type: ignore[union-attr]
     rules = definitions.rules
     assert rules["depot.big"].when == '((payload.size >= 10) and (payload.crate != "null pointer trigger"))'
-    assert rules["depot.listed"].when == '(("null pointer" in payload.crate) and (payload.size != none))'
-    assert rules["depot.big"].params["crate"] == "{{ payload.crate | default(none) }}"
+    assert rules["depot.listed"].when == (
+        '(payload.crate is string and "null pointer" in payload.crate) and (payload.size != none)'
+    )
+    assert rules["depot.big"].params["crate"] == "{{ (payload.crate | default(none)) }}"
     task = definitions.workflows["depot.unload"].tasks[0]
     assert task.input["unit"] == "kg or null pointer"
     assert task.retry.written() == {
@@ -216,9 +219,14 @@ def _is_data(place: tuple[Any, ...]) -> bool:
         ("workflow.total + 1", "(vars.total + 1)"),
         ('workflow.text == "workflow.total"', '(vars.text == "workflow.total")'),
         ("task.weigh.result.weight", "tasks.weigh.result.weight"),
-        ("length(parameters.items) > 0", "((parameters.items | length) > 0)"),
+        ("task.weigh.weight", "tasks.weigh.result.weight"),
+        ("task.weigh.data.items", 'tasks.weigh.result["items"]'),
+        ("length(parameters.items) > 0", '((parameters["items"] | length) > 0)'),
         ("contains(parameters.tags, 'task.x')", '("task.x" in parameters.tags)'),
-        ("not (parameters.a or parameters.b)", "(not (parameters.a or parameters.b))"),
+        (
+            "not (parameters.a or parameters.b)",
+            "(not ((true if parameters.a else false) or (true if parameters.b else false)))",
+        ),
         ("parameters['a-b']", 'parameters["a-b"]'),
         ("keystore.pin", "secrets.pin"),
     ],
@@ -232,8 +240,14 @@ def test_expression_is_written_from_its_tree(theirs: str, ours: str) -> None:
     "theirs",
     [
         "config.url",
-        "task.weigh.weight",
+        "task.weigh",
+        "task.weigh.result",
+        "task.weigh.stdout",
+        "task.weigh.exit_code",
         "inquiry.a.response",
+        "'a' if parameters.b else 'c'",
+        "parameters.a not in parameters.b",
+        "parameters.a ~ parameters.b",
         "now()",
         "parameters.a | default(1)",
         "a b",

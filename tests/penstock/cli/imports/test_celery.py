@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from typer.testing import CliRunner
 
@@ -169,3 +170,9 @@ def test_folder_that_is_no_package_gives_names_without_its_own(tmp_path: Path) -
     )
     source = CeleryProject(tmp_path / "checkout")
     assert source.mapped().schedules["night"]["action"] == "checkout.weigh"
+
+
+@pytest.mark.parametrize(("line", "tasks"), [("from invoke import task", 0), ("from .app import task", 1)])
+def test_tasks_of_other_systems_are_no_tasks_of_celery(tmp_path: Path, line: str, tasks: int) -> None:
+    _, _, report = imported(tmp_path, tasks=f"{line}\n\n\n@task(name='begin')\ndef begin(context): ...\n")
+    assert report.found["tasks"] == tasks

@@ -12,6 +12,7 @@ import yaml
 from penstock.cli.imports.applied import keep_applicable
 from penstock.cli.imports.report import Report
 from penstock.cli.imports.stackstorm import StackStormPack
+from penstock.errors import InvalidInput
 from penstock.testing import Simulation
 
 SHELL = {"runner_type": "local-shell-cmd"}
@@ -186,3 +187,28 @@ def test_command_with_a_filter_of_stackstorm_is_named(tmp_path: Path, command: s
         ["the filter regex_replace"],
         ["the test odd_word"],
     )
+
+
+COMPUTED = {"type": "string", "default": "{{ config_context.folder }}"}
+
+
+def test_command_with_a_computed_default_fails_until_it_is_written(tmp_path: Path) -> None:
+    action = {
+        "name": "store",
+        **SHELL,
+        "parameters": {"cmd": {"default": "pwd", "immutable": True}, "cwd": COMPUTED},
+    }
+    simulation, report = imported(tmp_path, {"actions/store.yaml": action})
+    assert (report.mapped["actions"], report.applied["actions"]) == (1, 2), "only `say` is mapped"
+    assert simulation.run("depot.store", {}).status == "failed"
+
+
+def test_workflow_requires_values_of_computed_defaults(tmp_path: Path) -> None:
+    workflow = {
+        "input": [{"word": "bye"}],
+        "tasks": {"first": {"action": "depot.say", "input": {"word": "<% ctx(word) %>"}}},
+    }
+    simulation, report = imported(tmp_path, flow(workflow, word=COMPUTED))
+    assert (report.mapped["workflows"], report.applied["workflows"]) == (0, 1)
+    with pytest.raises(InvalidInput, match="word"):
+        simulation.run("depot.flow", {})

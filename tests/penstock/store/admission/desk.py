@@ -103,7 +103,8 @@ class Desk:
             [None] * count,
             [None] * count,
         )
-        await self.session.fetch("select * from fire_timers($1)", count)  # a message asks an executor
+        await self.session.fetch("delete from timer where execution_id = any ($1::uuid[])", ids)
+        await self.session.fetch("select * from unnest(stage('execution.requested', $1::uuid[], 50))", ids)
         return ids
 
     async def submit_group(

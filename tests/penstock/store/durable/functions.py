@@ -56,6 +56,6 @@ class Functions(Stand):
         return {(next(iter(self.names([row[0]]))), row["kind"]) for row in rows}
 
     def requested(self, messages: list[Any]) -> set[str]:
-        """Whom these messages ask for."""
-        assert {message["queue"] for message in messages} <= {"execution.requested"}
-        return self.names(ids_of(messages, "execution.requested"))
+        """Return the executions that these messages schedule. Without a limit that is on their route."""
+        assert {message["queue"] for message in messages} <= {"work.default"}
+        return self.names(ids_of(messages, "work.default"))

@@ -101,7 +101,7 @@ async def test_only_a_suspended_execution_is_woken(stand: Functions) -> None:
     await stand.suspended("asleep", "not asked for", "has begun")
     assert await wake(stand) == set()
     assert await wake(stand, "asleep", "woken before", "has begun") == {"asleep"}
-    assert await stand.with_status("requested") == {"asleep"}
+    assert await stand.with_status("scheduled") == {"asleep"}
     assert await stand.with_status("running") == {"has begun"}
     assert await stand.asleep() == {"not asked for"}
     assert await stand.timers() == {

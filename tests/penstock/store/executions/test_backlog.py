@@ -28,6 +28,10 @@ SET = "select m.ids from set_priority($1, $2), unnest(messages) m where m.queue 
 PLACE = """
 select messages from place_alike(array[$1::uuid], $2, $3, array['{}'], '{null}', 0::smallint, true)
 """
+TAKE = """
+select queue from take_children($1, $6, array[$2], array[$3::integer], '{}', '{}', array[$7::uuid], array[$4::integer],
+    array[$3::integer], array['{}'], array[null::text], array['{}'], array[$5::uuid], array['next'])
+"""
 TIDY = "select gone, ended from tidy_backlog(interval '0', 1000)"
 
 
@@ -138,19 +142,22 @@ async def test_tenants_take_turns(route: Route) -> None:
 
 async def test_claims_choose_one_after_the_other(route: Route, stand: Stand) -> None:
     """A claim that has not committed yet has had its tenant's turn: the next claim waits for it."""
-    ours = [id for _ in range(2) for id in await route.start()]
+    ours = [id for _ in range(3) for id in await route.start()]
     theirs = [id for _ in range(2) for id in await route.start(tenant="acme")]
     claim = "select (unnest(claimed)).execution_id from claim_executions($1, $2, $3, 1, $4, $5, '{}')"
     args = (QUEUE, [stand.definition])
     first, second = stand.home.session(), stand.home.session()
+    # The rows of the turns exist: their inserts would wait for each other.
+    [row] = await first.fetch(claim, ME, new_id(), [ours[0]], *args)
+    assert row["execution_id"] == theirs[0]
     async with first.transaction() as tx:
-        [first_row] = await tx.fetch(claim, ME, new_id(), [ours[0]], *args)
-        later = asyncio.create_task(second.fetch(claim, ME, new_id(), [ours[1]], *args))
+        [first_row] = await tx.fetch(claim, ME, new_id(), [ours[1]], *args)
+        later = asyncio.create_task(second.fetch(claim, ME, new_id(), [ours[2]], *args))
         async with asyncio.timeout(20):
             while not later.done() and not await stand.sql(WAITS):
                 await asyncio.sleep(0.01)
     [row] = await later
-    assert [first_row["execution_id"], row["execution_id"]] == [theirs[0], ours[0]]
+    assert [first_row["execution_id"], row["execution_id"]] == [ours[0], theirs[1]]
 
 
 async def test_message_of_several_is_a_turn_for_each(route: Route) -> None:
@@ -272,17 +279,17 @@ async def test_assigned_work_does_not_overtake_the_backlog(route: Route, stand: 
         "insert into catalog (kind, ref, definition_id) values ('action', 'a.b', $1)", stand.definition
     )
     await stand.sql("insert into process (id, kind, name, lock_key) values ($1, 'worker', 'w', 815)", ME)
-    await stand.sql(
-        "insert into permit (worker, queue, channel, actor, definitions) select $1, $2, 'c', 'w', array[$3::integer]",
-        ME,
-        QUEUE,
-        stand.definition,
-    )
     space = await route.namespace("public")
     holder = stand.home.session()
     async with holder.transaction() as tx:
         await tx.fetch("select pg_advisory_xact_lock(815)")
         [high] = await route.start(priority=7)
+        await stand.sql(
+            "insert into permit (worker, queue, channel, actor, definitions) select $1, $2, 'c', 'w', array[$3::integer]",
+            ME,
+            QUEUE,
+            stand.definition,
+        )
         waits, runs = new_id(), new_id()
         await stand.sql(PLACE, waits, space, stand.definition)
         assert await status(route, waits) == "scheduled"
@@ -291,6 +298,19 @@ async def test_assigned_work_does_not_overtake_the_backlog(route: Route, stand: 
         assert await route.next() == waits
         await stand.sql(PLACE, runs, space, stand.definition)
         assert await status(route, runs) == "running"
+
+
+async def test_next_step_does_not_overtake_the_backlog(route: Route, stand: Stand) -> None:
+    """A worker goes on with a workflow in place once nothing else waits on the route."""
+    flow = await stand.add("flow", "running", kind="workflow", options={})
+    space = await route.namespace("public")
+    [high] = await route.start(priority=7)
+    arguments = (ME, QUEUE, stand.definition, space, flow)
+    [row] = await stand.sql(TAKE, *arguments, new_id(), new_id())
+    assert row["queue"] is None
+    assert await route.next() == high
+    [row] = await stand.sql(TAKE, *arguments, new_id(), new_id())
+    assert row["queue"] == QUEUE
 
 
 async def hold_all(stand: Stand) -> None:

@@ -84,15 +84,15 @@ async def test_an_answered_function_is_requested_with_all_answers(stand: Stand) 
     await asks(stand, "b", resumes=True)
     await asks(stand, "a", resumes=True)
     moved, staged = await answer(stand, "a", 7)
-    assert (moved, staged) == (True, ["execution.requested", "inquiry.responded"])
-    assert await stand.with_status("requested") == {"a"}
+    assert (moved, staged) == (True, ["work.default", "inquiry.responded"])
+    assert await stand.with_status("scheduled") == {"a"}
     old, last = await attempts(stand, "a")
     assert last == {"carry": {"state": "a2", "answers": ["before", 7]}}
     others = [one["carry"]["resume"] for one in (old, *await attempts(stand, "b"))]
     assert others == [{"state": state, "answers": ["before"]} for state in ("a1", "b1", "b2")]
     assert await inquiries(stand) == {"a": ("responded", "ops", "7"), "b": ("created", None, None)}
     assert await answer(stand, "a", 8) == (False, [])
-    [row] = await stand.sql("select since, not_before, reason from execution where status = 'requested'")
+    [row] = await stand.sql("select since, not_before, reason from execution where status = 'scheduled'")
     assert tuple(row) == (None, None, "answered by ops")
     assert await stand.sql("select from result") == []
 

@@ -343,6 +343,7 @@ async def assigned(played: Played, worker_ids: dict[str, UUID], *, short: bool) 
         for part in (group[: len(takers)], group[len(takers) :]):
             if part:
                 async with stand.session.transaction() as tx:
+                    await tx.fetch("select 1")  # a transaction that may stay open is assigned nothing
                     await executions.submit(tx, part)
         for worker, ids in parts.items():
             await attempts.claim(

@@ -137,7 +137,7 @@ async def test_work_of_a_worker_that_left_with_it_in_hand_is_taken_back(scene: S
     await scene.one.fetch(LEAVE, worker)
     [row] = await scene.other.fetch(REAP, 1.0)
     assert row["moved"] == ids
-    assert await scene.statuses() == {"requested"}
+    assert await scene.statuses() == {"scheduled"}
     [[reason]] = await scene.one.fetch("select distinct reason from execution")
     assert reason == "worker leaver left with work in hand"
 

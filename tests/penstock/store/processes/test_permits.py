@@ -90,10 +90,12 @@ async def test_permit_gives_execution_to_its_worker(scene: Scene, alive: Any) ->
     assert await stands(scene, id) == ("running", 1, WORKER)
     async with asyncio.timeout(10):
         message = orjson.loads(await heard.get())
-    assert message["attempts"] == [[str(id), '{"n": 1}', None]]
+    assert message["claimed"] == [
+        [str(id), 1, 0, "public::a::b", scene.definition, 0, '{"n": 1}', *[None] * 6]
+    ]
     claims = await attempts.assigned(scene.one, WORKER, 0.0)
     assert claims == {UUID(message["claim"]): [id]}
-    assert (message["queue"], message["definition"]) == (QUEUE, scene.definition)
+    assert message["queue"] == QUEUE
     assert await count(scene) == 0
     assert not await scene.one.fetch("select from outbox")
     assert await stands(scene, await submit(scene)) == ("scheduled", 0, None)
@@ -187,14 +189,24 @@ async def test_permit_is_valid_for_five_seconds(scene: Scene, alive: Any) -> Non
     assert await stands(scene, await submit(scene)) == ("running", 1, WORKER)
 
 
-async def test_limited_or_dependent_work_is_not_assigned(scene: Scene, alive: Any) -> None:
-    """What the guard refuses goes the long way, and so does what a caller submits in a transaction of its own."""
+async def test_submit_is_assigned_and_announced(scene: Scene, alive: Any) -> None:
+    """The guard of the plain case refuses it, and the general function assigns it."""
     await renew(scene)
-    await scene.one.fetch("update cluster set announced = '{running}'")
-    assert await stands(scene, await submit(scene)) == ("scheduled", 0, None)
-    await scene.one.fetch("update cluster set announced = '{}'")
+    await scene.one.fetch("update cluster set announced = '{running}', subscribed = '{running,completed}'")
+    id = await submit(scene)
+    assert await stands(scene, id) == ("running", 1, WORKER)
+    assert [tuple(row) for row in await scene.one.fetch("select queue, ids from outbox")] == [
+        ("execution.status.running", [id])
+    ]
+    moves = await scene.one.fetch("select execution_id, status, attempt from subscribed_move")
+    assert [tuple(row) for row in moves] == [(id, "running", 1)]
+
+
+async def test_submit_in_a_callers_transaction_is_not_assigned(scene: Scene, alive: Any) -> None:
+    await renew(scene)
     one = submission(scene)
     async with scene.one.transaction() as tx:
+        await tx.fetch("select 1")
         await executions.submit(tx, [one])
     assert await stands(scene, one.id) == ("scheduled", 0, None)
     assert await count(scene) == 1

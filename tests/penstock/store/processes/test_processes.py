@@ -55,7 +55,7 @@ async def test_a_held_execution_missing_from_two_beats_is_recovered(
     await process(stand, OTHER, "other", missing=[stand.ids["new"]], holding=[stand.ids["of another"]])
     found = await beat(stand, "named", "named beside one", "canceled beside one", "named since")
     assert found["missing"] == lost
-    assert await stand.with_status("requested") == {f"lost {n}" for n in range(1, 6)}
+    assert await stand.with_status("scheduled") == {f"lost {n}" for n in range(1, 6)}
     assert await stand.with_status("canceling") == {"canceled beside one"}
     assert await claims(stand) == {1, 2, 5, 6, 7, 8, 9}
     rows = {row["id"]: row for row in await stand.sql("select * from process")}
@@ -225,7 +225,7 @@ async def test_only_work_of_dead_workers_is_taken_back(stand: Stand) -> None:
     )
     [row] = await stand.sql("select * from reap_process('10 minutes', '1 day', '3 s')")
     taken = {"claimed", "claimed too", "held"}
-    assert stand.names(row["moved"]) == await stand.with_status("requested") == taken
+    assert stand.names(row["moved"]) == await stand.with_status("scheduled") == taken
     assert stand.names([id for one in row["messages"] for id in one["ids"]]) == {*taken, "unknown"}
     assert row["age"] == NOW
     assert await claims(stand) == {3}
@@ -286,4 +286,4 @@ async def test_rows_that_are_taken_back_are_locked_in_order_and_then_seen_as_the
         assert stand.names([row["id"] for row in free]) == {"of another", "high"}
     assert stand.names((await taking)[0]["moved"]) == {"low", "high"}
     assert await stand.with_status("cancelled") == {"low"}
-    assert await stand.with_status("requested") == {"high"}
+    assert await stand.with_status("scheduled") == {"high"}

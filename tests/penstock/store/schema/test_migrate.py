@@ -229,6 +229,23 @@ async def test_several_may_migrate_at_once_and_again(empty_database: str) -> Non
     await database.close()
 
 
+async def test_index_of_parked_work_is_replaced_while_processes_work(database: str, session: Session) -> None:
+    """Without a lock that claims would wait for, and although an earlier try has left its index behind."""
+    for statement in (
+        "drop index parked_turn",
+        "alter table parked drop column rank",
+        "create index parked_work on parked (queue, definition_id, ready_at, execution_id)",
+        "create index parked_turn on parked (queue)",
+        "insert into process (id, kind, name) values (gen_random_uuid(), 'worker', 'w')",
+        "update penstock_migration set version_num = '0004'",
+    ):
+        await session.fetch(statement)
+    assert await migrate.upgrade(settings(database)) == migrate.newest()
+    rows = await session.fetch("select indexdef from pg_indexes where tablename = 'parked'")
+    assert sum("(queue, definition_id, rank, ready_at, execution_id)" in row[0] for row in rows) == 1
+    assert len(rows) == 2
+
+
 async def test_the_database_holds_the_declared_moves(database: str) -> None:
     home = Database(settings(database), role="test")
     rows = await home.session().fetch("select subject, old, new from legal_move")

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Identity, Index, Integer, LargeBinary, Table, Text, text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    SmallInteger,
+    Table,
+    Text,
+    text,
+)
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
 
 from tests.penstock.store.tables.metadata import INSTANT, METADATA
@@ -22,6 +34,8 @@ api_token = Table(
     Column("used_at", INSTANT),
     Column("old_digest", LargeBinary, unique=True),
     Column("old_until", INSTANT),
+    Column("routes", ARRAY(Text), nullable=False, server_default=text("'{}'::text[]")),
+    Column("packs", ARRAY(Text), nullable=False, server_default=text("'{}'::text[]")),
 )
 
 secret = Table(
@@ -34,6 +48,13 @@ secret = Table(
     Column("master_key", Text, nullable=False),
     Column("set_by", Text, nullable=False),
     Column("set_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+)
+
+signing_key = Table(
+    "signing_key",
+    METADATA,
+    Column("id", SmallInteger, primary_key=True, server_default=text("1")),
+    Column("key", LargeBinary, nullable=False),
 )
 
 tenant_key = Table(
@@ -61,6 +82,8 @@ webhook = Table(
     Column("payload", JSONB),
     Column("created_by", Text, nullable=False),
     Column("created_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Column("completes", Text),
+    Column("fails", Text),
 )
 
 audit = Table(

@@ -11,6 +11,7 @@ from sqlalchemy import (
     Double,
     Index,
     Integer,
+    Numeric,
     SmallInteger,
     Table,
     Text,
@@ -44,6 +45,41 @@ slot = Table(
     Column("execution_id", UUID, primary_key=True),
     Column("attempt", Integer, nullable=False),
     Column("admitted_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Column("cost", Numeric),
+)
+
+
+budget = Table(
+    "budget",
+    METADATA,
+    Column("owner", UUID, primary_key=True),
+    Column("unit", Text, primary_key=True),
+    Column("amount", Numeric, nullable=False),
+    Column("when_spent", Text, nullable=False, server_default=text("'refuse'::text")),
+    Column("created_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Index("budget_created", "created_at"),
+)
+
+
+budget_tree = Table(
+    "budget_tree",
+    METADATA,
+    Column("root", UUID, primary_key=True),
+    Column("owner", UUID, nullable=False),
+    Index("budget_tree_owner", "owner"),
+)
+
+
+budget_entry = Table(
+    "budget_entry",
+    METADATA,
+    Column("owner", UUID, primary_key=True),
+    Column("unit", Text, primary_key=True),
+    Column("execution_id", UUID, primary_key=True),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("reserved", Numeric, nullable=False),
+    Column("spent", Numeric),
+    Column("at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
 )
 
 
@@ -59,6 +95,7 @@ waiter = Table(
     Column("fair_limit", Integer),
     Column("fair_key", Text),
     Column("fair_group", Text),
+    Column("costs", ARRAY(Numeric)),
     Index("waiter_execution", "execution_id"),
     Index(
         "waiter_round",
@@ -101,6 +138,7 @@ lane = Table(
         BigInteger,
         Computed("CASE WHEN (fair_limit = gate_limit) THEN turn ELSE (0)::bigint END", persisted=True),
     ),
+    Column("costs", ARRAY(Numeric)),
     Index("lane_gate", "gate_limit", "gate_group", "rank", "place", "ready_at", "execution_id"),
     Index("lane_shared", "gate_limit", "gate_group", postgresql_where=text("(cardinality(keys) > 1)")),
     Index(
@@ -142,6 +180,7 @@ admission = Table(
     Column("held", Integer, nullable=False),
     Column("allowed", Integer, nullable=False),
     Column("rated", Boolean, nullable=False),
+    Column("cost", Numeric),
     Index("admission_rate", "limit_id", "group_value", "admitted_at", postgresql_where=text("rated")),
     postgresql_partition_by="RANGE (admitted_at)",
 )

@@ -92,6 +92,9 @@ concurrency_limit = Table(
     Column("rate_count", Integer),
     Column("rate_seconds", Double),
     Column("while_waiting", Text, nullable=False, server_default=text("'release'::text")),
+    Column("cost", JSONB),
+    Column("unit", Text, nullable=False, server_default=text("''::text")),
+    Column("budget", Integer),
     UniqueConstraint("ref", "by"),
 )
 

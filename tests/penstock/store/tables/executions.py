@@ -108,7 +108,8 @@ parked = Table(
     Column("worker", UUID),
     Column("executor", Text),
     Column("at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
-    Index("parked_work", "queue", "definition_id", "ready_at", "execution_id"),
+    Column("rank", SmallInteger, nullable=False, server_default=text("0")),
+    Index("parked_turn", "queue", "definition_id", "rank", "ready_at", "execution_id"),
 )
 
 

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ARRAY, BigInteger, Boolean, Column, Index, Integer, Table, Text, text
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    Column,
+    Index,
+    Integer,
+    Interval,
+    LargeBinary,
+    Table,
+    Text,
+    text,
+)
 from sqlalchemy.dialects.postgresql import JSONB, UUID
 
 from tests.penstock.store.tables.metadata import INSTANT, METADATA
@@ -53,4 +65,10 @@ process = Table(
     Column("lock_key", BigInteger),
     Column("locked_at", INSTANT),
     Column("unlocked_at", INSTANT),
+    Column("language", Text),
+    Column("sdk", Text),
+    Column("session", LargeBinary),
+    Column("token", Text),
+    Column("tenants", ARRAY(Text)),
+    Column("patience", Interval),
 )

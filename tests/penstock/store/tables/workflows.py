@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Identity, Index, Integer, SmallInteger, Table, Text, text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    Identity,
+    Index,
+    Integer,
+    SmallInteger,
+    Table,
+    Text,
+    text,
+)
 from sqlalchemy.dialects.postgresql import JSONB, UUID
 
 from tests.penstock.store.tables.metadata import INSTANT, METADATA
@@ -64,6 +76,51 @@ workflow_command = Table(
     Column("error", Text),
     Index("workflow_command_open", "execution_id", postgresql_where=text("(obeyed_at IS NULL)")),
     Index("workflow_command_rerun", "execution_id", postgresql_where=text("(kind = 'rerun'::text)")),
+)
+
+outside_wait = Table(
+    "outside_wait",
+    METADATA,
+    Column("execution_id", UUID, primary_key=True),
+    Column("attempt", Integer, nullable=False),
+    Column("tenant", Text, nullable=False),
+    Column("name", Text),
+    Column("since", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Column("heartbeat", Double),
+    Column("deadline_at", INSTANT),
+    Column("due_at", INSTANT),
+    Column("progress", Double),
+    Column("progress_text", Text),
+    Column("progress_at", INSTANT),
+    Column("outcome", JSONB),
+    Column("settled_at", INSTANT),
+    Index(
+        "outside_wait_name",
+        "tenant",
+        "name",
+        postgresql_where=text("((name IS NOT NULL) AND (settled_at IS NULL))"),
+    ),
+    Index("outside_wait_due", "due_at", postgresql_where=text("(due_at IS NOT NULL)")),
+)
+
+early_outcome = Table(
+    "early_outcome",
+    METADATA,
+    Column("tenant", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("outcome", JSONB, nullable=False),
+    Column("created_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Index("early_outcome_created", "created_at"),
+)
+
+effect = Table(
+    "effect",
+    METADATA,
+    Column("parent", UUID, primary_key=True),
+    Column("id", UUID, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("created_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Index("effect_created", "created_at"),
 )
 
 paused_workflow = Table("paused_workflow", METADATA, Column("execution_id", UUID, primary_key=True))

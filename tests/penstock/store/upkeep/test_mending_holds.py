@@ -133,7 +133,7 @@ async def test_attempts_without_a_live_holder_are_taken_back(stand: Stand) -> No
     await claim(stand, 2, OTHER, "claimed by another")
     await claim(stand, 3, STRANGER, "of a stranger")
     assert await mend(stand, "mend_orphans", *(set(stand.ids) - {"not asked for"})) >= lost
-    assert await stand.with_status("requested") == lost
+    assert await stand.with_status("scheduled") == lost
     assert await stand.with_status("running") == {"claimed", "held", "not asked for"}
     assert await stand.with_status("cancelled") == {"canceled"}
 
@@ -166,7 +166,7 @@ async def test_rows_are_locked_before_keys_and_the_keys_of_all_workers_in_one_or
                 await asyncio.sleep(0.01)
         assert await free(high["lock"]) == [True], "they may be somebody's who waits for the lower one"
     await mending
-    assert await stand.with_status("requested") == {"one", "other"}
+    assert await stand.with_status("scheduled") == {"one", "other"}
 
 
 async def test_only_a_running_execution_has_a_worker(stand: Stand) -> None:
@@ -184,7 +184,8 @@ async def test_only_a_running_execution_has_a_worker(stand: Stand) -> None:
         await tx.fetch("select mend_owners($1)", [stand.ids[name] for name in asked])
         free = await stand.sql("select id from execution for no key update skip locked")
         assert stand.names([row[0] for row in free]) == {"ended", "not asked for", "not asked for too"}
-    assert await stand.with_status("requested") == {"of nobody", "requested", "not asked for too"}
+    assert await stand.with_status("scheduled") == {"of nobody"}
+    assert await stand.with_status("requested") == {"requested", "not asked for too"}
     assert await stand.with_status("cancelled") == {"canceled"}
     rows = await stand.sql("select id from execution where claim is not null")
     assert stand.names([row[0] for row in rows]) == {"runs", "is canceled", "ended", "not asked for too"}

@@ -84,7 +84,7 @@ async def test_a_waiting_execution_without_an_inquiry_asks_again(stand: Stand) -
     await stand.add("runs", "running")
     await inquiry(stand, "runs", "responded")
     assert await mend(stand, "mend_silent", *(set(stand.ids) - {"not asked for"})) == {"silent", "answered"}
-    assert await stand.with_status("requested") == {"silent", "answered"}
+    assert await stand.with_status("scheduled") == {"silent", "answered"}
     assert await there(stand, "inquiry") == {"asks", "runs"}
     assert await there(stand, "slot") == {"asks", "not asked for"}
 
@@ -106,7 +106,7 @@ async def test_a_needless_sleeper_is_woken(stand: Stand) -> None:
         await stand.sql("insert into suspended (execution_id) values ($1)", stand.ids[name])
     assert await mend(stand, "mend_suspended", "asleep", "has begun", "gone") == {"asleep"}
     assert await there(stand, "suspended") == {"not asked for"}
-    assert await stand.with_status("requested") == {"asleep"}
+    assert await stand.with_status("scheduled") == {"asleep"}
 
 
 async def enforcement(stand: Stand, name: str, status: str = "executed") -> None:

@@ -218,7 +218,7 @@ async def test_a_timer_of_an_unknown_kind_keeps_no_other_back(stand: Stand) -> N
 @pytest.mark.parametrize(
     ("kind", "status"),
     [
-        ("ready", "requested"),
+        ("ready", "scheduled"),
         ("total", "timeout"),
         ("start", "timeout"),
         ("expires", "timeout"),
@@ -234,7 +234,7 @@ async def test_each_kind_of_timer_has_its_effect(stand: Stand, kind: str, status
     assert "a" in await stand.with_status(status)
     assert "b" in await stand.with_status("requested")
     staged = [message["queue"] for message in row["messages"]]
-    assert ("execution.requested" in staged) is (kind == "ready")
+    assert ("work.default" in staged) is (kind == "ready")
 
 
 async def test_a_sleeper_is_woken(stand: Stand) -> None:
@@ -242,8 +242,8 @@ async def test_a_sleeper_is_woken(stand: Stand) -> None:
     await stand.sql("insert into suspended (execution_id, until) select id, now() from execution")
     await stand.timer("a", "wake")
     [row] = await stand.sql("select messages, fired from fire_timers(10)")
-    assert (row["fired"], [message["queue"] for message in row["messages"]]) == (1, ["execution.requested"])
-    assert await stand.with_status("requested") == {"a"}
+    assert (row["fired"], [message["queue"] for message in row["messages"]]) == (1, ["work.default"])
+    assert await stand.with_status("scheduled") == {"a"}
 
 
 async def test_a_limit_that_admits_none_ends_the_wait_too(stand: Stand) -> None:

@@ -43,7 +43,8 @@ listens only to channels of queues that it consumes, since otherwise each messag
 HEARD_BY = {
     "client": (),
     "cli": (),
-    "api": (BROADCASTS,),
+    "api": (BROADCASTS, OF_WORK),
+    "gateway": (BROADCASTS, OF_WORK),
     "worker": (BROADCASTS, OF_WORK),
     "executor": (BROADCASTS, OF_QUEUES),
 }

@@ -56,7 +56,7 @@ class Consumer:
         self._open_tags: dict[int, int] = {}  # delivered and not settled, oldest first -> bytes
         self._last_tag = 0
         self._grants: dict[str, int] = {}  # consumer tag -> its prefetch
-        self._granted_from = 1  # open tags below this one belong to consumers cancelled since
+        self._granted_from = 1  # deliveries with a lower tag are of consumers that were cancelled since
         self._aligning = asyncio.Lock()
         self._aligner: asyncio.Task[None] | None = None
         self._settling = asyncio.Lock()
@@ -76,13 +76,13 @@ class Consumer:
 
     @property
     def hungry(self) -> bool:
-        """True if the consumer has room, so that a message in the queue should reach it."""
+        """Return True if the consumer has room, so that a message in the queue should reach it."""
         room = self._window.has_room and not self._aligning.locked()
         return bool(self._grants) and room and len(self._open_tags) < sum(self._grants.values())
 
     @property
     def _prefetch(self) -> int:
-        """The number of messages that the consumer may hold now. A granted prefetch is not reduced when messages
+        """Return the number of messages that the consumer may hold now. A granted prefetch is not reduced when messages
         become larger, as a cancel loses messages that the queue is just sending. The window holds those back, and the
         next channel begins with a smaller prefetch."""
         return min(self._asked, max(self._window.messages, sum(self._grants.values())))

@@ -1,0 +1,99 @@
+"""The versions of actions that this worker has the code of, with the run options of their definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from penstock.language.policies.policies import DEFAULT_ATTEMPT_TIMEOUT, Recovery, RetryPolicy
+from penstock.language.schemas import Schema
+from penstock.language.terms import labels
+from penstock.run.task_executors import RunnableAction
+from penstock.service.heartbeat import Identity
+from penstock.store.definitions import catalog
+from penstock.store.session.database import Session
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class ActionVersion:
+    """A version of an action. `timeout` is that of an attempt, in seconds. `followed`: callbacks follow its end."""
+
+    action: RunnableAction
+    retry: RetryPolicy
+    recovery: Recovery
+    timeout: float | None
+    followed: bool
+    parameters: Schema
+
+    def with_options(self, options: Mapping[str, Any]) -> ActionVersion:
+        """Return this version with the options of one execution, or of its task in a workflow."""
+        retry, recovery, timeouts = (
+            options.get("retry"),
+            options.get("recovery"),
+            options.get("timeouts") or {},
+        )
+        return ActionVersion(
+            action=self.action,
+            retry=RetryPolicy.model_validate(retry) if retry else self.retry,
+            recovery=Recovery.model_validate(recovery) if recovery else self.recovery,
+            timeout=timeouts.get("attempt", self.timeout),
+            followed=self.followed,
+            parameters=self.parameters,
+        )
+
+
+class ActionVersions:
+    """The versions that this worker has met, by their definition ids. Each is looked up once, since a definition never
+    changes."""
+
+    def __init__(
+        self, session: Session, worker: Identity, actions: Callable[[str], RunnableAction | None]
+    ) -> None:
+        self._session = session
+        self._labels = worker.labels
+        self._actions = actions
+        self._found: dict[int, ActionVersion] = {}
+        self._lacking: set[int] = set()
+        self.known: list[int] = []
+        """The definition ids of the versions that this worker can run."""
+
+    @property
+    def lacking(self) -> list[int]:
+        """Return the definition ids of the versions that this worker cannot run."""
+        return list(self._lacking)
+
+    def __getitem__(self, definition: int) -> ActionVersion:
+        return self._found[definition]
+
+    async def look_up(self, definitions: Sequence[int]) -> None:
+        """Look up for which of these definitions this worker has the code and the labels."""
+        bodies = await catalog.bodies(self._session, definitions)
+        for definition in definitions:
+            body = bodies.get(definition)
+            action = self._actions(body["ref"]) if body and self._has_labels(body) else None
+            if body is None or action is None:
+                self._lacking.add(definition)
+                log.warning("worker.lacks_action", definition_id=definition, action=body and body.get("ref"))
+            else:
+                self._found[definition] = version_of(action, body)
+        self.known = sorted(self._found)
+
+    def _has_labels(self, body: Mapping[str, Any]) -> bool:
+        return labels.carries_all(body.get("labels") or {}, self._labels)
+
+
+def version_of(action: RunnableAction, body: Mapping[str, Any]) -> ActionVersion:
+    timeouts = body.get("timeouts") or {}
+    return ActionVersion(
+        action=action,
+        retry=RetryPolicy.model_validate(body.get("retry") or {}),
+        recovery=Recovery.model_validate(body.get("recovery") or {}),
+        timeout=timeouts.get("attempt", DEFAULT_ATTEMPT_TIMEOUT),
+        followed=bool(body.get("on_success") or body.get("on_failure")),
+        parameters=Schema(body.get("parameters")),
+    )

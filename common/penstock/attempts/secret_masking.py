@@ -1,0 +1,88 @@
+"""The masking of secrets in the output and the errors of a run.
+
+The log, the error and the history show neither a parameter that is marked as secret, nor a secret of the store. The
+result and the carried values show no secret of the store either. Keeping marked parameters out of these is left to the
+action. The steps of a durable function are masked too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import orjson
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from penstock.engine.durable.records import Record
+from penstock.language.expressions import SecretName, SecretText
+from penstock.language.rules.secret_references import put_back
+from penstock.language.terms.redaction import concealed
+from penstock.run.task_executors import Outcome
+
+
+def concealed_outcome(outcome: Outcome, secrets: Sequence[str], of_store: Sequence[str] = ()) -> Outcome:
+    if of_store:
+        outcome = _without(outcome, of_store)
+    error = outcome.error
+    if error is None or not secrets:
+        return outcome
+    message, traceback = concealed(error.message, secrets), concealed(error.traceback, secrets)
+    return replace(outcome, error=replace(error, message=message, traceback=traceback))
+
+
+def conceal_step(step: Record, secrets: Sequence[str], of_store: Sequence[str]) -> None:
+    """Mask the secrets in a step before it is recorded. The function then gets the masked value, in the first attempt
+    too."""
+    if step.result is not None and of_store:
+        step.result = orjson.dumps(cleaned(orjson.loads(step.result), of_store)).decode()
+    if step.error is not None and secrets:
+        step.error = orjson.dumps(cleaned(orjson.loads(step.error), secrets)).decode()
+
+
+def passed_on(value: Any, names: Mapping[str, str], forms: Sequence[str]) -> Any:
+    """Return the parameters that a durable function passes to a child, in their stored form.
+
+    References replace the secrets of the store (`names`, by value), and the child's worker reads the secrets itself. A
+    text that was computed from a secret, such as its base64, has no reference, and is masked.
+    """
+    if not names:
+        return value
+    with suppress(PydanticSerializationError):  # a value that is not JSON is refused later, by its check
+        value = to_jsonable_python(value)
+    return _without_forms(put_back(value, names), forms)
+
+
+def _without(outcome: Outcome, secrets: Sequence[str]) -> Outcome:
+    result = outcome.result_json
+    if result is not None:
+        result = orjson.dumps(cleaned(orjson.loads(result), secrets))
+    carry, inquiry = cleaned(outcome.carry, secrets), cleaned(outcome.inquiry, secrets)
+    return replace(outcome, result_json=result, carry=carry, inquiry=inquiry)
+
+
+def cleaned(value: Any, secrets: Sequence[str]) -> Any:
+    """Return a value with `secrets` masked in its texts and names."""
+    if isinstance(value, str):
+        return concealed(value, secrets)
+    if isinstance(value, Mapping):
+        return {concealed(name, secrets): cleaned(item, secrets) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [cleaned(item, secrets) for item in value]
+    return value
+
+
+def _without_forms(value: Any, forms: Sequence[str]) -> Any:
+    """Return a value with `forms` masked. References to secrets are texts too, and stay."""
+    if isinstance(value, SecretText):
+        return SecretText.of(
+            [part if isinstance(part, SecretName) else concealed(part, forms) for part in value.parts]
+        )
+    if isinstance(value, str):
+        return concealed(value, forms)
+    if isinstance(value, Mapping):
+        return {name: _without_forms(item, forms) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_forms(item, forms) for item in value]
+    return value

@@ -1,0 +1,58 @@
+"""The command `penstock worker-conformance`: it plays with a worker of any language, and says what it does wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Annotated
+
+import typer
+
+from penstock.cli.output import Json, err, json_line, out
+from penstock.extras import require
+
+
+def worker_conformance(
+    command: Annotated[
+        list[str], typer.Argument(help="The command that starts the worker, after `--`.", metavar="COMMAND")
+    ],
+    only: Annotated[
+        list[str] | None, typer.Option(help="Play this case alone. May be repeated. Default: all.")
+    ] = None,
+    short: Annotated[bool, typer.Option("--short", help="Play a dozen cases that tell most.")] = False,
+    json: Json = False,
+) -> None:
+    """Try a worker in any language against a real installation: a line a case, exit code 1 if one fails.
+
+    The worker reads PENSTOCK_SERVER, PENSTOCK_TOKEN, PENSTOCK_ROUTES, PENSTOCK_NAME, PENSTOCK_SLOTS and PENSTOCK_GRACE,
+    and has the actions conformance.play, conformance.once and conformance.brief. See docs/workers-in-any-language.md.
+    """
+    require("embedded", "api")
+    from penstock.testing.worker_conformance.play import chosen, play
+
+    names = chosen(only or (), short=short)
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # the cases say what counts
+
+    async def work() -> int:
+        failures = 0
+        async for verdict in play(command, names):
+            failures += verdict.fault is not None
+            if json:
+                json_line(
+                    {"case": verdict.name, "seconds": round(verdict.seconds, 3), "fault": verdict.fault}
+                )
+            elif verdict.fault is None:
+                out.print(f"ok      {verdict.name} ({verdict.seconds:.1f} s)", markup=False, highlight=False)
+            else:
+                out.print(f"FAILED  {verdict.name}: {verdict.fault}", markup=False, highlight=False)
+        if not json:
+            out.print(f"{len(names) - failures} of {len(names)} cases passed", highlight=False)
+        return failures
+
+    if asyncio.run(work()):
+        err.print("[red]This worker does not conform.[/red]")
+        raise typer.Exit(1)
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("worker-conformance")(worker_conformance)

@@ -1,0 +1,169 @@
+"""The completion of executions by other systems: by a signed address, or by the id of what they wait for."""
+
+from __future__ import annotations
+
+import hmac
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+from uuid import UUID
+
+import orjson
+
+from penstock.errors import Conflict, InvalidInput, NotFound
+from penstock.language.moves import REQUESTED
+from penstock.language.policies.after_attempt import ending_of
+from penstock.language.policies.policies import RetryPolicy
+from penstock.operate.execution_tokens import packed, unpacked
+from penstock.run.outcomes import Outcome, TaskError
+from penstock.store.access import signing_key
+from penstock.store.executions import outside_waits
+from penstock.store.executions.outside_waits import WaitingAttempt
+from penstock.store.session.database import Session, Transaction
+
+PATH = "/callbacks/"
+"""The beginning of the path of every callback."""
+Kind = Literal["result", "error", "progress", "heartbeat"]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A report of another system: a `result`, an error, a progress from 0 to 1 with a `text`, or a heartbeat."""
+
+    kind: Kind
+    value: Any = None
+    text: str | None = None
+
+    @classmethod
+    def of(cls, body: Any) -> Report:
+        """Return the report in the body of a callback. Raises InvalidInput."""
+        kinds = [
+            kind
+            for kind in ("result", "error", "progress", "heartbeat")
+            if isinstance(body, Mapping) and kind in body
+        ]
+        if len(kinds) != 1 or set(body) - {*kinds, "text"}:
+            raise InvalidInput(
+                "the body is no report of an outcome",
+                hint='Send {"result": ...}, {"error": "..."}, {"progress": 0.4, "text": "..."} or {"heartbeat": true}.',
+            )
+        kind, value, text = kinds[0], body[kinds[0]], body.get("text")
+        if kind == "progress" and (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not 0 <= value <= 1
+            or math.isnan(value)
+        ):
+            raise InvalidInput("progress is not a number from 0 to 1", hint='Send {"progress": 0.4}.')
+        if text is not None and (not isinstance(text, str) or len(text) > 1000):
+            raise InvalidInput("text is not a text of at most 1,000 characters", hint="Send a shorter one.")
+        return cls(cast(Kind, kind), value, text)
+
+
+async def callback_path(session: Session, worker: UUID, execution: UUID, attempt: int) -> str | None:
+    """Return the path of the callback of an attempt that this worker runs; None if it no longer does."""
+    signature = await signing_key.sign(session, worker, execution, attempt, "callback")
+    return None if signature is None else PATH + packed(execution, attempt, signature)
+
+
+async def attempt_of(session: Session, signed: str) -> tuple[UUID, int]:
+    """Return the execution and the attempt of a callback. Raises NotFound for a forged address."""
+    parts = unpacked(signed)
+    if parts is not None:
+        execution, attempt, signature = parts
+        if hmac.compare_digest(
+            signature, await signing_key.expected(session, execution, attempt, "callback")
+        ):
+            return execution, attempt
+    raise NotFound("there is no such callback", hint="Use the address that the action passed on, unchanged.")
+
+
+async def report(tx: Transaction, cap: int, execution: UUID, attempt: int, outcome: Report) -> str:
+    """Settle the wait of an attempt with a result or an error, once. Return `settled`, `kept` if the attempt still
+    runs, or `same` if it was settled with this outcome before. Raises Conflict if it is over, NotFound, InvalidInput."""
+    rows = await outside_waits.attempts(tx, [execution])
+    if not rows:
+        raise NotFound(f"no execution {execution}", hint="It may be older than the archive.")
+    answer = await outside_waits.settle(
+        tx, execution, attempt, _outcome(rows[0], outcome, cap), "its callback"
+    )
+    if answer == "over":
+        status = rows[0].status if rows[0].attempt == attempt else f"at attempt {rows[0].attempt}"
+        raise Conflict(
+            f"execution {execution} does not wait for this any more: it is {status}",
+            hint="An outcome counts once, and only before the execution ends. Nothing was changed.",
+        )
+    return answer
+
+
+async def progress(session: Session, execution: UUID, attempt: int, outcome: Report) -> None:
+    """Note the progress or the heartbeat of work outside. Raises Conflict if the attempt does not wait."""
+    value = float(outcome.value) if outcome.kind == "progress" else None
+    if not await outside_waits.note_progress(session, execution, attempt, value, outcome.text):
+        raise Conflict(
+            f"execution {execution} does not wait for this",
+            hint="It still runs, or has ended: stop the work.",
+        )
+
+
+async def report_by_id(
+    tx: Transaction, cap: int, tenant: str, name: str, outcome: Report, by: str
+) -> list[UUID]:
+    """Settle the waits of a tenant for this id. Without one, keep the outcome for a day, for an execution that is about
+    to wait for it. Return the executions that were settled."""
+    waiting = await outside_waits.named(tx, tenant, name)
+    if not waiting:
+        await outside_waits.keep_early(tx, tenant, name, _outcome(None, outcome, cap))
+        return []
+    settled = []
+    for row in await outside_waits.attempts(tx, waiting):
+        text = _outcome(row, outcome, cap)
+        if await outside_waits.settle(tx, row.execution_id, row.attempt, text, by) == "settled":
+            settled.append(row.execution_id)
+    return settled
+
+
+def _outcome(row: WaitingAttempt | None, outcome: Report, cap: int) -> outside_waits.Outcome:
+    """Return an outcome in its stored form. An error leads to another attempt if the retry policy of the attempt allows
+    one. Raises InvalidInput for a value that is too large or cannot be stored."""
+    if outcome.kind == "result":
+        encoded = Outcome.returned(outcome.value, cap)
+        if encoded.error is not None:
+            raise InvalidInput(
+                f"the result cannot be stored: {encoded.error.message}", hint="Send a smaller one, as JSON."
+            )
+        return outside_waits.Outcome(result=(encoded.result_json or b"null").decode())
+    error = _error(outcome.value)
+    if row is None:
+        policy, failures = RetryPolicy(max_attempts=1), 0
+    else:
+        options = orjson.loads(row.options) if row.options else {}
+        retry = options.get("retry") or orjson.loads(row.definition).get("retry") or {}
+        policy, failures = RetryPolicy.model_validate(retry), row.failures
+    ending = ending_of(Outcome.failed(error), policy, failures)
+    delay = policy.delay_before(failures + 2, 0.0) if ending.status == REQUESTED else None
+    return outside_waits.Outcome(error=ending.error, reason=ending.reason, delay=delay)
+
+
+def _error(value: Any) -> TaskError:
+    if isinstance(value, str):
+        return TaskError("OutsideError", value)
+    if isinstance(value, Mapping):
+        kind, message, retryable = (
+            value.get("type", "OutsideError"),
+            value.get("message"),
+            value.get("retryable"),
+        )
+        if (
+            isinstance(kind, str)
+            and 0 < len(kind) <= 200
+            and isinstance(message, str)
+            and isinstance(retryable, bool | None)
+            and not set(value) - {"type", "message", "retryable"}
+        ):
+            return TaskError(kind, message, retryable=retryable)
+    raise InvalidInput(
+        "the error is neither a text nor an object with type and message",
+        hint='Send {"error": "the build failed"}, or {"error": {"type": "Build", "message": "...", "retryable": false}}.',
+    )

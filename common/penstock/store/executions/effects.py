@@ -1,0 +1,83 @@
+"""The effects of executions: the events that they published, and the executions that they started, through their
+workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from penstock.store.session.database import Row, Session, Transaction
+from penstock.store.session.rows import rows_as
+
+Kind = Literal["event", "execution"]
+
+OWNED = """
+select e.id from execution e join unnest($2::uuid[], $3::integer[]) as a (id, attempt) on a.id = e.id
+where e.attempt = a.attempt and e.claim = $1 and e.status in ('running', 'canceling')
+order by e.id for share of e
+"""
+
+
+async def lock_owned(tx: Transaction, worker: UUID, attempts: Sequence[tuple[UUID, int]]) -> set[UUID]:
+    """Lock the executions of these attempts, each by id and number, which this worker owns (I2). So no transaction
+    takes an attempt away before this one ends. Return their ids; the other attempts are lost."""
+    rows: list[Row] = await tx.fetch(
+        OWNED, worker, [id for id, _ in attempts], [attempt for _, attempt in attempts]
+    )
+    return {UUID(int=row["id"].int) for row in rows}
+
+
+WAITING = "select id from execution where id = any($1::uuid[]) and status = 'waiting'"
+
+
+async def filter_waiting(tx: Transaction, ids: Sequence[UUID]) -> set[UUID]:
+    """Filter `ids` to the executions that wait."""
+    return {UUID(int=row["id"].int) for row in await tx.fetch(WAITING, ids)}
+
+
+RECORD = """
+insert into effect (parent, id, kind)
+select * from unnest($1::uuid[], $2::uuid[], $3::text[]) as d (parent, id, kind) order by 1, 2
+on conflict do nothing
+"""
+
+
+async def record(tx: Transaction, effects: Sequence[tuple[UUID, UUID, Kind]]) -> None:
+    """Record effects, each as the execution that caused it, the id of the effect, and its kind."""
+    await tx.fetch(
+        RECORD,
+        [parent for parent, _, _ in effects],
+        [id for _, id, _ in effects],
+        [kind for *_, kind in effects],
+    )
+
+
+@dataclass(slots=True)
+class Effect:
+    """An effect. `name` is the trigger of an event, or the action of an execution; None if that row was dropped.
+    `status` is that of an execution."""
+
+    id: UUID
+    kind: Kind
+    created_at: datetime
+    name: str | None
+    status: str | None
+
+
+CAUSED = """
+select f.id, f.kind, f.created_at, coalesce(v.trigger, d.ref, a.action) as name, coalesce(e.status, a.status) as status
+from (select * from effect where parent = $1 order by created_at, id limit $2) f
+left join event v on f.kind = 'event' and v.id = f.id and v.created_at between f.created_at - interval '1 day' and f.created_at
+left join execution e on f.kind = 'execution' and e.id = f.id
+left join definition d on d.id = e.definition_id
+left join archive a on f.kind = 'execution' and e.id is null and a.id = f.id
+order by f.created_at, f.id
+"""
+
+
+async def caused(session: Session, parent: UUID, limit: int = 200) -> list[Effect]:
+    """Return at most `limit` effects of an execution, oldest first."""
+    return rows_as(Effect, await session.fetch(CAUSED, parent, limit))

@@ -1,0 +1,115 @@
+"""The rows of workers that call a gateway. Such a worker lives for as long as its heartbeats come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import orjson
+
+from penstock.store.processes.heartbeats import Identity, Pulse
+from penstock.store.session.database import Session
+from penstock.store.session.rows import first_as
+
+REGISTER = """
+insert into process (id, kind, name, routes, actions, labels, concurrency, language, sdk, session, token, tenants, patience)
+values ($1, 'worker', $2, $3, $4, $5::text::jsonb, $6, $7, $8, $9, $10, $11, make_interval(secs => $12))
+"""
+
+
+async def register(
+    session: Session,
+    worker: Identity,
+    *,
+    language: str,
+    sdk: str,
+    digest: bytes,
+    token: str,
+    tenants: Sequence[str] | None,
+    patience: float,
+) -> None:
+    """Insert the row of a worker. `digest` is that of the secret of its session, and `token` the name of the caller.
+    It is lost `patience` seconds after its last heartbeat. No `tenants` means all."""
+    labels = orjson.dumps(dict(worker.labels)).decode()
+    await session.fetch(
+        REGISTER,
+        worker.id,
+        worker.name,
+        list(worker.routes),
+        list(worker.actions),
+        labels,
+        worker.concurrency,
+        language,
+        sdk,
+        digest,
+        token,
+        None if tenants is None else sorted(tenants),
+        patience,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteWorker:
+    """A worker that calls a gateway. `labels` is JSON. `tenants` is None for all. `token` is the name of the caller
+    that began the session."""
+
+    id: UUID
+    name: str
+    routes: list[str]
+    actions: list[str]
+    labels: str
+    concurrency: int
+    token: str
+    tenants: list[str] | None
+    state: str
+
+
+FIND = """
+select id, name, routes, actions, labels::text as labels, concurrency, token, tenants, state
+from process where id = $1 and session = $2 and state <> 'dead'
+"""
+
+
+async def find(session: Session, id: UUID, digest: bytes) -> RemoteWorker | None:
+    """Return a live worker if this is the digest of its session's secret; None otherwise."""
+    return first_as(RemoteWorker, await session.fetch(FIND, id, digest))
+
+
+BEAT = """
+select known, cordoned, lost, canceling, missing from beat($1, $2::uuid[], $3::integer[], make_interval(secs => $4))
+"""
+
+
+async def beat(session: Session, worker: UUID, holding: Mapping[UUID, int], silence: float) -> Pulse:
+    """Write the heartbeat of a worker that holds these attempts (execution to number)."""
+    [row] = await session.fetch(BEAT, worker, list(holding), list(holding.values()), silence)
+    return Pulse(row["lost"], row["canceling"], row["missing"], row["known"], row["cordoned"])
+
+
+BEAT_WAITING = """
+update process set beat_at = clock_timestamp() from (select note_silence(make_interval(secs => $2))) noted
+where id = any($1::uuid[]) and state <> 'dead' and not exists (select from claim c where c.worker = process.id)
+    and beat_at < clock_timestamp() - make_interval(secs => $3)
+"""
+
+
+async def beat_waiting(session: Session, workers: Sequence[UUID], silence: float, older: float) -> None:
+    """Write heartbeats of workers that wait for work at a gateway. A worker with a heartbeat in the last `older` seconds
+    needs none. A worker with attempts has to send its own."""
+    await session.fetch(BEAT_WAITING, list(workers), silence, older)
+
+
+CANCELING = """
+select e.claim as worker, e.id, e.attempt from execution e
+where e.id = any($1::uuid[]) and e.claim = any($2::uuid[])
+    and (e.status = 'canceling' or e.status = 'running' and e.ends_as is not null)
+"""
+
+
+async def canceling(session: Session, ids: Sequence[UUID], workers: Sequence[UUID]) -> dict[UUID, list[UUID]]:
+    """Return the executions among `ids` with a requested end that these workers run, by worker."""
+    by_worker: dict[UUID, list[UUID]] = {}
+    for row in await session.fetch(CANCELING, list(ids), list(workers)):
+        by_worker.setdefault(row["worker"], []).append(row["id"])
+    return by_worker

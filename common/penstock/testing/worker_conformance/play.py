@@ -1,0 +1,65 @@
+"""The playing of cases, one after the other, with one worker."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from penstock.errors import InvalidInput
+from penstock.language.terms.options import did_you_mean
+from penstock.testing.worker_conformance.cases import CASES
+from penstock.testing.worker_conformance.surroundings import surroundings
+
+LONGEST_S = 300.0
+"""Seconds that a case may take."""
+SHORT = (
+    *(
+        "result_object",
+        "result_odd_names",
+        "failure_is_retried",
+        "deferral_carries_state",
+        "log_lines_in_order",
+    ),
+    *("cancelled_in_the_midst", "take_lose_answer", "finish_lose_answer", "answers_with_unknown_fields"),
+    *("gateway_is_killed_in_the_midst", "worker_is_killed", "drain_lets_work_end"),
+)
+"""The cases of a short run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The outcome of a case. `fault` says what was wrong, and is None if the worker conforms."""
+
+    name: str
+    seconds: float
+    fault: str | None
+
+
+def chosen(only: Sequence[str], *, short: bool = False) -> list[str]:
+    """Return the names of the cases to play. Raises InvalidInput for an unknown name."""
+    for name in only:
+        if name not in CASES:
+            raise InvalidInput(f"there is no case {name!r}", hint=did_you_mean(name, list(CASES)))
+    return [name for name in CASES if name in (only or (SHORT if short else CASES))]
+
+
+async def play(command: Sequence[str], names: Sequence[str]) -> AsyncIterator[Verdict]:
+    """Play these cases with the worker of a command. Yield the verdict of each."""
+    async with surroundings(command) as house:
+        for name in names:
+            began = time.monotonic()
+            fault = None
+            try:
+                async with asyncio.timeout(LONGEST_S):
+                    await house.only_worker()
+                    await CASES[name](house)
+            except AssertionError as error:
+                fault = str(error) or "a promise was broken"
+            except Exception as error:
+                fault = f"{type(error).__name__}: {error}".rstrip(": ")
+            house.proxy.clear()
+            if fault is not None:  # the next case begins with another worker
+                await house.end_workers()
+            yield Verdict(name, time.monotonic() - began, fault)

@@ -1,0 +1,33 @@
+-- Return the candidates with their costs, in the order of their keys, if one of their limits has a cost. The key of a limit without one
+-- costs null, and counts as one. A budget's key takes the costs of all limits of its unit. The function reads the stored parameters, or takes `p_params` of the executions `p_ids`, which are
+-- not stored yet.
+-- planner: lookups
+create or replace function set_costs(p_candidates candidate[], p_ids uuid[] default null, p_params text[] default null)
+returns candidate[]
+language plpgsql stable
+as $$
+begin
+    if not exists (
+        select from concurrency_limit l
+        where l.id = any (array(select k.limit_id from unnest(p_candidates) c cross join unnest(c.keys) k)) and l.cost is not null)
+    then
+        return p_candidates;
+    end if;
+    return array(
+        select (c.id, c.namespace_id, c.kind, c.queue, c.envelope, c.away, c.attempt, c.rank, c.ready_at, c.keys, c.lane,
+            c.fair_limit, c.fair_key, c.fair_group, c.turn, c.since, c.gate_limit,
+            case when exists (
+                select from unnest(c.keys) k join concurrency_limit l on l.id = k.limit_id and l.cost is not null)
+            then array(
+                select case when l.budget is not null then (
+                        select sum(cost_of(b.cost, x.params)) from namespace n
+                        join concurrency_limit b on b.id = any (n.limits) and b.budget = l.id where n.id = c.namespace_id)
+                    when l.cost is not null then cost_of(l.cost, x.params) end
+                from unnest(c.keys) with ordinality k (limit_id, group_value, place)
+                left join concurrency_limit l on l.id = k.limit_id order by k.place) end)::candidate
+        from unnest(p_candidates) with ordinality c
+        cross join lateral (
+            select case when p_ids is null then (select p.params from payload p where p.execution_id = c.id)
+                else p_params[array_position(p_ids, c.id)]::jsonb end as params) x
+        order by c.ordinality);
+end $$;

@@ -1,0 +1,7 @@
+-- Lock the id of something outside: a transaction that settles its waits, and one that begins such
+-- a wait, come one after the other.
+create or replace function lock_outside_name(p_tenant text, p_name text) returns void
+language sql
+as $$
+    select pg_advisory_xact_lock(hashtextextended('outside ' || p_tenant || ' ' || p_name, 7))
+$$;

@@ -1,0 +1,38 @@
+-- Place executions that have just started: the one way of whatever makes work ready. Actions are assigned to workers that have
+-- permits (assign_scheduled), and the others are staged on their route, in the order of `p_ids`. `p_prior`: some have a priority.
+-- `p_lacked`: some worker of the route lacks their action, so they are parked instead. Waiting tasks begin their waits, and workflows
+-- are staged. `p_assigns` is false in a caller's own transaction, which may stay open, as may one behind a pooler (`penstock.assigns`).
+-- A worker that claims the next work in its transaction says so by `penstock.own_queues` and `penstock.own_slots`: work that fits into
+-- its slots is left to it. The message `placed.<queue>` says that work was assigned there.
+create or replace function place_ready(
+    p_kind text, p_queue text, p_ids uuid[], p_size integer, p_prior boolean, p_lacked boolean, p_assigns boolean
+) returns message[]
+language plpgsql
+as $$
+declare
+    v_messages message[] := '{}';
+    v_assigned uuid[];
+begin
+    if p_kind = 'wait' then
+        return begin_waits(p_ids);
+    elsif p_kind <> 'action' then
+        return stage(p_queue, p_ids, p_size);
+    end if;
+    if p_assigns and current_setting('penstock.assigns', true) is distinct from 'off' and not (p_queue = any (coalesce(nullif(current_setting('penstock.own_queues', true), '')::text[], '{}'))
+        and cardinality(p_ids) <= nullif(current_setting('penstock.own_slots', true), '')::integer)
+    then
+        select a.messages, a.assigned into v_messages, v_assigned from assign_scheduled(p_queue, p_ids) a;
+        if v_assigned <> '{}' then
+            v_messages := v_messages || (0, 'placed.' || p_queue, '{}')::message;
+            p_ids := array(select d.id from unnest(p_ids) with ordinality d (id, place) where d.id <> all (v_assigned) order by d.place);
+        end if;
+    end if;
+    if p_ids = '{}' then
+        return v_messages;
+    end if;
+    v_messages := v_messages || case when p_lacked then park_lacked(p_ids, p_queue) else stage(p_queue, p_ids, p_size) end;
+    if p_prior or exists (select from ordered_route where queue = p_queue) then
+        perform join_backlog(p_queue, p_ids);
+    end if;
+    return v_messages;
+end $$;

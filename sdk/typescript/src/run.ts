@@ -1,0 +1,86 @@
+import type { Line, Report, TakenAttempt, Json } from "./protocol.js";
+
+const LONGEST_LINE = 16_000;
+
+/** An attempt of an action. */
+export class Run {
+  /** Aborted when the attempt is cancelled, is out of time, or is no longer this worker's. Pass it to what you call. */
+  readonly signal: AbortSignal;
+  /** Lines and reports that are not sent yet. */
+  readonly pending: { lines: Line[]; reports: Report[] } = { lines: [], reports: [] };
+  private seq = 0;
+
+  constructor(
+    private readonly taken: TakenAttempt,
+    signal: AbortSignal,
+    private readonly wrote: () => void,
+  ) {
+    this.signal = signal;
+  }
+
+  get execution(): string {
+    return this.taken.execution;
+  }
+
+  /** The number of this attempt, from 1. */
+  get attempt(): number {
+    return this.taken.attempt;
+  }
+
+  get maxAttempts(): number {
+    return this.taken.max_attempts;
+  }
+
+  get action(): string {
+    return this.taken.action;
+  }
+
+  get tenant(): string {
+    return this.taken.tenant;
+  }
+
+  /** The task in its workflow; null outside of one. */
+  get task(): string | null {
+    return this.taken.task;
+  }
+
+  /** The execution of the workflow; null outside of one. */
+  get workflow(): string | null {
+    return this.taken.workflow;
+  }
+
+  get context(): { [name: string]: Json } {
+    return this.taken.context;
+  }
+
+  /** The state of the latest `Defer` of this execution; null for none. */
+  get state(): Json {
+    return this.taken.state;
+  }
+
+  /** The W3C trace context for outgoing calls. */
+  get trace(): { [name: string]: string } {
+    return this.taken.trace;
+  }
+
+  /** The same text in every attempt of this execution, for calls that must take effect once. */
+  get idempotencyKey(): string {
+    return this.taken.execution;
+  }
+
+  log(text: string, stream: Line["stream"] = "log"): void {
+    for (const line of text.split("\n")) {
+      for (let start = 0; start === 0 || start < line.length; start += LONGEST_LINE) {
+        this.pending.lines.push({ seq: ++this.seq, stream, line: line.slice(start, start + LONGEST_LINE) });
+      }
+    }
+    this.wrote();
+  }
+
+  /** Reports how much is done, from 0 to 1. */
+  progress(done: number, text = ""): void {
+    if (!(done >= 0 && done <= 1)) throw new RangeError(`progress is a number from 0 to 1, not ${done}`);
+    this.pending.reports.push({ seq: ++this.seq, done, text: text.slice(0, LONGEST_LINE) });
+    this.wrote();
+  }
+}

@@ -1,0 +1,341 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Calls, type CallOptions } from "./calls.js";
+import { Defer, Refused, described } from "./errors.js";
+import type { BeatAnswer, End, Json, Taken, TakenAttempt, Welcome } from "./protocol.js";
+import { Run } from "./run.js";
+
+export const VERSION = "0.1.0";
+const WAIT_S = 20;
+const FLUSH_MS = 200;
+const BATCH = 100;
+
+/** An action: a ref, and the function that runs it. */
+export interface Action {
+  ref: string;
+  run: (parameters: never, run: Run) => unknown;
+}
+
+/** Returns an action for a worker. Its result is JSON, or a promise of it. */
+export function action<P>(ref: string, run: (parameters: P, run: Run) => unknown): Action {
+  return { ref, run };
+}
+
+export interface WorkerOptions {
+  /** Addresses of gateways, separated by commas. Default: PENSTOCK_SERVER. */
+  server?: string;
+  /** A token of scope `work`. Default: PENSTOCK_TOKEN. */
+  token?: string;
+  actions: Action[];
+  /** Default: PENSTOCK_ROUTES, or `default`. */
+  routes?: string[];
+  /** Default: PENSTOCK_NAME, or the process id. */
+  name?: string;
+  labels?: Record<string, string>;
+  /** The number of attempts at once. Default: 16. */
+  slots?: number;
+  /** Seconds that running attempts may go on after a request to stop. Default: 30. */
+  grace?: number;
+  /** Called with what goes wrong between the worker and its gateways. Default: console.error. */
+  onError?: (error: unknown) => void;
+}
+
+type Reason = "cancelled" | "timed_out" | "lost" | "given_up";
+
+interface Held {
+  taken: TakenAttempt;
+  run: Run;
+  abort: AbortController;
+  reason?: Reason;
+  flushing: Promise<void>;
+  done: Promise<void>;
+}
+
+/** A worker. `run()` takes work until it is asked to stop. */
+export class Worker {
+  private readonly calls: Calls;
+  private readonly actions: Map<string, Action>;
+  private readonly held = new Map<string, Held>();
+  private readonly stopping = new AbortController();
+  private readonly ended = new AbortController();
+  private readonly slots: number;
+  private welcome!: Welcome;
+  private answeredAt = 0;
+  private draining = false;
+  private beats = new AbortController();
+  private freed: () => void = () => {};
+  private beginning: Promise<void> | undefined;
+
+  constructor(private readonly options: WorkerOptions) {
+    const server = options.server ?? process.env["PENSTOCK_SERVER"] ?? "";
+    this.calls = new Calls(server, options.token ?? process.env["PENSTOCK_TOKEN"]);
+    this.actions = new Map(options.actions.map((entry) => [entry.ref, entry]));
+    this.slots = options.slots ?? 16;
+  }
+
+  /** Takes work and runs it until `stop()`, SIGTERM or SIGINT. Running attempts have the grace period to end. */
+  async run(): Promise<void> {
+    const stop = () => this.stop();
+    process.on("SIGTERM", stop).on("SIGINT", stop);
+    try {
+      await this.begin();
+      const loops = [this.takeAll(), this.beatAll()];
+      await loops[0];
+      await this.drain();
+      this.ended.abort();
+      this.beats.abort();
+      await loops[1];
+      await this.send("bye", {}, { signal: AbortSignal.timeout(3_000) }).catch(this.report);
+    } finally {
+      process.off("SIGTERM", stop).off("SIGINT", stop);
+    }
+  }
+
+  /** Takes no more work, and lets `run()` return once the running attempts have ended. */
+  stop(): void {
+    this.stopping.abort();
+    this.freed();
+  }
+
+  private readonly report = (error: unknown): void => {
+    (this.options.onError ?? console.error)(error);
+  };
+
+  private send<T>(name: string, message: unknown, options: CallOptions = {}): Promise<T> {
+    const headers = name === "hello" ? {} : { "penstock-session": this.welcome.session };
+    return this.calls.call<T>(`work/${name}`, message, { ...options, headers });
+  }
+
+  /** Begins a session. The attempts of an earlier one are lost. */
+  private begin(): Promise<void> {
+    this.beginning ??= this.hello().finally(() => (this.beginning = undefined));
+    return this.beginning;
+  }
+
+  private async hello(): Promise<void> {
+    for (const held of this.held.values()) this.end(held, "lost");
+    this.welcome = await this.send<Welcome>("hello", {
+      protocol: 1,
+      name: this.options.name ?? process.env["PENSTOCK_NAME"] ?? `node-${process.pid}`,
+      language: "typescript",
+      sdk: `penstock-sdk/${VERSION} (node ${process.versions.node})`,
+      routes: this.options.routes ?? (process.env["PENSTOCK_ROUTES"] ?? "default").split(","),
+      labels: this.options.labels ?? {},
+      actions: [...this.actions.keys()].map((ref) => ({ ref })),
+      slots: this.slots,
+    });
+    this.answeredAt = performance.now();
+  }
+
+  private async takeAll(): Promise<void> {
+    const { signal } = this.stopping;
+    while (!signal.aborted) {
+      const slots = this.slots - this.held.size;
+      if (slots < 1) {
+        await new Promise<void>((free) => (this.freed = free));
+        continue;
+      }
+      const wait = Math.min(WAIT_S, this.welcome.wait_at_most);
+      // A slot that becomes free meanwhile is offered by the next take: this one ends as soon as there is work.
+      const message = { request: randomUUID(), slots, wait };
+      try {
+        const again = (body: unknown) => ({ ...(body as object), again: true });
+        const taken = await this.send<Taken>("take", message, { wait: wait * 1000, signal, again });
+        for (const attempt of taken.attempts) this.play(attempt);
+        if (taken.drain && taken.attempts.length === 0) await sleep(1_000, undefined, { signal });
+      } catch (error) {
+        if (signal.aborted) return;
+        if (!(error instanceof Refused)) throw error;
+        await this.refused(error);
+        await sleep(FLUSH_MS);
+      }
+    }
+  }
+
+  private async beatAll(): Promise<void> {
+    while (!this.ended.signal.aborted) {
+      const every = this.welcome.beat_every;
+      const known = [...this.held.values()];
+      const message = {
+        holding: known.map(({ taken, reason }) => ({
+          execution: taken.execution,
+          attempt: taken.attempt,
+          cancelling: reason !== undefined,
+        })),
+        draining: this.draining,
+        wait: every,
+      };
+      const began = performance.now();
+      this.beats = new AbortController();
+      try {
+        const silent = this.silentIn();
+        const signal = AbortSignal.any([this.beats.signal, AbortSignal.timeout(Math.max(1, Math.ceil(silent)))]);
+        const answer = await this.send<BeatAnswer>("beat", message, { wait: every * 1000, signal });
+        this.answeredAt = began;
+        for (const id of answer.lost) this.endById(id, "lost");
+        for (const id of answer.cancel) this.endById(id, "cancelled");
+        this.draining = answer.drain;
+      } catch (error) {
+        if (this.ended.signal.aborted) return;
+        if (error instanceof Refused) await this.refused(error);
+        else if (this.silentIn() <= 0) {
+          // Others have this worker's attempts soon.
+          for (const held of known) this.end(held, "lost");
+        } else this.report(error);
+      }
+      const left = 50 - (performance.now() - began);
+      if (left > 0) await sleep(left);
+    }
+  }
+
+  private async refused(error: Refused): Promise<void> {
+    if (error.kind === "UnknownSession") await this.begin();
+    else this.report(error);
+  }
+
+  /** Returns the milliseconds after which this worker has to end its attempts, unless a heartbeat is answered. */
+  private silentIn(): number {
+    const limit = (this.welcome.lost_after - this.welcome.beat_every / 2) * 1000;
+    return this.answeredAt + limit - performance.now();
+  }
+
+  private endById(execution: string, reason: Reason): void {
+    const held = this.held.get(execution);
+    if (held) this.end(held, reason);
+  }
+
+  private end(held: Held, reason: Reason): void {
+    if (held.reason === "lost" || held.reason === "given_up") return;
+    held.reason = reason;
+    held.abort.abort(new Error(reason));
+  }
+
+  private play(taken: TakenAttempt): void {
+    const abort = new AbortController();
+    const run = new Run(taken, abort.signal, () => this.flushSoon(held));
+    const held: Held = { taken, run, abort, flushing: Promise.resolve(), done: Promise.resolve() };
+    this.held.set(taken.execution, held);
+    held.done = this.playToEnd(held).catch(this.report).finally(() => this.release(held));
+  }
+
+  private release(held: Held): void {
+    if (this.held.get(held.taken.execution) === held) this.held.delete(held.taken.execution);
+    this.freed();
+  }
+
+  private async playToEnd(held: Held): Promise<void> {
+    const { taken, run, abort } = held;
+    const timer =
+      taken.timeout === null ? undefined : setTimeout(() => this.end(held, "timed_out"), taken.timeout * 1000);
+    let end: End;
+    try {
+      const entry = this.actions.get(taken.action)!;
+      const playing = (async () => entry.run(taken.parameters as never, run))();
+      // An action that ignores its signal goes on, and what it returns is dropped.
+      const result = await Promise.race([playing, aborted(abort.signal).then(() => Promise.reject(abort.signal.reason))]);
+      end = { outcome: "completed", result: result === undefined ? null : result };
+    } catch (error) {
+      end = held.reason === "cancelled" || held.reason === "timed_out" ? { outcome: held.reason } : ended(error);
+    } finally {
+      clearTimeout(timer);
+    }
+    if (held.reason === "given_up") end = { outcome: "handed_back", started: true };
+    await this.flush(held);
+    await this.finish(held, end);
+  }
+
+  private async finish(held: Held, end: End): Promise<void> {
+    try {
+      if (end.outcome === "completed") {
+        const size = Buffer.byteLength(JSON.stringify(end.result));
+        const most = this.welcome.result_bytes;
+        if (size > most) throw new RangeError(`the result has ${size} bytes, and at most ${most} are stored`);
+      }
+      await this.write(held, "finish", { ends: [{ ...key(held), ...end }] });
+    } catch (error) {
+      // The result is no JSON, or too large.
+      const failure = { type: "ResultRefused", message: String(error).slice(0, 1000), retryable: false };
+      await this.write(held, "finish", { ends: [{ ...key(held), outcome: "failed", error: failure }] });
+    }
+  }
+
+  private flushSoon(held: Held): void {
+    if (held.run.pending.lines.length + held.run.pending.reports.length === 1) {
+      setTimeout(() => void this.flush(held).catch(this.report), FLUSH_MS);
+    }
+  }
+
+  private flush(held: Held): Promise<void> {
+    held.flushing = held.flushing.then(async () => {
+      const { lines, reports } = held.run.pending;
+      while (lines.length > 0) {
+        const batch = lines.splice(0, BATCH).map((line) => ({ ...key(held), ...line }));
+        for (const part of parts(batch)) await this.write(held, "log", { lines: part });
+      }
+      while (reports.length > 0) {
+        const batch = reports.splice(0, BATCH).map((report) => ({ ...key(held), ...report }));
+        await this.write(held, "progress", { reports: batch });
+      }
+    });
+    return held.flushing;
+  }
+
+  /** Sends a write about an attempt, unless the attempt is lost. Throws Refused. */
+  private async write(held: Held, name: string, message: unknown): Promise<void> {
+    if (held.reason === "lost") return;
+    try {
+      await this.send(name, message);
+    } catch (error) {
+      if (!(error instanceof Refused) || (error.kind !== "ClaimLost" && error.kind !== "UnknownSession")) throw error;
+      this.end(held, "lost");
+      if (error.kind === "UnknownSession") await this.begin();
+    }
+  }
+
+  private async drain(): Promise<void> {
+    this.draining = true;
+    const done = Promise.all([...this.held.values()].map((held) => held.done));
+    const grace = new AbortController();
+    await Promise.race([done, sleep((this.options.grace ?? 30) * 1000, undefined, { signal: grace.signal }).catch(() => {})]);
+    grace.abort();
+    for (const held of this.held.values()) this.end(held, "given_up");
+    await done;
+  }
+}
+
+function key(held: Held): { execution: string; attempt: number } {
+  return { execution: held.taken.execution, attempt: held.taken.attempt };
+}
+
+function ended(error: unknown): End {
+  if (error instanceof Defer) {
+    const state = error.state as Json;
+    return "delay" in error.when
+      ? { outcome: "deferred", delay: error.when.delay, state }
+      : { outcome: "deferred", until: error.when.until.toISOString(), state };
+  }
+  return { outcome: "failed", error: described(error) };
+}
+
+/** Yields parts of a batch of lines that are small enough for one message. */
+function* parts<T extends { line: string }>(batch: T[]): Generator<T[]> {
+  let part: T[] = [];
+  let size = 0;
+  for (const line of batch) {
+    if (part.length > 0 && size + line.line.length > 50_000) {
+      yield part;
+      part = [];
+      size = 0;
+    }
+    part.push(line);
+    size += line.line.length;
+  }
+  if (part.length > 0) yield part;
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,193 @@
+"""The messages of the worker protocol. A field that this version does not know is ignored, as a later one may send it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from penstock_api.models.model import Answer, Id, Instant
+
+MOST_IN_BATCH = 500
+LONGEST_WAIT_S = 60.0
+LINE_LIMIT = 16 * 1024
+PROTOCOL = 1
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Ref = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,300}$")]
+AttemptNumber = Annotated[int, Field(ge=1, le=2_147_483_647, description="The number of the attempt.")]
+ExecutionId = Annotated[Id, Field(description="The execution.")]
+
+
+class Sent(BaseModel):
+    """The base of messages of workers."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+
+class OfferedAction(Sent):
+    """An action that a worker has the code of."""
+
+    ref: Ref
+
+
+class Hello(Sent):
+    """The first message of a worker."""
+
+    protocol: Literal[1] = Field(default=1, description="The version of the protocol.")
+    name: Name = Field(description="What people call this worker.")
+    language: Name = Field(description="The language of the worker, such as typescript.")
+    sdk: Name = Field(description="The library that speaks the protocol, with its version.")
+    routes: list[Name] = Field(default_factory=lambda: ["default"], min_length=1, max_length=100)
+    actions: list[OfferedAction] = Field(min_length=1, max_length=2000)
+    labels: dict[Name, Name] = Field(default_factory=dict, max_length=100)
+    slots: int = Field(ge=1, le=10_000, description="The number of attempts that it runs at once.")
+
+
+class Welcome(Answer):
+    """The answer to a hello."""
+
+    protocol: int = PROTOCOL
+    worker: UUID = Field(description="The id of this worker, which is the claim of its attempts.")
+    session: str = Field(description="The secret of the session, for the header Penstock-Session.")
+    beat_every: float = Field(description="The seconds between two heartbeats.")
+    lost_after: float = Field(
+        description="The seconds from its last heartbeat after which other workers get its attempts."
+    )
+    wait_at_most: float = Field(description="The seconds that a take may wait.")
+    batch_at_most: int = Field(description="The number of items in one message.")
+    result_bytes: int = Field(description="The size of a result in bytes of JSON.")
+
+
+class Taking(Sent):
+    """A request for attempts."""
+
+    request: Id = Field(description="A random id of this request, which stays the same if it is sent again.")
+    again: bool = Field(default=False, description="This request was sent before, and its answer was lost.")
+    slots: int = Field(ge=1, le=10_000, description="The number of attempts that the worker can begin now.")
+    wait: float = Field(default=0.0, ge=0, le=LONGEST_WAIT_S, description="The seconds to wait for work.")
+
+
+class TakenAttempt(Answer):
+    """An attempt with all that a worker needs to run it."""
+
+    execution: UUID
+    attempt: int
+    max_attempts: int
+    action: str
+    tenant: str
+    namespace: str
+    parameters: dict[str, Any]
+    context: dict[str, Any] = Field(description="What the starter passed besides the parameters.")
+    state: Any = Field(description="The state of the latest deferral; null for none.")
+    answers: list[Any] = Field(description="The answers to inquiries so far.")
+    timeout: float | None = Field(description="The seconds that the attempt may take; null: no limit.")
+    workflow: UUID | None
+    root: UUID
+    task: str | None
+    waited: float = Field(description="The seconds since the execution was ready.")
+    trace: dict[str, str] = Field(description="The W3C trace context for calls of the action.")
+
+
+class Taken(Answer):
+    attempts: list[TakenAttempt]
+    drain: bool = Field(description="Take no more work.")
+
+
+class HeldAttempt(Sent):
+    execution: ExecutionId
+    attempt: AttemptNumber
+    cancelling: bool = Field(
+        default=False, description="The worker is ending it, since it was told to cancel it."
+    )
+
+
+class Beat(Sent):
+    """A heartbeat."""
+
+    holding: list[HeldAttempt] = Field(default_factory=list, max_length=10_000)
+    draining: bool = Field(default=False, description="The worker takes no more work.")
+    wait: float = Field(
+        default=0.0, ge=0, le=LONGEST_WAIT_S, description="The seconds to wait for something to tell."
+    )
+
+
+class BeatAnswer(Answer):
+    lost_attempts: list[UUID] = Field(
+        serialization_alias="lost", description="Executions of which the attempt is no longer this worker's."
+    )
+    cancel: list[UUID] = Field(description="Executions of which the attempt has to end as `cancelled`.")
+    drain: bool = Field(description="Take no more work.")
+
+
+class Line(Sent):
+    execution: ExecutionId
+    attempt: AttemptNumber
+    seq: int = Field(
+        ge=1, le=2**53, description="Orders the lines of an attempt, and tells a line sent twice."
+    )
+    stream: Literal["stdout", "stderr", "log"] = "log"
+    line: str = Field(max_length=LINE_LIMIT)
+
+
+class Lines(Sent):
+    lines: list[Line] = Field(min_length=1, max_length=MOST_IN_BATCH)
+
+
+class Report(Sent):
+    execution: ExecutionId
+    attempt: AttemptNumber
+    seq: int = Field(ge=1, le=2**53, description="A number like that of a line.")
+    done: float = Field(ge=0, le=1, allow_inf_nan=False, description="The part that is done, from 0 to 1.")
+    text: str = Field(default="", max_length=LINE_LIMIT)
+
+
+class Reports(Sent):
+    reports: list[Report] = Field(min_length=1, max_length=MOST_IN_BATCH)
+
+
+class Lost(Answer):
+    lost_attempts: list[UUID] = Field(
+        serialization_alias="lost",
+        description="Executions of which the attempt is no longer this worker's: nothing of it was stored.",
+    )
+
+
+class ActionError(Sent):
+    """The error of an action."""
+
+    type: Annotated[str, StringConstraints(min_length=1, max_length=500)]
+    message: str = ""
+    traceback: str = ""
+    kinds: list[Annotated[str, StringConstraints(min_length=1, max_length=500)]] = Field(
+        default_factory=list,
+        max_length=50,
+        description="The names of its class and of the bases, for retry policies.",
+    )
+    retryable: bool | None = Field(default=None, description="null: the retry policy decides.")
+    retry_after: float | None = Field(
+        default=None, ge=0, le=3e8, allow_inf_nan=False, description="Seconds; null: by the policy."
+    )
+
+
+class End(Sent):
+    """The end of an attempt."""
+
+    execution: ExecutionId
+    attempt: AttemptNumber
+    outcome: Literal["completed", "failed", "timed_out", "deferred", "cancelled", "handed_back"] = Field(
+        description="`handed_back`: the worker drains, or gives the attempt up."
+    )
+    result: Any = Field(default=None, description="Of a completed attempt.")
+    error: ActionError | None = Field(default=None, description="Of a failed attempt.")
+    delay: float | None = Field(
+        default=None, ge=0, le=3e8, allow_inf_nan=False, description="Of a deferred attempt, in seconds."
+    )
+    until: Instant | None = Field(default=None, description="Of a deferred attempt, instead of `delay`.")
+    state: Any = Field(default=None, description="Of a deferred attempt: what the next one is given.")
+    started: bool = Field(default=True, description="False: a handed back attempt had no effect at all.")
+
+
+class Ends(Sent):
+    ends: list[End] = Field(min_length=1, max_length=MOST_IN_BATCH)

@@ -1,0 +1,248 @@
+"""The worker protocol: what a worker in any language says to a gateway (docs/workers-in-any-language.md)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Annotated, Any, TypeVar
+from uuid import UUID
+
+from fastapi import Depends, Header, Request, Response
+
+from penstock.attempts.owned_attempt import OwnedAttempt
+from penstock.errors import ClaimLost, DefinitionError, InvalidInput
+from penstock.language.moves import CANCELLED
+from penstock.language.policies.after_attempt import NOT_BEGUN, Ending
+from penstock.language.terms import labels
+from penstock.language.terms.routing import RoutingRule
+from penstock.run.outcomes import Outcome, TaskError
+from penstock.run.progress import STREAM, Progress
+from penstock.run.steering import Defer
+from penstock.store.executions.log_lines import NewLine
+from penstock_api.auth.access import WORK, Asked
+from penstock_api.backend import Here
+from penstock_api.models import work as models
+from penstock_api.routes.router import Router
+from penstock_api.work.held_attempts import GIVEN_UP, GivenUp, ReportedEnd
+from penstock_api.work.remote_worker import RemoteWorker
+from penstock_api.work.sessions import NewWorker, patience
+
+T = TypeVar("T")
+
+router = Router("work")
+
+SESSION_HEADER = "Penstock-Session"
+Secret = Annotated[
+    str, Header(alias=SESSION_HEADER, max_length=200, description="The `session` of the answer to hello.")
+]
+
+
+async def _worker(secret: Secret, backend: Here, caller: Asked) -> RemoteWorker:
+    gateway = backend.gateway
+    gateway.begin()
+    async with gateway.pool.session() as session:
+        return await gateway.sessions.find(session, caller, secret)
+
+
+Calling = Annotated[RemoteWorker, Depends(_worker)]
+"""The dependency with the worker of the session that the call carries."""
+
+
+@router.post("/work/hello", status_code=201, dependencies=[WORK])
+async def hello(body: models.Hello, backend: Here, caller: Asked) -> models.Welcome:
+    """Begin the session of a worker. Only this answer has its secret."""
+    _check(body)
+    gateway = backend.gateway
+    gateway.begin()
+    new = NewWorker(
+        name=body.name,
+        routes=list(dict.fromkeys(body.routes)),
+        actions=list(dict.fromkeys(action.ref for action in body.actions)),
+        labels=body.labels,
+        slots=body.slots,
+        language=body.language,
+        sdk=body.sdk,
+    )
+    async with gateway.pool.session() as session:
+        worker, secret = await gateway.sessions.begin(session, caller, new)
+    settings = backend.settings
+    return models.Welcome(
+        worker=worker.id,
+        session=secret,
+        beat_every=settings.heartbeat_interval,
+        lost_after=patience(settings),
+        wait_at_most=models.LONGEST_WAIT_S,
+        batch_at_most=models.MOST_IN_BATCH,
+        result_bytes=settings.payload_cap,
+    )
+
+
+@router.post("/work/take", dependencies=[WORK])
+async def take(body: models.Taking, worker: Calling, backend: Here, request: Request) -> models.Taken:
+    """Wait for attempts of this worker. A take that waits counts as a heartbeat of a worker without attempts."""
+    taking = backend.gateway.takes.take(worker, body.request, body.slots, body.wait, again=body.again)
+    owned = await _while_connected(request, taking)
+    return models.Taken(attempts=[_taken(attempt) for attempt in owned or ()], drain=worker.cordoned)
+
+
+@router.post("/work/beat", dependencies=[WORK])
+async def beat(body: models.Beat, worker: Calling, backend: Here, request: Request) -> models.BeatAnswer:
+    """Say which attempts this worker holds. The answer says which of them it has lost, and which it has to cancel."""
+    beating = backend.gateway.beats.beat(
+        worker,
+        {held.execution: held.attempt for held in body.holding},
+        {held.execution for held in body.holding if held.cancelling},
+        drains=body.draining,
+        seconds=body.wait,
+    )
+    answer = await _while_connected(request, beating)
+    if answer is None:
+        return models.BeatAnswer(lost_attempts=[], cancel=[], drain=worker.cordoned)
+    return models.BeatAnswer(
+        lost_attempts=list(answer.lost_attempts), cancel=list(answer.cancel), drain=answer.drain
+    )
+
+
+@router.post("/work/log", dependencies=[WORK])
+async def log(body: models.Lines, worker: Calling, backend: Here) -> models.Lost:
+    """Store lines that attempts of this worker have written. A line that is sent twice is stored once."""
+    lines = [NewLine(line.execution, line.attempt, line.seq, line.stream, line.line) for line in body.lines]
+    return await _stored(backend, worker, lines)
+
+
+@router.post("/work/progress", dependencies=[WORK])
+async def progress(body: models.Reports, worker: Calling, backend: Here) -> models.Lost:
+    """Store how far attempts of this worker are."""
+    lines = [
+        NewLine(
+            report.execution, report.attempt, report.seq, STREAM, Progress(report.done, report.text).line()
+        )
+        for report in body.reports
+    ]
+    return await _stored(backend, worker, lines)
+
+
+@router.post("/work/finish", dependencies=[WORK])
+async def finish(body: models.Ends, worker: Calling, backend: Here) -> models.Lost:
+    """End attempts of this worker. An end that is sent twice is stored once."""
+    held = backend.gateway.held
+    ends = [
+        ReportedEnd(end.execution, end.attempt, _outcome(end, held.references.limit)) for end in body.ends
+    ]
+    if len({end.execution for end in ends}) < len(ends):
+        raise InvalidInput("two ends are of one execution", hint="Send one end of each attempt.")
+    settled = await held.finish(worker, ends)
+    return _lost([end.execution for end in ends if end.execution not in settled], len(ends))
+
+
+@router.post("/work/bye", status_code=204, dependencies=[WORK])
+async def bye(secret: Secret, worker: Calling, backend: Here) -> Response:
+    """End the session. Attempts that the worker still holds are given to others soon."""
+    gateway = backend.gateway
+    async with gateway.pool.session() as session:
+        await gateway.sessions.end(session, worker, secret)
+    return Response(status_code=204)
+
+
+async def _stored(backend: Here, worker: RemoteWorker, lines: Sequence[NewLine]) -> models.Lost:
+    stale = await backend.gateway.held.add_lines(worker, lines)
+    return _lost(stale, len({line.execution_id for line in lines}))
+
+
+def _lost(stale: Sequence[UUID], named: int) -> models.Lost:
+    """Return the answer to a write. Raises ClaimLost if the worker owns none of the attempts."""
+    if len(stale) == named:
+        raise ClaimLost(
+            f"the attempt of {', '.join(map(str, stale[:5]))} is no longer this worker's",
+            hint="End it without a report: another worker has it, or it has ended. Nothing was stored.",
+        )
+    return models.Lost(lost_attempts=list(stale))
+
+
+def _check(hello: models.Hello) -> None:
+    """Raise InvalidInput if a route or a label is malformed."""
+    try:
+        for route in hello.routes:
+            RoutingRule("**", route)
+        for name, value in hello.labels.items():
+            labels.check_label(name, value)
+    except DefinitionError as error:
+        raise InvalidInput(error.message, hint=error.hint) from None
+    except ValueError as error:
+        raise InvalidInput(str(error), hint='Write labels as {"gpu": "a100"}.') from None
+
+
+def _taken(owned: OwnedAttempt) -> models.TakenAttempt:
+    event = owned.event
+    return models.TakenAttempt(
+        execution=event.execution_id,
+        attempt=event.attempt,
+        max_attempts=event.max_attempts,
+        action=event.action,
+        tenant=event.namespace.partition("::")[0],
+        namespace=event.namespace,
+        parameters=dict(owned.params),
+        context=dict(owned.context),
+        state=owned.carry.get("state"),
+        answers=list(owned.carry.get("answers", ())),
+        timeout=owned.version.timeout,
+        workflow=event.workflow,
+        root=event.root,
+        task=event.task,
+        waited=owned.waited,
+        trace=dict(owned.traced.carrier) if owned.traced is not None else {},
+    )
+
+
+def _outcome(end: models.End, limit: int) -> Outcome | Ending | GivenUp:
+    match end.outcome:
+        case "completed":
+            return Outcome.returned(end.result, limit)
+        case "failed":
+            return Outcome.failed(_error(end.error))
+        case "timed_out":
+            message = end.error.message if end.error else "the attempt took longer than its time"
+            return Outcome("timed_out", error=TaskError("TimeoutError", message))
+        case "deferred":
+            if (end.delay is None) == (end.until is None):
+                raise InvalidInput(
+                    "a deferred attempt has either `delay` or `until`", hint="Send exactly one of them."
+                )
+            return Outcome.raised(Defer(delay=end.delay, until=end.until, state=end.state), limit=limit)
+        case "cancelled":
+            return Ending(CANCELLED)
+        case "handed_back":
+            return GIVEN_UP if end.started else NOT_BEGUN
+
+
+def _error(error: models.ActionError | None) -> TaskError:
+    if error is None:
+        return TaskError("Error", "the worker sent no error")
+    return TaskError(
+        error.type,
+        error.message,
+        error.traceback,
+        retryable=error.retryable,
+        retry_after=error.retry_after,
+        kinds=tuple(error.kinds),
+    )
+
+
+async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
+    """Return the result of `work`, or None if the caller has closed the connection before."""
+    working = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(_disconnected(request))
+    try:
+        await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        return None
+    finally:
+        for task in (working, gone):
+            task.cancel()
+        await asyncio.gather(working, gone, return_exceptions=True)
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

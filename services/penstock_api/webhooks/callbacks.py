@@ -1,0 +1,58 @@
+"""The route `POST /callbacks/<signed>`, by which other systems complete executions that wait for them. The signed address
+is the permission: it is for one attempt, and one outcome."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import orjson
+from fastapi import APIRouter, Path, Request
+from pydantic import Field
+
+from penstock.errors import InvalidInput
+from penstock.operate import outside
+from penstock.operate.outside import Report
+from penstock.store.session.committed_once import committed_once
+from penstock.store.session.database import Transaction
+from penstock_api.backend import Here
+from penstock_api.models.model import Answer
+from penstock_api.requests.problems import ANSWERS
+from penstock_api.routes.router import operation_id
+
+router = APIRouter(tags=["callbacks"], responses=ANSWERS, generate_unique_id_function=operation_id)
+
+
+class Received(Answer):
+    """The effect of a report."""
+
+    effect: str = Field(
+        description="settled: the execution ended, or goes on. kept: until its attempt waits. same: it was settled so before. "
+        "noted: a progress or a heartbeat."
+    )
+
+
+@router.post("/callbacks/{signed}")
+async def report(
+    signed: Annotated[str, Path(max_length=200, description="The signed part of the address.")],
+    request: Request,
+    backend: Here,
+) -> Received:
+    """Complete or fail an execution that waits for something outside, or report its progress. The same outcome again
+    changes nothing."""
+    raw = await request.body()
+    async with backend.pool.session() as session:
+        execution, attempt = await outside.attempt_of(session, signed)
+        try:
+            outcome = Report.of(orjson.loads(raw))
+        except orjson.JSONDecodeError as error:
+            raise InvalidInput(f"the body is not JSON: {error}", hint="Send JSON.") from None
+        if outcome.kind in ("progress", "heartbeat"):
+            await outside.progress(session, execution, attempt, outcome)
+            return Received(effect="noted")
+
+        async def settle(tx: Transaction) -> str:
+            return await outside.report(tx, tx.settings.payload_cap, execution, attempt, outcome)
+
+        tx, effect = await committed_once(session, settle)
+    backend.client.publish_staged(tx)
+    return Received(effect=effect)

@@ -1,0 +1,86 @@
+"""The versions of actions that a gateway has met. A version never changes, so each is read once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.attempts.action_versions import ActionVersion, version_of
+from penstock.language.terms import labels
+from penstock.service.heartbeat import Identity
+from penstock.store.definitions import catalog
+from penstock.store.session.database import Session
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteAction:
+    """An action that a worker runs elsewhere. Only the stored definition is known of it."""
+
+    ref: str
+    executor: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    function: None = None
+    is_coroutine: bool = False
+
+    def bind(self, params: Mapping[str, Any], /) -> dict[str, Any]:
+        """Return the parameters unchanged, since the worker binds them."""
+        return dict(params)
+
+
+@dataclass(frozen=True, slots=True)
+class Ability:
+    """The definition ids of the versions that a worker can run (`runnable`), and of those that it cannot (`lacking`)."""
+
+    runnable: list[int]
+    lacking: list[int]
+
+
+class Definitions:
+    """The versions that any worker of this gateway was offered."""
+
+    def __init__(self) -> None:
+        self._bodies: dict[int, Mapping[str, Any]] = {}
+        self._versions: dict[int, ActionVersion] = {}
+        self._turn = asyncio.Lock()
+
+    @property
+    def count(self) -> int:
+        return len(self._bodies)
+
+    def __getitem__(self, definition: int) -> ActionVersion:
+        version = self._versions.get(definition)
+        if version is None:
+            body = self._bodies[definition]
+            action = RemoteAction(body["ref"], body.get("executor"), body.get("options") or {})
+            version = self._versions[definition] = version_of(action, body)
+        return version
+
+    async def look_up(self, session: Session, ids: Sequence[int]) -> None:
+        """Read the versions among `ids` that are new."""
+        async with self._turn:
+            missing = [id for id in ids if id not in self._bodies]
+            if missing:
+                self._bodies.update(await catalog.bodies(session, missing))
+
+    async def look_up_current(self, session: Session, refs: Sequence[str]) -> set[str]:
+        """Read the current versions of these actions. Return the refs that the catalog has."""
+        rows = await catalog.current(session, ["action"], list(refs))
+        await self.look_up(session, [row.definition_id for row in rows])
+        return {row.ref for row in rows}
+
+    def ability(self, worker: Identity) -> Ability:
+        """Return which of the versions a worker can run: those of its actions, with its labels. Durable functions need the
+        journal, which this version of the protocol leaves out."""
+        actions = set(worker.actions)
+        runnable: list[int] = []
+        lacking: list[int] = []
+        for id, body in self._bodies.items():
+            fits = (
+                body["ref"] in actions
+                and not body.get("durable")
+                and labels.carries_all(body.get("labels") or {}, worker.labels)
+            )
+            (runnable if fits else lacking).append(id)
+        return Ability(runnable, lacking)

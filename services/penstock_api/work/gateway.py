@@ -1,0 +1,110 @@
+"""The gateway of one process: its parts, and what runs beside the calls of workers."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Coroutine
+from typing import Any
+
+import structlog
+
+from penstock.messaging import worker_broadcasts
+from penstock.messaging.messages import WorkParked
+from penstock.messaging.outbox import Publisher
+from penstock.store.processes import remote_workers
+from penstock.store.session.database import Database, is_transient
+from penstock_api.session_pool import SessionPool
+from penstock_api.work.beats import Beats
+from penstock_api.work.definitions import Definitions
+from penstock_api.work.held_attempts import HeldAttempts
+from penstock_api.work.sessions import Sessions
+from penstock_api.work.takes import Takes
+
+log = structlog.get_logger()
+
+PAUSE_S = 1.0
+"""Seconds between two tries of a loop, while the broker or the database is away."""
+
+
+class Gateway:
+    """The work of a gateway. It starts with the first hello or take, and ends with `close`."""
+
+    def __init__(self, database: Database, publisher: Publisher) -> None:
+        settings = database.settings
+        self._settings = settings
+        self._publisher = publisher
+        self.pool = SessionPool(database)
+        self.definitions = Definitions()
+        self.sessions = Sessions(settings, self.definitions)
+        self.held = HeldAttempts(database, self.pool, publisher, self.definitions)
+        self.takes = Takes(self.pool, publisher, self.definitions, self.held, self._start)
+        self.beats = Beats(self.pool, self.held, settings.silence)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._begun = False
+
+    def begin(self) -> None:
+        """Start what runs beside the calls, unless it runs already."""
+        if not self._begun:
+            self._begun = True
+            self._start(self._hear(), "gateway broadcasts")
+            self._start(self._beat(), "gateway heartbeats")
+            self._start(self.takes.look_for_parked(self._settings.poll_interval), "gateway parked work")
+
+    def stop(self) -> None:
+        """Answer the calls that wait. The workers call another replica, or this one once it is back."""
+        self.takes.stop()
+        self.beats.stop()
+
+    async def close(self) -> None:
+        """End what runs beside the calls."""
+        self.stop()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("gateway.failed", task=task.get_name(), exc_info=error)
+
+    async def _hear(self) -> None:
+        """Pass on broadcasts: of cancellations to heartbeats, and of parked work to takes."""
+        while True:
+            try:
+                subscription = await self._publisher.transport.listen()
+                try:
+                    while deliveries := await subscription.receive(100):
+                        broadcasts = worker_broadcasts.read(deliveries)
+                        for broadcast in broadcasts:
+                            if isinstance(broadcast, WorkParked):
+                                self.takes.parked_on(broadcast.queue)
+                        if ids := worker_broadcasts.named(broadcasts):
+                            self.beats.hear(ids)
+                finally:
+                    await subscription.close()
+            except Exception as error:
+                log.warning(
+                    "gateway.hears_no_broadcasts", reason=str(error), exc_info=not is_transient(error)
+                )
+            await asyncio.sleep(PAUSE_S * random.uniform(0.5, 1.5))
+
+    async def _beat(self) -> None:
+        """Write heartbeats of the workers with a take that waits: a call that is open is a sign of life."""
+        every = self._settings.heartbeat_interval
+        while True:
+            await asyncio.sleep(every * random.uniform(0.8, 1.0))
+            workers = {take.worker.id for take in self.takes.waiting}
+            if not workers:
+                continue
+            try:
+                async with self.pool.session() as session:
+                    await remote_workers.beat_waiting(session, sorted(workers), self._settings.silence, every)
+            except Exception as error:
+                log.warning("gateway.heartbeats_failed", reason=str(error), exc_info=not is_transient(error))

@@ -1,0 +1,235 @@
+"""The attempts that workers hold: what they are given of them, and what they report. A gateway remembers those that it has
+given, and reads the others from the database."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from uuid import UUID
+
+import structlog
+
+from penstock.attempts.owned_attempt import OwnedAttempt, owned_attempt
+from penstock.attempts.references import References
+from penstock.errors import NotFound
+from penstock.language.moves import REQUESTED
+from penstock.language.policies.after_attempt import (
+    NOT_BEGUN,
+    Ending,
+    ending_after,
+    ending_of_unfinished,
+)
+from penstock.messaging.broadcast import CoalescedBroadcast, due_sooner
+from penstock.messaging.outbox import Publisher
+from penstock.run.outcomes import Outcome
+from penstock.run.run_log import LOG_LIMIT
+from penstock.service.explain_errors import explained
+from penstock.store.executions import remote_attempts
+from penstock.store.executions.attempts import AttemptEnd, ClaimedAttempt
+from penstock.store.executions.log_lines import NewLine
+from penstock.store.session.database import Database, retried
+from penstock_api.session_pool import SessionPool
+from penstock_api.work.definitions import Definitions
+from penstock_api.work.remote_worker import RemoteWorker
+
+log = structlog.get_logger()
+
+MOST_REMEMBERED = 20_000
+"""Attempts that a gateway remembers."""
+PATIENCE_S = 10.0
+"""Seconds for which a call retries transient errors of the database. Afterwards the worker sends it again."""
+
+
+class GivenUp:
+    """The end of an attempt that its worker has begun and gives up."""
+
+
+GIVEN_UP = GivenUp()
+
+Key = tuple[UUID, int]
+"""An execution and the number of an attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedEnd:
+    """The end of an attempt as a worker reports it: an outcome, an ending that is no outcome, or GIVEN_UP."""
+
+    execution: UUID
+    attempt: int
+    outcome: Outcome | Ending | GivenUp
+
+
+@dataclass(slots=True)
+class _Remembered:
+    owned: OwnedAttempt
+    log_left: int = LOG_LIMIT
+    """The bytes that the attempt may still log by this gateway."""
+
+
+class HeldAttempts:
+    """The attempts of all workers of this gateway."""
+
+    def __init__(
+        self, database: Database, pool: SessionPool, publisher: Publisher, definitions: Definitions
+    ) -> None:
+        self._pool = pool
+        self._publisher = publisher
+        self._definitions = definitions
+        self._codec = database.codec
+        self._timers = CoalescedBroadcast(partial(due_sooner, publisher.transport, "timers"), "timers")
+        self.references = References(database)
+        self._remembered: OrderedDict[tuple[UUID, UUID, int], _Remembered] = OrderedDict()
+
+    def begin(
+        self, worker: RemoteWorker, claim: UUID, attempts: Iterable[ClaimedAttempt]
+    ) -> list[OwnedAttempt]:
+        """Return attempts that a worker has claimed, and remember them."""
+        owned = [
+            owned_attempt(
+                attempt,
+                self._definitions[attempt.definition_id],
+                worker.identity,
+                codec=self._codec,
+                claim=claim,
+            )
+            for attempt in attempts
+        ]
+        for entry in owned:
+            self._remember(worker, entry)
+        return owned
+
+    async def complete(self, worker: RemoteWorker, owned: Sequence[OwnedAttempt]) -> list[OwnedAttempt]:
+        """Resolve the references in the parameters of these attempts. Return those that may begin. The others end as
+        failed."""
+        ready, failed = [], []
+        for entry in owned:
+            try:
+                if entry.refers:
+                    await self.references.follow(entry, worker.id)
+                ready.append(entry)
+            except Exception as error:
+                outcome = self.references.concealed(entry, Outcome.failed(explained(error)))
+                failed.append(ReportedEnd(entry.event.execution_id, entry.event.attempt, outcome))
+        if failed:
+            await self.finish(worker, failed)
+        return ready
+
+    async def hand_back(self, worker: RemoteWorker, owned: Sequence[OwnedAttempt]) -> None:
+        """Return attempts to their routes that never reached their worker."""
+        await self.finish(
+            worker,
+            [ReportedEnd(entry.event.execution_id, entry.event.attempt, NOT_BEGUN) for entry in owned],
+        )
+
+    async def finish(self, worker: RemoteWorker, ends: Sequence[ReportedEnd]) -> set[UUID]:
+        """Record the ends of attempts. Return the executions of which the worker owned the attempt, or had ended it before.
+        It has lost the others."""
+        by_id = {end.execution: end for end in ends}
+        held = await self._held(worker, {(end.execution, end.attempt) for end in by_id.values()})
+        stored: list[AttemptEnd] = []
+        for end in by_id.values():
+            entry = held.get((end.execution, end.attempt))
+            if entry is None:  # the statement tells whether this worker had ended the attempt before
+                stored.append(AttemptEnd.of(end.execution, end.attempt, NOT_BEGUN, followed=False))
+                continue
+            stored.append(await self._end_of(entry.owned, end.outcome))
+        stored.sort(key=lambda end: end.execution_id.int)  # the order in which all processes lock rows
+
+        async def write() -> set[UUID]:
+            async with self._pool.session() as session, session.transaction() as tx:
+                settled = await remote_attempts.finish(tx, worker.actor, worker.id, stored)
+            self._publisher.publish(tx.staged)
+            return settled
+
+        settled = await retried(write, deadline=PATIENCE_S)
+        if any(end.status == REQUESTED for end in stored):
+            self._timers.send()  # of the instants at which they are retried
+        for attempt_end in stored:
+            gone = self._remembered.pop((worker.id, attempt_end.execution_id, attempt_end.attempt), None)
+            if gone is not None and gone.owned.traced is not None:
+                gone.owned.traced.end(attempt_end.status, attempt_end.error)
+        return settled
+
+    async def add_lines(self, worker: RemoteWorker, lines: Sequence[NewLine]) -> list[UUID]:
+        """Store lines that attempts have written, without secrets. Return the executions with attempts that the worker
+        does not own. Lines beyond LOG_LIMIT bytes of an attempt are dropped."""
+        held = await self._held(worker, {(line.execution_id, line.attempt) for line in lines})
+        masked = []
+        for line in lines:
+            entry = held.get((line.execution_id, line.attempt))
+            if entry is not None:
+                entry.log_left -= len(line.line)
+                if entry.log_left < 0:
+                    continue
+                text = self.references.conceal_line(entry.owned, line.line.replace("\0", "�"))
+                masked.append(line._replace(line=text))
+        stale = {line.execution_id for line in lines if (line.execution_id, line.attempt) not in held}
+        if masked:
+            name = worker.identity.name
+
+            async def write() -> list[UUID]:
+                async with self._pool.session() as session:
+                    return await remote_attempts.store_lines(session, masked, worker.id, name)
+
+            stale.update(await retried(write, deadline=PATIENCE_S))
+        return sorted(stale, key=lambda id: id.int)
+
+    def forget(self, worker: UUID, executions: Iterable[UUID]) -> None:
+        """Forget attempts that a worker has lost."""
+        ids = set(executions)
+        for key in [key for key in self._remembered if key[0] == worker and key[1] in ids]:
+            del self._remembered[key]
+
+    async def _end_of(self, owned: OwnedAttempt, outcome: Outcome | Ending | GivenUp) -> AttemptEnd:
+        if isinstance(outcome, GivenUp):
+            outcome = ending_of_unfinished(owned.version.recovery)
+        if isinstance(outcome, Outcome):
+            version = owned.version
+            stored = await self.references.put_away(owned, outcome)
+            outcome = ending_after(stored, version.recovery, version.retry, owned.failures)
+        event = owned.event
+        return AttemptEnd.of(
+            event.execution_id,
+            event.attempt,
+            outcome,
+            followed=owned.version.followed,
+            workflow=event.workflow,
+            task=event.task,
+        )
+
+    async def _held(self, worker: RemoteWorker, keys: set[Key]) -> Mapping[Key, _Remembered]:
+        """Return those of these attempts that the worker held when they were last read."""
+        held = {key: entry for key in keys if (entry := self._remembered.get((worker.id, *key))) is not None}
+        missing = [execution for execution, attempt in keys if (execution, attempt) not in held]
+        if missing:
+
+            async def read() -> list[ClaimedAttempt]:
+                async with self._pool.session() as session:
+                    rows = await remote_attempts.owned(session, worker.id, missing)
+                    await self._definitions.look_up(session, [row.definition_id for row in rows])
+                    return rows
+
+            rows = await retried(read, deadline=PATIENCE_S)
+            for owned in self.begin(worker, worker.id, rows):
+                key = owned.event.execution_id, owned.event.attempt
+                if key in keys:
+                    await self._reveal(worker, owned)
+                    held[key] = self._remembered[(worker.id, *key)]
+        return held
+
+    async def _reveal(self, worker: RemoteWorker, owned: OwnedAttempt) -> None:
+        """Read the secrets that outputs of an attempt must not show, if another gateway has given it. A secret that was
+        deleted since is not masked."""
+        if owned.refers:
+            try:
+                await self.references.follow(owned, worker.id)
+            except NotFound as error:
+                log.warning("gateway.secret_is_gone", reason=error.message)
+
+    def _remember(self, worker: RemoteWorker, owned: OwnedAttempt) -> None:
+        key = worker.id, owned.event.execution_id, owned.event.attempt
+        self._remembered[key] = _Remembered(owned)
+        while len(self._remembered) > MOST_REMEMBERED:
+            self._remembered.popitem(last=False)

@@ -1,0 +1,451 @@
+"""The takes of workers that wait for work, and the consumers of their routes.
+
+A gateway consumes a route while a take of it waits. What arrives is claimed for one of the takes, as a worker with a
+session with the database claims it for itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import math
+import random
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from penstock.attempts.owned_attempt import OwnedAttempt
+from penstock.errors import Undecodable
+from penstock.language.terms.ids import new_id
+from penstock.messaging import envelope
+from penstock.messaging.outbox import Publisher
+from penstock.messaging.relay import offer_again
+from penstock.messaging.transports import Delivery, Subscription
+from penstock.store.executions import attempts, remote_attempts
+from penstock.store.executions.attempts import ClaimAnswer, ClaimedAttempt
+from penstock.store.session.database import Session, is_transient, retried
+from penstock_api.session_pool import SessionPool
+from penstock_api.work.definitions import Definitions
+from penstock_api.work.held_attempts import HeldAttempts
+from penstock_api.work.remote_worker import RemoteWorker
+
+log = structlog.get_logger()
+
+MOST_DELIVERIES = 100
+"""Deliveries that a consumer holds at once."""
+WEIGHT = 0.2
+"""The weight of the newest deliveries in the average number of executions of one."""
+BUSY_S = 0.1
+"""Seconds for which deliveries are kept without a take that waits, before they go back on their route."""
+IDLE_S = 30.0
+"""Seconds without a take after which the consumer of a route is closed."""
+PAUSE_S = 1.0
+"""Seconds between two tries to consume a route, while the broker or the database is away."""
+
+Claiming = Callable[[Session, UUID, int], Awaitable[ClaimAnswer]]
+"""A function that claims at most so many executions under a claim id."""
+
+
+def claim_of(worker: UUID, request: UUID) -> UUID:
+    """Return the claim id of a take. A take that is sent again has the same, and no other worker can have it."""
+    return UUID(bytes=hashlib.sha256(worker.bytes + request.bytes).digest()[:16], version=5)
+
+
+@dataclass(slots=True, eq=False)
+class Take:
+    """A take that waits for at most `slots` attempts. `turn` is held while something is claimed for it."""
+
+    worker: RemoteWorker
+    claim: UUID
+    slots: int
+    attempts: list[OwnedAttempt] = field(default_factory=list)
+    closed: asyncio.Event = field(default_factory=asyncio.Event)
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def waits(self) -> bool:
+        return not self.closed.is_set()
+
+
+class Claims:
+    """The claims for takes."""
+
+    def __init__(
+        self, pool: SessionPool, publisher: Publisher, definitions: Definitions, held: HeldAttempts
+    ) -> None:
+        self._pool = pool
+        self._publisher = publisher
+        self._definitions = definitions
+        self._held = held
+
+    async def claim(self, take: Take, queue: str, ids: Sequence[UUID]) -> bool:
+        """Claim at most as many of `ids` as the take has slots. Return whether work was parked that its worker could not
+        take. What is not claimed goes back on its route."""
+        remaining, parked = list(ids), False
+        while remaining:
+
+            async def claim(
+                session: Session, claim: UUID, limit: int, ids: Sequence[UUID] = remaining
+            ) -> ClaimAnswer:
+                claimant = take.worker.claimant(claim, self._definitions)
+                return await remote_attempts.claim(session, claimant, queue, ids, limit)
+
+            answer = await self._claimed(take, claim)
+            parked = parked or answer.parked
+            claimed = {attempt.execution_id for attempt in answer.attempts}
+            turns = len(remaining) - len(claimed) if answer.unknown_definitions else 0
+            remaining = [id for id in remaining if id not in claimed][:turns]
+        if parked:
+            self._publisher.parked(queue)
+        return parked
+
+    async def claim_parked(self, take: Take, queue: str) -> bool:
+        """Claim parked work for a take. Return whether there may be more of it."""
+        while True:
+
+            async def claim(session: Session, claim: UUID, limit: int) -> ClaimAnswer:
+                claimant = take.worker.claimant(claim, self._definitions)
+                return await remote_attempts.claim_parked(session, claimant, queue, limit)
+
+            answer = await self._claimed(take, claim)
+            if not answer.unknown_definitions:
+                return answer.parked
+
+    async def look_up(self, session: Session, rows: Sequence[ClaimedAttempt]) -> None:
+        """Look up the definitions of these attempts."""
+        await self._definitions.look_up(session, [row.definition_id for row in rows])
+
+    async def hand_back(self, worker: RemoteWorker, queue: str, ids: Sequence[UUID]) -> None:
+        """Return executions to their route that no take waits for."""
+        take = Take(worker, new_id(), 0)
+        await self.claim(take, queue, ids)
+
+    async def _claimed(self, take: Take, claim: Claiming) -> ClaimAnswer:
+        """Claim for a take, and look up the definitions that its gateway has not met."""
+        tries = 0
+
+        async def ask() -> ClaimAnswer:
+            nonlocal tries
+            tries += 1
+            async with self._pool.session() as session:
+                # A try before this one may have been committed and its answer lost: what it took is under its claim.
+                claimed = (
+                    len(await attempts.claimed(session, take.claim)) if tries > 1 else len(take.attempts)
+                )
+                answer = await claim(session, take.claim, max(0, take.slots - claimed))
+                if tries > 1:
+                    earlier = {entry.event.execution_id for entry in take.attempts}
+                    rows = await attempts.claimed(session, take.claim)
+                    answer.attempts = [row for row in rows if row.execution_id not in earlier]
+                await self._definitions.look_up(
+                    session,
+                    [
+                        *answer.unknown_definitions,
+                        *(attempt.definition_id for attempt in answer.attempts if tries > 1),
+                    ],
+                )
+                return answer
+
+        answer = await retried(ask)
+        self._publisher.publish(answer.staged)
+        take.attempts += self._held.begin(take.worker, take.claim, answer.attempts)
+        return answer
+
+
+class RouteTakes:
+    """The takes that wait for work of one queue, and its consumer. `parked` says that work may be parked there that one of
+    them can take."""
+
+    def __init__(self, queue: str, claims: Claims, publisher: Publisher, pool: SessionPool) -> None:
+        self.queue = queue
+        self.parked = False
+        self._claims = claims
+        self._publisher = publisher
+        self._pool = pool
+        self._takes: dict[Take, None] = {}
+        self._changed = asyncio.Event()
+        self._last: RemoteWorker | None = None
+        self._size = 1.0
+        """The average number of executions that a delivery names."""
+
+    def add(self, take: Take) -> None:
+        self._takes[take] = None
+        self._last = take.worker
+        self._changed.set()
+
+    def remove(self, take: Take) -> None:
+        self._takes.pop(take, None)
+        self._changed.set()
+
+    def next(self) -> Take | None:
+        """Return the take that has waited longest, and put it behind the others; None if no take waits."""
+        for take in list(self._takes):
+            if take.waits and not take.turn.locked():
+                del self._takes[take]
+                self._takes[take] = None
+                return take
+        return None
+
+    async def run(self) -> None:
+        """Consume the queue while takes wait. Return when none has waited for IDLE_S."""
+        while await self._waits(IDLE_S):
+            try:
+                await self._consume()
+            except Exception as error:
+                reason = str(error)
+                log.warning(
+                    "gateway.route_not_consumed",
+                    queue=self.queue,
+                    reason=reason,
+                    exc_info=not is_transient(error),
+                )
+                await asyncio.sleep(PAUSE_S * random.uniform(0.5, 1.5))
+
+    async def _consume(self) -> None:
+        prefetch = self._prefetch()
+        subscription = await self._publisher.transport.subscribe(self.queue, prefetch)
+        try:
+            async with self._pool.session() as session:
+                await offer_again(self._publisher.transport, session, self.queue, None)
+            while True:
+                if not await self._waits(BUSY_S):
+                    await subscription.resize(0)
+                    await self._return_all(subscription)
+                    if not await self._waits(IDLE_S):
+                        return
+                    prefetch = self._prefetch()
+                    await subscription.resize(prefetch)
+                elif not prefetch / 4 <= (filling := self._prefetch()) <= prefetch:
+                    prefetch = filling
+                    await subscription.resize(prefetch)
+                if deliveries := await self._receive(subscription, prefetch):
+                    await self._give(subscription, deliveries)
+        finally:
+            await subscription.close()
+
+    def _prefetch(self) -> int:
+        """Return the number of deliveries that fill the slots of all takes."""
+        slots = sum(take.slots for take in self._takes)
+        return max(1, min(MOST_DELIVERIES, math.ceil(slots / self._size)))
+
+    async def _waits(self, seconds: float) -> bool:
+        """Wait at most `seconds` for a take. Return whether one waits."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not any(take.waits for take in self._takes):
+                    self._changed.clear()
+                    await self._changed.wait()
+        return any(take.waits for take in self._takes)
+
+    async def _receive(self, subscription: Subscription, limit: int) -> Sequence[Delivery]:
+        """Return what has arrived; nothing as soon as the takes have changed."""
+        self._changed.clear()
+        receiving = asyncio.ensure_future(subscription.receive(limit))
+        changed = asyncio.ensure_future(self._changed.wait())
+        try:
+            await asyncio.wait({receiving, changed}, return_when=asyncio.FIRST_COMPLETED)
+            if not receiving.done():
+                receiving.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                return await receiving
+            return ()
+        finally:
+            changed.cancel()
+
+    async def _give(self, subscription: Subscription, deliveries: Sequence[Delivery]) -> None:
+        """Claim what the deliveries name for the takes that wait, and ack the deliveries."""
+        decodable, remaining = await self._decoded(subscription, deliveries)
+        while remaining and await self._waits(BUSY_S):
+            take = self.next()
+            if take is None:  # each of them is being given something of another route
+                await asyncio.sleep(0.002)
+                continue
+            async with take.turn:
+                if take.waits:
+                    part, remaining = remaining[: take.slots], remaining[take.slots :]
+                    self.parked = await self._claims.claim(take, self.queue, part) or self.parked
+                    if take.attempts:
+                        take.closed.set()
+                        self.remove(take)
+        await self._settle(subscription, decodable, remaining)
+
+    async def _decoded(
+        self, subscription: Subscription, deliveries: Sequence[Delivery]
+    ) -> tuple[list[Delivery], list[UUID]]:
+        decodable: list[Delivery] = []
+        ids: dict[UUID, None] = {}
+        for delivery in deliveries:
+            try:
+                ids |= dict.fromkeys(envelope.decode(delivery.body).ids)
+                decodable.append(delivery)
+            except Undecodable as error:
+                await subscription.dead_letter([delivery], f"Undecodable: {error.message}")
+        self._size += WEIGHT * (len(ids) / len(deliveries) - self._size)
+        self._size = max(1.0, self._size)
+        return decodable, list(ids)
+
+    async def _settle(
+        self, subscription: Subscription, deliveries: Sequence[Delivery], unclaimed: Sequence[UUID]
+    ) -> None:
+        """Ack deliveries. What no take was given goes back on its route first."""
+        if unclaimed and self._last is not None:
+            await self._claims.hand_back(self._last, self.queue, unclaimed)
+        if deliveries:
+            await subscription.ack(deliveries)
+
+    async def _return_all(self, subscription: Subscription) -> None:
+        """Return deliveries that arrived before the consumer stopped."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.02):
+                while deliveries := await subscription.receive(100):
+                    await asyncio.shield(self._return(subscription, deliveries))
+
+    async def _return(self, subscription: Subscription, deliveries: Sequence[Delivery]) -> None:
+        await self._settle(subscription, *await self._decoded(subscription, deliveries))
+
+    async def take_parked(self) -> None:
+        """Give parked work to takes that wait. Each of them is asked for once."""
+        self.parked = False
+        for take in list(self._takes):
+            if take.waits and not take.turn.locked():
+                async with take.turn:
+                    if take.waits and await self._claims.claim_parked(take, self.queue):
+                        self.parked = True
+                    if take.attempts:
+                        take.closed.set()
+                        self.remove(take)
+
+
+class Takes:
+    """All takes of this gateway."""
+
+    def __init__(
+        self,
+        pool: SessionPool,
+        publisher: Publisher,
+        definitions: Definitions,
+        held: HeldAttempts,
+        start: Callable[[Coroutine[Any, Any, None], str], object],
+    ) -> None:
+        """`start` runs something beside the calls, under a name."""
+        self._pool = pool
+        self._publisher = publisher
+        self._held = held
+        self._claims = Claims(pool, publisher, definitions, held)
+        self._start = start
+        self._routes: dict[str, RouteTakes] = {}
+        self.look = asyncio.Event()
+        """Set when parked work should be looked for."""
+        self._stopping = asyncio.Event()
+        self.waiting: dict[Take, None] = {}
+
+    async def take(
+        self, worker: RemoteWorker, request: UUID, slots: int, seconds: float, *, again: bool
+    ) -> list[OwnedAttempt]:
+        """Wait at most `seconds` for attempts of the worker, at most `slots`. `again`: this take was sent before, and may
+        have been answered. If the caller is cancelled, what was claimed for it goes back on its route."""
+        take = Take(worker, claim_of(worker.id, request), slots)
+        if again and await self._before(take):
+            return await self._held.complete(worker, take.attempts)
+        for other in [other for other in self.waiting if other.claim == take.claim]:
+            self._close(other)  # its caller has gone, or it would not have asked again
+        self.waiting[take] = None
+        for queue in worker.queues:
+            route = self._route(queue)
+            route.add(take)
+            if route.parked:
+                self.look.set()
+        try:
+            stopping = asyncio.ensure_future(self._stopping.wait())
+            closing = asyncio.ensure_future(take.closed.wait())
+            try:
+                await asyncio.wait({closing, stopping}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                stopping.cancel()
+                closing.cancel()
+                self._close(take)
+            async with take.turn:  # a claim for it may be under way
+                pass
+            return await self._held.complete(worker, take.attempts)
+        except asyncio.CancelledError:
+            self._start(self._return(take), "return a take")
+            raise
+
+    def parked_on(self, queue: str) -> None:
+        """Note that some process has parked work of this queue."""
+        route = self._routes.get(queue)
+        if route is not None:
+            route.parked = True
+            self.look.set()
+
+    async def look_for_parked(self, every: float) -> None:
+        """Give parked work to takes: when it is parked, and now and then, as broadcasts may be missed."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(every * random.uniform(0.8, 1.2)):
+                    await self.look.wait()
+            was_told = self.look.is_set()
+            self.look.clear()
+            routes = list(self._routes.values())
+            try:
+                if not was_told and routes and self.waiting:
+                    async with self._pool.session() as session:
+                        queues = await remote_attempts.parked_queues(session, list(self._routes))
+                    for route in routes:
+                        route.parked = route.parked or route.queue in queues
+                for route in routes:
+                    if route.parked:
+                        await route.take_parked()
+            except Exception as error:
+                log.warning(
+                    "gateway.parked_work_not_taken", reason=str(error), exc_info=not is_transient(error)
+                )
+
+    def stop(self) -> None:
+        """Answer all takes, and take no more."""
+        self._stopping.set()
+
+    def _route(self, queue: str) -> RouteTakes:
+        route = self._routes.get(queue)
+        if route is None:
+            route = self._routes[queue] = RouteTakes(queue, self._claims, self._publisher, self._pool)
+            route.parked = True  # until it was looked for
+            self._start(self._serve(route), f"takes of {queue}")
+        return route
+
+    async def _serve(self, route: RouteTakes) -> None:
+        try:
+            await route.run()
+        finally:
+            if self._routes.get(route.queue) is route:
+                del self._routes[route.queue]
+
+    def _close(self, take: Take) -> None:
+        take.closed.set()
+        self.waiting.pop(take, None)
+        for queue in take.worker.queues:
+            if queue in self._routes:
+                self._routes[queue].remove(take)
+
+    async def _before(self, take: Take) -> bool:
+        """Find what an earlier call of this take was given. Return whether it was given anything."""
+
+        async def read() -> list[OwnedAttempt]:
+            async with self._pool.session() as session:
+                rows = await attempts.claimed(session, take.claim)
+                await self._claims.look_up(session, rows)
+            return self._held.begin(take.worker, take.claim, rows)
+
+        take.attempts = await retried(read, deadline=10.0)
+        return bool(take.attempts)
+
+    async def _return(self, take: Take) -> None:
+        """Hand back what was claimed for a take after its caller has gone."""
+        async with take.turn:
+            pass
+        if take.attempts:
+            await self._held.hand_back(take.worker, take.attempts)

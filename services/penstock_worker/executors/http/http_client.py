@@ -1,0 +1,318 @@
+"""The call of an HTTP action that is a client: requests, redirects and pages, and the result of their responses."""
+
+from __future__ import annotations
+
+import base64
+import time
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpcore
+import httpx
+import orjson
+
+from penstock.errors import AddressRefused, DefinitionError, InvalidInput, ResultNotStorable
+from penstock.language.definitions.http_request import HttpRequest, HttpTls
+from penstock.language.definitions.program_actions import HttpOptions
+from penstock.language.expressions import render
+from penstock.run.task_executors import Outcome, Run
+from penstock_worker.executors.http import http_answers
+from penstock_worker.executors.http.http_request import Request, built, namespace_of, with_query
+
+KEEPS_METHOD = frozenset({307, 308})
+TURNS_TO_GET = frozenset({301, 302, 303})
+LONGEST_BODY = 32 * 1024 * 1024
+"""The most bytes of one response that are read, before a template takes the result from it."""
+_ENCODINGS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
+
+Connections = Callable[[HttpTls | None], httpcore.AsyncConnectionPool]
+"""A function that returns the connections for these options of TLS."""
+
+
+class Response:
+    """A whole response."""
+
+    __slots__ = ("body", "content", "headers", "status", "url")
+
+    def __init__(self, url: httpx.URL, status: int, headers: httpx.Headers, content: bytes) -> None:
+        self.url = url
+        self.status = status
+        self.headers = headers
+        self.content = content
+        self.body: Any = None
+
+    def namespace(self) -> dict[str, Any]:
+        """Return the response as templates read it. Names of headers are lower-case, with `_` for `-`. `links` has the
+        URLs of the header `Link`, by relation."""
+        links = httpx.Response(self.status, headers=self.headers).links
+        return {
+            "status": self.status,
+            "url": str(self.url),
+            "headers": {name.lower().replace("-", "_"): value for name, value in self.headers.items()},
+            "links": {name: link.get("url") for name, link in links.items()},
+            "body": self.body,
+        }
+
+
+async def call(
+    run: Run,
+    options: HttpOptions,
+    request: HttpRequest,
+    params: Mapping[str, Any],
+    connections: Connections,
+    folder: Path | None,
+) -> Outcome:
+    """Make the request of an attempt, and those of further pages. Raises the errors of httpcore, AddressRefused,
+    ExpressionError, InvalidInput, DefinitionError, ConfigurationError, ResultNotStorable."""
+    namespace = namespace_of(run, params)
+    prepared = built(run, options, request, namespace, folder)
+    exchange = _Exchange(run, options, request, connections(request.tls))
+    response = await exchange.send(prepared)
+    if not _matches(response.status, request.expect):
+        return http_answers.failed(
+            response.status,
+            response.headers,
+            response.content,
+            retryable=_matches(response.status, request.retry),
+        )
+    response.body = _decoded(response, request)
+    namespace["response"] = response.namespace()
+    if request.pages is None:
+        result = response.body
+    else:
+        collected = await _pages(exchange, prepared, response, namespace)
+        if isinstance(collected, Outcome):
+            return collected
+        result = namespace["items"] = collected
+    if request.result is not None:
+        result = render(request.result, namespace)
+    return Outcome.returned(result, run.result_limit)
+
+
+class _Exchange:
+    """The requests of one attempt."""
+
+    def __init__(
+        self, run: Run, options: HttpOptions, request: HttpRequest, pool: httpcore.AsyncConnectionPool
+    ) -> None:
+        self._run = run
+        self._options = options
+        self.request = request
+        self._pool = pool
+
+    async def send(self, request: Request) -> Response:
+        """Send a request, follow its redirects, and return the response."""
+        options, method, url, content = self._options, request.method, request.url, request.content
+        timeout = {"connect": options.connect_timeout, "read": options.timeout, "write": options.timeout}
+        content_type = request.content_type
+        for _ in range(self.request.redirects + 1):
+            ours = self._ours(content, content_type)
+            own = request.headers if _origin(url) == _origin(request.url) else {}
+            named = {name.lower() for name in own}
+            headers = [
+                *own.items(),
+                *((name, value) for name, value in ours.items() if name.lower() not in named),
+            ]
+            began = time.monotonic()
+            async with self._pool.stream(
+                method,
+                httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+                headers=[(name.encode("latin-1", "replace"), value.encode()) for name, value in headers],
+                content=content,
+                extensions={"timeout": timeout},
+            ) as answer:
+                response_headers = httpx.Headers(answer.headers)
+                elapsed = time.monotonic() - began
+                self._run.log(
+                    "log", f"{method} {url.copy_with(query=None)}: {answer.status} after {elapsed:.3f} s"
+                )
+                redirects = KEEPS_METHOD | TURNS_TO_GET if "location" in response_headers else frozenset()
+                if answer.status not in redirects or _matches(answer.status, self.request.expect):
+                    body = await _read(answer, response_headers)
+                    return Response(url, answer.status, response_headers, body)
+            onward = http_answers.onward(url, response_headers)
+            if answer.status in TURNS_TO_GET and method not in ("GET", "HEAD"):
+                if answer.status != 303 and method != "POST":
+                    raise DefinitionError(
+                        f"{method} {url} is answered with {answer.status} to {onward}",
+                        hint="Name the new URL: a redirect of this status would change the method.",
+                    )
+                method, content, content_type = "GET", b"", None
+            elif content and _origin(onward) != _origin(url):
+                raise AddressRefused(
+                    f"{url} redirects a request with a body to another host, {onward}",
+                    hint="Name the new URL, if the data may go there.",
+                )
+            url = onward
+        raise DefinitionError(
+            f"{request.url} redirects more than {self.request.redirects} times",
+            hint="Name the last URL, or raise redirects.",
+        )
+
+    def _ours(self, content: bytes, content_type: str | None) -> dict[str, str]:
+        headers = {
+            "Accept": "application/json, */*;q=0.5",
+            "Accept-Encoding": "gzip",
+            "User-Agent": "penstock",
+        }
+        if content_type is not None:
+            headers["Content-Type"] = content_type
+        if content or self.request.method in ("POST", "PUT", "PATCH"):
+            headers["Content-Length"] = str(len(content))
+        return {**headers, **self._run.trace}
+
+
+async def _pages(
+    exchange: _Exchange, first: Request, response: Response, namespace: dict[str, Any]
+) -> list[Any] | Outcome:
+    """Return the items of all pages, or the failure of one. `response` is the first page."""
+    pages, items = exchange.request.pages, []
+    assert pages is not None
+    visited = {str(first.url)}
+    for number in range(1, pages.max_pages + 1):
+        page = render(pages.items, namespace)
+        if not isinstance(page, list):
+            raise InvalidInput(
+                f"page {number} has no list of items, but {type(page).__name__}",
+                hint="Correct pages.items: it gives the list of one page.",
+            )
+        items += page
+        if len(items) > 10_000_000:
+            raise ResultNotStorable("the pages have more than 10,000,000 items")
+        following = render(pages.next, namespace)
+        if not following:
+            return items
+        if number == pages.max_pages:
+            break
+        url = _following(response.url, first.url, following)
+        if str(url) in visited:
+            raise InvalidInput(
+                f"page {number} names itself, or an earlier page, as the next one", hint="Correct pages.next."
+            )
+        visited.add(str(url))
+        response = await exchange.send(
+            Request(first.method, url, first.headers, first.content, first.content_type)
+        )
+        if not _matches(response.status, exchange.request.expect):
+            return http_answers.failed(
+                response.status,
+                response.headers,
+                response.content,
+                retryable=_matches(response.status, exchange.request.retry),
+            )
+        response.body = _decoded(response, exchange.request)
+        namespace["response"] = response.namespace()
+    raise InvalidInput(
+        f"there are more than {pages.max_pages} pages",
+        hint="Raise pages.max_pages, or ask for less with the query.",
+    )
+
+
+def _following(url: httpx.URL, first: httpx.URL, following: Any) -> httpx.URL:
+    if isinstance(following, Mapping):
+        return with_query(first, following)
+    try:
+        onward = url.join(str(following))
+    except httpx.InvalidURL:
+        raise InvalidInput(
+            f"the next page is {str(following)[:100]!r}, which is no URL", hint="Correct pages.next."
+        ) from None
+    if _origin(onward) != _origin(first):
+        raise AddressRefused(
+            f"the next page is on another host, {onward.host}",
+            hint="Pages are read from the action's own host only.",
+        )
+    return onward
+
+
+def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port
+
+
+def _matches(status: int, statuses: Sequence[int | str]) -> bool:
+    return any(
+        status == entry if isinstance(entry, int) else entry[0] == str(status)[0] for entry in statuses
+    )
+
+
+async def _read(answer: httpcore.Response, headers: httpx.Headers) -> bytes:
+    """Return the body of a response, decompressed. Raises ResultNotStorable for one that is too large, also after its
+    decompression, or has an encoding that was not asked for."""
+    encoding = headers.get("content-encoding", "identity").strip().lower()
+    if encoding in ("identity", ""):
+        decompress = None
+    elif encoding in _ENCODINGS:
+        decompress = zlib.decompressobj(_ENCODINGS[encoding])
+    else:
+        raise ResultNotStorable(f"the response is encoded as {encoding}, which was not asked for")
+    body = bytearray()
+    try:
+        async for piece in answer.aiter_stream():
+            body += (
+                piece if decompress is None else decompress.decompress(piece, LONGEST_BODY + 1 - len(body))
+            )
+            if len(body) > LONGEST_BODY:
+                raise ResultNotStorable(
+                    f"the response has more than {LONGEST_BODY:,} bytes",
+                    hint="Ask for less, by a query or by pages.",
+                )
+    except zlib.error as error:
+        raise ResultNotStorable(f"the response is not {encoding}, as it says: {error}") from None
+    if decompress is not None and body and not decompress.eof:
+        raise httpcore.RemoteProtocolError(f"the {encoding} body ends too early")
+    return bytes(body)
+
+
+def _decoded(response: Response, request: HttpRequest) -> Any:
+    """Return the body in the form that the action asks for. Raises ResultNotStorable for a body of another form."""
+    content, kind = response.content, request.answer
+    media, _, options = response.headers.get("content-type", "").partition(";")
+    media = media.strip().lower()
+    if kind == "none" or not content.strip() or request.method == "HEAD":
+        return None
+    is_json = media == "application/json" or media.endswith("+json")
+    if kind == "json" or (kind == "auto" and is_json):
+        try:
+            return orjson.loads(content)
+        except ValueError as error:
+            raise ResultNotStorable(
+                f"the response is no JSON, but {media or 'of no type'}: {error}",
+                hint="Set answer: text, if that is what the server sends.",
+            ) from None
+    if kind == "text" or (kind == "auto" and _is_text(media)):
+        return content.decode(_charset(options), "replace").replace("\0", "�")
+    if kind == "auto" and not media:
+        try:
+            return orjson.loads(content)
+        except ValueError:
+            return content.decode("utf-8", "replace").replace("\0", "�")
+    return base64.b64encode(content).decode()
+
+
+def _is_text(media: str) -> bool:
+    return (
+        media.startswith("text/")
+        or media.endswith("+xml")
+        or media
+        in (
+            "application/xml",
+            "application/x-www-form-urlencoded",
+            "application/yaml",
+            "application/javascript",
+            "application/x-ndjson",
+        )
+    )
+
+
+def _charset(options: str) -> str:
+    for option in options.split(";"):
+        name, _, value = option.partition("=")
+        if name.strip().lower() == "charset":
+            try:
+                "".encode(value.strip().strip('"'))
+                return value.strip().strip('"')
+            except LookupError:
+                break
+    return "utf-8"

@@ -1,0 +1,179 @@
+"""The checks of requests, and their writes. Those that arrive during a transaction share the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from penstock.attempts.new_effect import NewEffect
+from penstock.client import answers
+from penstock.client.publishing import Publishing
+from penstock.client.starts import Request as StartRequest
+from penstock.client.starts import Starts
+from penstock.errors import ClaimLost, ConfigurationError, Conflict, InvalidInput, WrongClock
+from penstock.language.terms.event_sources import ACTION
+from penstock.language.terms.ids import new_id
+from penstock.messaging.outbox import Publisher
+from penstock.operate.outside import callback_path
+from penstock.run.outgoing import Publish, Start
+from penstock.run.task_executors import TaskReadyEvent
+from penstock.store.events import events
+from penstock.store.events.events import NewEvent, StoredEvents
+from penstock.store.executions import effects, executions
+from penstock.store.executions.effects import Kind
+from penstock.store.executions.executions import Submission
+from penstock.store.session.database import Session, Transaction, retried
+from penstock.store.session.group_commit import GroupCommit
+
+RENEWALS = 3
+"""How often a start is checked again because its definition was replaced meanwhile."""
+
+
+class EffectWriter:
+    """The writer of a worker. It checks requests on one session, and writes them on another."""
+
+    def __init__(self, looking: Session, writing: Session, worker: UUID, publisher: Publisher) -> None:
+        self._writing = writing
+        self._worker = worker
+        self._publisher = publisher
+        self._starts = Starts(looking)
+        self._publishing = Publishing(looking, publisher)
+        self._group: GroupCommit[NewEffect, UUID] = GroupCommit(self._write, max_items=200)
+
+    async def checked(self, event: TaskReadyEvent, request: Publish | Start) -> NewEffect:
+        """Return a request of an attempt, ready to be written. Raises NotFound, InvalidInput."""
+        tenant = event.namespace.partition("::")[0]
+        if isinstance(request, Publish):
+            if not isinstance(request.trigger, str):
+                raise InvalidInput("the trigger is not text", hint="Give its ref, such as shop.order_placed.")
+            row: NewEvent | Submission = await self._publishing.checked(
+                request.trigger, request.payload, key=request.key, tenant=tenant, source=ACTION
+            )
+            return NewEffect(event, request, row)
+        if not isinstance(request.ref, str) or not isinstance(request.params, Mapping):
+            raise InvalidInput(
+                "a start takes a ref and a mapping of parameters", hint='start("shop.charge", {"order": 7})'
+            )
+        start = StartRequest(
+            request.ref,
+            request.key,
+            tenant,
+            request.priority,
+            request.delay,
+            request.at,
+            started_by=event.execution_id,
+        )
+        [row] = await self._starts.prepare(start, [request.params])
+        return NewEffect(event, request, row)
+
+    async def write(self, effect: NewEffect) -> UUID:
+        """Store a request's event or execution, and return its id. Raises ClaimLost, Conflict, NotFound, InvalidInput."""
+        for _ in range(RENEWALS):
+            try:
+                return await self._group.submit(effect)
+            except answers.Stale:
+                [effect] = await self.renewed([effect])
+        raise Conflict("a definition is being redefined again and again", hint="Try again in a moment.")
+
+    async def callback(self, event: TaskReadyEvent) -> str:
+        """Return the address by which something outside completes an attempt. Raises ConfigurationError, ClaimLost."""
+        address = self._writing.settings.api_address
+        if address is None:
+            raise ConfigurationError(
+                "this worker does not know the address of the API, which a callback needs",
+                hint="Set PENSTOCK_API_ADDRESS for workers too, such as https://penstock.example.org.",
+            )
+        path = await retried(
+            lambda: callback_path(self._writing, self._worker, event.execution_id, event.attempt)
+        )
+        if path is None:
+            raise _lost(event)
+        return address.rstrip("/") + path
+
+    async def renewed(self, group: Sequence[NewEffect]) -> list[NewEffect]:
+        """Return requests that are checked again, with the current definitions. Raises NotFound, InvalidInput."""
+        self._starts.forget()
+        return [
+            effect
+            if isinstance(effect.request, Publish)
+            else await self.checked(effect.event, effect.request)
+            for effect in group
+        ]
+
+    async def _write(self, group: Sequence[NewEffect]) -> Sequence[UUID | Exception]:
+        tries = 0
+
+        async def write() -> tuple[Transaction, list[UUID | Exception]]:
+            nonlocal tries, group
+            tries += 1
+            try:
+                async with self._writing.transaction() as tx:
+                    attempts = {(effect.event.execution_id, effect.event.attempt) for effect in group}
+                    owned = await effects.lock_owned(tx, self._worker, sorted(attempts))
+                    stored = await store(
+                        tx, [e for e in group if e.event.execution_id in owned], retries=tries > 1
+                    )
+                    answered = iter(stored)
+                    return tx, [
+                        next(answered) if e.event.execution_id in owned else _lost(e.event) for e in group
+                    ]
+            except WrongClock:
+                group = with_new_ids(group)
+                raise
+
+        tx, answered = await retried(write, deadline=30)
+        self._publisher.publish(tx.staged)
+        return answered
+
+
+async def store(tx: Transaction, group: Sequence[NewEffect], *, retries: bool) -> list[UUID | Exception]:
+    """Store the events and executions of requests, and record them as effects. Return for each its id, or the Conflict
+    with which it was refused. `retries`: an earlier try may have been committed. Raises Stale, and stores nothing, if
+    the definition of a start is no longer current."""
+    submissions = [e.row for e in group if isinstance(e.row, Submission)]
+    new_events = [e.row for e in group if isinstance(e.row, NewEvent)]
+    by_row: dict[UUID, UUID | Exception] = {}
+    if submissions:
+        submitted = answers.of_submissions(await executions.submit(tx, submissions), submissions)
+        by_row |= zip((s.id for s in submissions), submitted, strict=True)
+    if new_events:
+        unwritten = new_events
+        if retries:
+            stored_ids = {event.id for event in await events.read(tx, [event.id for event in new_events])}
+            unwritten = [event for event in new_events if event.id not in stored_ids]
+        stored = await events.store(tx, unwritten, matched=False) if unwritten else StoredEvents([], {}, {})
+        by_row |= zip((e.id for e in new_events), answers.of_events(stored, new_events), strict=True)
+    answered = [by_row[effect.row.id] for effect in group]
+    caused: list[tuple[UUID, UUID, Kind]] = [
+        (effect.event.execution_id, answer, effect.kind)
+        for effect, answer in zip(group, answered, strict=True)
+        if isinstance(answer, UUID)
+    ]
+    if caused:
+        await effects.record(tx, caused)
+    return answered
+
+
+async def store_with_ends(
+    tx: Transaction, group: Sequence[NewEffect], moved: set[UUID], waiting: set[UUID]
+) -> None:
+    """Store the transactional requests of attempts in the transaction that ends them. `moved` are the executions that
+    it moved. Those in `waiting` were to wait, and keep their requests only if they do: one that was cancelled meanwhile
+    stores nothing. Raises Conflict, Stale."""
+    refused = waiting - await effects.filter_waiting(tx, sorted(waiting)) if waiting else set()
+    effective = [e for e in group if e.event.execution_id in moved and e.event.execution_id not in refused]
+    for answer in await store(tx, effective, retries=False) if effective else ():
+        answers.unwrap(answer)
+
+
+def with_new_ids(group: Sequence[NewEffect]) -> list[NewEffect]:
+    """Return requests with new ids, which follow the database's clock since its rejection."""
+    return [replace(effect, row=replace(effect.row, id=new_id())) for effect in group]
+
+
+def _lost(event: TaskReadyEvent) -> ClaimLost:
+    return ClaimLost(
+        f"attempt {event.attempt} of {event.execution_id} is not this worker's any more",
+        hint="Nothing was stored for it. Another attempt goes on, or the execution has ended.",
+    )

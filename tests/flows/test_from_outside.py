@@ -1,0 +1,297 @@
+"""Executions that wait for something outside: completed, failed, late, doubled, forged, and after a cancel."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from penstock.errors import ExecutionFailed
+from penstock.language.workflows import from_yaml
+from penstock.operate import webhooks
+from penstock.operate.executions import described
+from penstock_api.app import make_app
+from penstock_api.backend import Backend
+from tests.flows import inside, outside
+from tests.flows.installation import Installation
+from tests.penstock.operate.keys import KEY
+
+pytestmark = pytest.mark.either_transport
+
+ADDRESS = "http://penstock.test"
+SECRET = "a secret of sixteen"
+
+
+@asynccontextmanager
+async def api(house: Installation) -> AsyncIterator[httpx.AsyncClient]:
+    backend = Backend.of(house.client)
+    app = make_app(backend)
+    try:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=ADDRESS) as caller:
+            yield caller
+    finally:
+        await backend.close()
+
+
+async def begin(house: Installation, *definitions: Any) -> None:
+    await house.apply(*outside.ALL, *definitions)
+    await house.executor()
+    await house.worker(*outside.ALL, *definitions, api_address=ADDRESS)
+
+
+async def path_of(house: Installation, count: int = 1) -> str:
+    """Return the path of the newest callback, once so many were passed on."""
+    await house.until("select 1 from event having count(*) >= $1", count)
+    [row] = await house.rows("select payload ->> 'address' as address from event order by id desc limit 1")
+    return str(urlsplit(row["address"]).path)
+
+
+async def is_waiting(house: Installation, count: int = 1) -> None:
+    await house.until("select 1 from execution where status = 'waiting' having count(*) = $1", count)
+
+
+async def test_callback_completes_once(house: Installation) -> None:
+    await begin(house)
+    async with api(house) as caller:
+        for ref in ("outside.waits", "outside.waits_in_process"):
+            id = await house.client.start(ref)
+            await is_waiting(house)
+            path = await path_of(house)
+            assert not await house.rows("select 1 from slot")
+            noted = await caller.post(path, json={"progress": 0.25, "text": "built"})
+            assert noted.json() == {"effect": "noted"}
+            shown = await described(house.session, id)
+            assert shown is not None
+            assert (shown["progress"]["done"], shown["progress"]["text"]) == (0.25, "built")
+            why = await house.client.why(id)
+            assert "Waits for its callback outside" in why.says
+            assert (await caller.post(path, json={"result": {"n": 7}})).json() == {"effect": "settled"}
+            assert await house.client.result(id, timeout=20) == {"n": 7}
+            assert (await caller.post(path, json={"result": {"n": 7}})).json() == {"effect": "same"}
+            for other in ({"result": 8}, {"error": "no"}, {"progress": 0.5}):
+                assert (await caller.post(path, json=other)).status_code == 409
+            assert await house.client.result(id, timeout=20) == {"n": 7}
+    await house.sound()
+
+
+async def test_forged_and_malformed_reports_change_nothing(house: Installation) -> None:
+    await begin(house)
+    async with api(house) as caller:
+        await house.client.start("outside.waits")
+        await is_waiting(house)
+        path = await path_of(house)
+        forged = path[:-3] + ("AAA" if path[-3:] != "AAA" else "BBB")
+        for address in (forged, "/callbacks/x", "/callbacks/" + "A" * 70, path + "AAAA"):
+            assert (await caller.post(address, json={"result": 1})).status_code == 404
+        bodies: list[Any] = [
+            {},
+            {"result": 1, "error": "x"},
+            {"done": 1},
+            [],
+            {"progress": 2},
+            {"error": 7},
+            {"error": {"a": 1}},
+        ]
+        for body in bodies:
+            assert (await caller.post(path, json=body)).status_code == 422, body
+        assert (await caller.post(path, content=b"not json")).status_code == 422
+    assert await house.statuses() == {"waiting": 1}
+
+
+async def test_failure_from_outside_obeys_the_retry_policy(house: Installation) -> None:
+    await begin(house)
+    async with api(house) as caller:
+        id = await house.client.start("outside.waits_twice")
+        await is_waiting(house)
+        first = await path_of(house)
+        assert (await caller.post(first, json={"error": "the build broke"})).json() == {"effect": "settled"}
+        second = await path_of(house, 2)
+        await is_waiting(house)
+        assert second != first
+        assert (await caller.post(first, json={"error": "the build broke"})).status_code in (200, 409)
+        assert (await caller.post(first, json={"result": 1})).status_code == 409
+        error = {"type": "Build", "message": "it broke again"}
+        assert (await caller.post(second, json={"error": error})).json() == {"effect": "settled"}
+        with pytest.raises(ExecutionFailed, match="Build: it broke again"):
+            await house.client.result(id, timeout=20)
+    attempts = await house.client.attempts(id)
+    assert [(a.outcome, json.loads(a.error or "{}")["type"]) for a in attempts] == [
+        ("failed", "OutsideError"),
+        ("failed", "Build"),
+    ]
+    await house.sound()
+
+
+async def test_late_outcomes_are_refused(house: Installation) -> None:
+    await begin(house)
+    async with api(house) as caller:
+        cancelled = await house.client.start("outside.waits")
+        await is_waiting(house)
+        path = await path_of(house)
+        await house.client.cancel(cancelled)
+        await house.until("select 1 from execution where status = 'cancelled'")
+        assert (await caller.post(path, json={"result": 1})).status_code == 409
+        await house.client.start("outside.waits", {"timeout": 0.3})
+        await house.until("select 1 from execution where status = 'timeout'")
+        assert (await caller.post(await path_of(house, 2), json={"result": 1})).status_code == 409
+        await house.client.start("outside.waits", {"heartbeat": 0.5, "timeout": 60})
+        await house.until("select 1 from execution where status = 'timeout' having count(*) = 2")
+    assert await house.statuses() == {"cancelled": 1, "timeout": 2}
+    await house.sound()
+
+
+async def test_outcome_before_the_wait_is_kept(house: Installation) -> None:
+    await begin(house)
+    async with api(house) as caller:
+        id = await house.client.start("outside.is_slow", {"seconds": 1.0})
+        path = await path_of(house)
+        assert (await caller.post(path, json={"result": "early"})).json() == {"effect": "kept"}
+        assert (await caller.post(path, json={"result": "early"})).json() == {"effect": "same"}
+        assert (await caller.post(path, json={"result": "other"})).status_code == 409
+        assert await house.client.result(id, timeout=20) == "early"
+    await house.sound()
+
+
+async def test_concurrent_completions_have_one_winner(house: Installation) -> None:
+    await begin(house)
+    async with api(house) as caller:
+        ids = [await house.client.start("outside.waits") for _ in range(20)]
+        await is_waiting(house, 20)
+        paths = [
+            urlsplit(row["address"]).path
+            for row in await house.rows("select payload ->> 'address' as address from event")
+        ]
+        cancelling = asyncio.create_task(house.client.cancel(*ids[:5]))
+        answers = await asyncio.gather(
+            *(caller.post(path, json={"result": n}) for path in paths for n in range(4))
+        )
+        await cancelling
+        effects = [answer.json()["effect"] for answer in answers if answer.status_code == 200]
+        await house.quiet()
+        statuses = await house.statuses()
+        assert effects.count("settled") == statuses["completed"]
+        assert sum(statuses.values()) == 20
+        assert set(statuses) <= {"completed", "cancelled"}
+    await house.sound()
+
+
+async def test_webhook_completes_by_id(make_house: Any) -> None:
+    async with make_house(secrets_key=KEY) as house:
+        await begin(house)
+        await webhooks.put(
+            house.session,
+            "builds",
+            trigger="outside.called",
+            signature="github",
+            secret=SECRET,
+            completes="{{ 'gh:run:' ~ body.run.id if body.action == 'completed' else none }}",
+            fails="body.run.conclusion != 'success'",
+            payload={"run": "{{ body.run.id }}"},
+            by="test",
+        )
+        async with api(house) as caller:
+
+            async def send(id: int, conclusion: str = "success", action: str = "completed") -> int:
+                raw = json.dumps({"action": action, "run": {"id": id, "conclusion": conclusion}}).encode()
+                signature = hmac.new(SECRET.encode(), raw, hashlib.sha256).hexdigest()
+                headers = {
+                    "x-hub-signature-256": f"sha256={signature}",
+                    "x-github-delivery": f"{id}-{action}",
+                    "content-type": "application/json",
+                }
+                return (await caller.post("/hooks/builds", content=raw, headers=headers)).status_code
+
+            id = await house.client.start("outside.waits", {"id": "gh:run:1"})
+            await is_waiting(house)
+            assert await send(1, action="queued") == 202
+            assert await house.statuses() == {"waiting": 1}
+            assert [await send(1), await send(1)] == [202, 202]
+            assert await house.client.result(id, timeout=20) == {"run": 1}
+            failing = await house.client.start("outside.waits", {"id": "gh:run:2"})
+            await is_waiting(house)
+            assert await send(2, "failure") == 202
+            with pytest.raises(ExecutionFailed, match="the webhook reports a failure"):
+                await house.client.result(failing, timeout=20)
+            assert await send(3) == 202  # before the execution waits
+            early = await house.client.start("outside.waits", {"id": "gh:run:3"})
+            assert await house.client.result(early, timeout=20) == {"run": 3}
+            other_tenant = await house.client.start("outside.waits", {"id": "gh:run:4"}, tenant="acme")
+            await is_waiting(house)
+            assert await send(4) == 202
+            assert (await house.client.get(other_tenant)).status == "waiting"
+        await house.sound()
+
+
+async def test_task_of_a_workflow_waits_outside(house: Installation) -> None:
+    flow = from_yaml("""
+workflow: outside.flow
+tasks:
+  build: {action: outside.waits}
+  after: {action: outside.waits, input: {id: "{{ tasks.build.result.id }}"}, needs: [build]}
+output: "{{ tasks.after.result }}"
+""")
+    await begin(house, flow)
+    async with api(house) as caller:
+        id = await house.client.start("outside.flow")
+        await is_waiting(house)
+        await caller.post(await path_of(house), json={"result": {"id": "x"}})
+        await house.until("select 1 from outside_wait where name = 'x'")
+        await caller.post(await path_of(house, 2), json={"result": "done"})
+        assert await house.client.result(id, timeout=20) == "done"
+    await house.sound()
+
+
+async def test_program_calls_the_api_while_it_runs(house: Installation) -> None:
+    await begin(house, inside.shows_environment)
+    id = await house.client.start("inside.shows_environment", tenant="acme")
+    address, token = await house.client.result(id, timeout=20)
+    assert address == ADDRESS
+    assert token == "***"
+    lines = await house.until("select line from log_line where execution_id = $1", id)
+    assert [row["line"] for row in lines] == ["token ***"]
+
+
+async def test_execution_token_ends_with_its_attempt(house: Installation, tmp_path: Path) -> None:
+    await begin(house, *inside.ALL)
+    async with api(house) as caller:
+        path = tmp_path / "token"
+        id = await house.client.start("inside.calls_back", {"path": str(path)}, tenant="acme")
+        async with asyncio.timeout(20):
+            while not path.exists() or not path.read_text():
+                await asyncio.sleep(0.05)
+        headers = {"authorization": f"Bearer {path.read_text()}"}
+
+        async def ask(method: str, address: str, **options: Any) -> int:
+            return (
+                await caller.request(method, f"/api/v1/{address}", headers=headers, **options)
+            ).status_code
+
+        start = {"action": "inside.double", "parameters": {"n": 1}, "tenant": "acme"}
+        assert await ask("POST", "executions", json=start) == 201
+        assert await ask("POST", "executions", json={**start, "tenant": "public"}) == 403
+        event = {"trigger": "inside.paid", "payload": {"n": 1}, "tenant": "acme"}
+        assert await ask("POST", "events", json=event) == 201
+        assert await ask("GET", f"executions/{id}") == 200
+        assert await ask("POST", f"executions/{id}/cancel", json={}) == 403
+        assert await ask("GET", "tokens") == 403
+        [row] = await house.rows(
+            "select p.origin ->> 'by' as by from payload p join execution e on e.id = p.execution_id "
+            "join definition d on d.id = e.definition_id where d.ref = 'inside.double'"
+        )
+        assert row["by"] == f"execution:{id}"
+        forged = headers["authorization"][:-2] + "xx"
+        refused = await caller.get("/api/v1/executions", headers={"authorization": forged})
+        assert refused.status_code == 401
+        path.unlink()
+        await house.client.result(id, timeout=20)
+    async with api(house) as caller:  # another replica, which has cached nothing
+        assert (await caller.get("/api/v1/executions", headers=headers)).status_code == 401

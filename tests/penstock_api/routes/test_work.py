@@ -1,0 +1,387 @@
+"""The worker protocol: each message of a worker, sent by hand to a gateway over a real database."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx
+import pytest
+from pydantic import SecretStr
+
+from penstock.client.client import Client
+from penstock.language.definitions.program_actions import program_action
+from penstock.language.terms.sources import Source
+from penstock.operate import secrets
+from penstock.operate.access import find_work_caller
+from penstock.service.assembly import assembled
+from penstock_api.app import make_app
+from penstock_api.backend import Backend
+from tests.flows.installation import AS_USED
+from tests.penstock_api.conftest import Api
+from tests.servers import databases
+
+V1 = "/api/v1"
+
+
+class Worker:
+    """A worker whose messages a test sends."""
+
+    def __init__(self, caller: httpx.AsyncClient, welcome: dict[str, Any]) -> None:
+        self.caller = caller
+        self.welcome = welcome
+        self.headers = {"penstock-session": welcome["session"]}
+
+    async def post(self, name: str, message: dict[str, Any]) -> httpx.Response:
+        return await self.caller.post(f"{V1}/work/{name}", json=message, headers=self.headers)
+
+    async def ok(self, name: str, message: dict[str, Any]) -> dict[str, Any]:
+        answer = await self.post(name, message)
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+    async def take(self, slots: int = 1, wait: float = 20.0, **more: Any) -> list[dict[str, Any]]:
+        message = {"request": str(uuid4()), "slots": slots, "wait": wait, **more}
+        return list((await self.ok("take", message))["attempts"])
+
+    async def one(self) -> dict[str, Any]:
+        [attempt] = await self.take()
+        return attempt
+
+    async def finish(self, attempt: dict[str, Any], **end: Any) -> httpx.Response:
+        return await self.post("finish", {"ends": [{**key(attempt), "outcome": "completed", **end}]})
+
+
+def key(attempt: dict[str, Any]) -> dict[str, Any]:
+    return {"execution": attempt["execution"], "attempt": attempt["attempt"]}
+
+
+async def remote(api: Api, **options: Any) -> str:
+    """Apply an action of its own route that workers elsewhere run. Return its ref."""
+    ref = f"remote.a{uuid4().hex[:12]}"
+    values = {
+        "route": ref.replace(".", "-"),
+        "parameters": {"type": "object", "additionalProperties": True},
+        **options,
+    }
+    await api.house.apply(program_action(ref, "remote", values, Source("test", 1)))
+    return ref
+
+
+@asynccontextmanager
+async def working(api: Api, ref: str, token: str = "worker", **more: Any) -> AsyncIterator[Worker]:
+    """Begin a session of a worker for this action."""
+    if token not in api.secrets:
+        await api.token(token, "work")
+    async with api.caller(token) as caller:
+        hello = {
+            "name": "tester",
+            "language": "python",
+            "sdk": "test/1",
+            "slots": 4,
+            "actions": [{"ref": ref}],
+            "routes": [ref.replace(".", "-")],
+            **more,
+        }
+        answer = await caller.post(f"{V1}/work/hello", json=hello)
+        assert answer.status_code == 201, answer.text
+        worker = Worker(caller, answer.json())
+        yield worker
+        await worker.post("bye", {})
+
+
+async def status(api: Api, id: UUID) -> tuple[str, int]:
+    [row] = await api.house.rows("select status, attempt from execution where id = $1", id)
+    return row["status"], row["attempt"]
+
+
+async def test_started_work_is_taken_and_its_result_stored(api: Api) -> None:
+    ref = await remote(api)
+    async with working(api, ref) as worker:
+        id = await api.house.client.start(ref, {"n": 7})
+        attempt = await worker.one()
+        assert (attempt["execution"], attempt["attempt"], attempt["parameters"]) == (str(id), 1, {"n": 7})
+        assert (attempt["action"], attempt["tenant"], attempt["state"]) == (ref, "public", None)
+        assert (await worker.finish(attempt, result={"doubled": 14})).json() == {"lost": []}
+        assert await api.house.client.result(id, timeout=20) == {"doubled": 14}
+        assert not await api.house.rows("select from claim where worker = $1", UUID(worker.welcome["worker"]))
+        [moved] = await api.house.rows(
+            "select actor from history where execution_id = $1 and new = 'completed'", id
+        )
+        assert moved["actor"] == "gateway:tester"
+
+
+async def test_waiting_take_is_answered_when_work_comes(api: Api) -> None:
+    ref = await remote(api)
+    async with working(api, ref) as worker:
+        taking = asyncio.create_task(worker.take(slots=3))
+        await asyncio.sleep(0.2)
+        ids = {str(await api.house.client.start(ref, {"n": n})) for n in range(3)}
+        attempts = await taking
+        while len(attempts) < 3:
+            attempts += await worker.take(slots=3)
+        assert {attempt["execution"] for attempt in attempts} == ids
+        ends = [{**key(attempt), "outcome": "completed", "result": 1} for attempt in attempts]
+        assert await worker.ok("finish", {"ends": ends}) == {"lost": []}
+
+
+async def test_take_sent_again_gives_the_same_attempts(api: Api) -> None:
+    ref = await remote(api)
+    async with working(api, ref) as worker:
+        await api.house.client.start(ref)
+        message = {"request": str(uuid4()), "slots": 2, "wait": 20}
+        first = (await worker.ok("take", message))["attempts"]
+        again = (await worker.ok("take", {**message, "again": True}))["attempts"]
+        assert [key(attempt) for attempt in again] == [key(attempt) for attempt in first]
+        assert (await worker.finish(first[0])).status_code == 200
+        assert (await worker.ok("take", {**message, "again": True, "wait": 0}))["attempts"] == []
+
+
+async def test_end_sent_again_is_stored_once(api: Api) -> None:
+    ref = await remote(api, retry={"max_attempts": 3, "initial_delay": 50})
+    async with working(api, ref) as worker:
+        done, failed = await api.house.client.start(ref), await api.house.client.start(ref)
+        for id, end in ((done, {"result": 1}), (failed, {"outcome": "failed", "error": {"type": "X"}})):
+            attempts = await worker.take()
+            assert [attempt["execution"] for attempt in attempts] == [str(id)]
+            for _ in range(2):
+                answer = await worker.finish(attempts[0], **end)
+                assert (answer.status_code, answer.json()) == (200, {"lost": []})
+        assert await status(api, done) == ("completed", 1)
+        assert await status(api, failed) == ("requested", 1)
+
+
+@pytest.mark.parametrize("name", ["finish", "log", "progress"])
+async def test_stale_write_is_refused_and_changes_nothing(api: Api, name: str) -> None:
+    ref = await remote(api)
+    async with working(api, ref) as worker, working(api, ref) as other:
+        id = await api.house.client.start(ref)
+        attempt = await worker.one()
+        items = {
+            "finish": {"ends": [{**key(attempt), "outcome": "completed", "result": "stolen"}]},
+            "log": {"lines": [{**key(attempt), "seq": 1, "line": "stolen"}]},
+            "progress": {"reports": [{**key(attempt), "seq": 1, "done": 1, "text": "stolen"}]},
+        }
+        for sender, changes in ((other, {}), (worker, {"attempt": 2})):
+            [(list_name, [item])] = items[name].items()
+            answer = await sender.post(name, {list_name: [{**item, **changes}]})
+            assert answer.status_code == 409, answer.text
+            assert answer.json()["type"] == "urn:penstock:error:ClaimLost"
+        assert await status(api, id) == ("running", 1)
+        assert not await api.house.rows("select from log_line where execution_id = $1", id)
+        assert (await worker.finish(attempt, result="own")).status_code == 200
+        assert await api.house.client.result(id, timeout=20) == "own"
+
+
+async def test_part_of_a_batch_may_be_lost(api: Api) -> None:
+    ref = await remote(api)
+    async with working(api, ref) as worker:
+        await api.house.client.start(ref)
+        attempt, stranger = await worker.one(), str(uuid4())
+        ends = [
+            {**key(attempt), "outcome": "completed"},
+            {"execution": stranger, "attempt": 1, "outcome": "completed"},
+        ]
+        assert await worker.ok("finish", {"ends": ends}) == {"lost": [stranger]}
+
+
+async def test_heartbeat_names_lost_and_cancelled_attempts(api: Api) -> None:
+    ref = await remote(api)
+    async with working(api, ref) as worker:
+        id = await api.house.client.start(ref)
+        attempt = await worker.one()
+        strange = {"execution": str(uuid4()), "attempt": 1}
+        answer = await worker.ok("beat", {"holding": [key(attempt), strange]})
+        assert answer == {"lost": [strange["execution"]], "cancel": [], "drain": False}
+        beating = asyncio.create_task(worker.ok("beat", {"holding": [key(attempt)], "wait": 30}))
+        await asyncio.sleep(0.2)
+        await api.house.client.cancel(id)
+        assert (await beating)["cancel"] == [str(id)]
+        known = {"holding": [{**key(attempt), "cancelling": True}], "wait": 0.2}
+        assert (await worker.ok("beat", known))["cancel"] in ([], [str(id)])
+        await worker.finish(attempt, outcome="cancelled")
+        assert await status(api, id) == ("cancelled", 1)
+
+
+async def test_silent_worker_loses_its_attempts(api: Api) -> None:
+    ref = await remote(api)
+    async with working(api, ref) as worker, working(api, ref) as heir:
+        id = await api.house.client.start(ref)
+        attempt = await worker.one()
+        mine = UUID(worker.welcome["worker"])
+        await api.house.rows(
+            "update process set patience = interval '1 second' where id = $1 returning 1", mine
+        )
+        [inherited] = await heir.take(wait=60)
+        assert (inherited["execution"], inherited["attempt"]) == (str(id), 2)
+        assert (await worker.finish(attempt, result="late")).status_code == 409
+        refused = await worker.post("beat", {"holding": [key(attempt)]})
+        assert (refused.status_code, refused.json()["type"]) == (404, "urn:penstock:error:UnknownSession")
+        assert (await heir.finish(inherited, result="in time")).status_code == 200
+        assert await api.house.client.result(id, timeout=20) == "in time"
+
+
+async def test_log_and_progress_are_stored_once(api: Api) -> None:
+    ref = await remote(api)
+    async with working(api, ref) as worker:
+        id = await api.house.client.start(ref)
+        attempt = await worker.one()
+        lines = [{**key(attempt), "seq": n, "line": f"line {n}"} for n in (1, 2, 3)]
+        for _ in range(2):
+            assert await worker.ok("log", {"lines": lines}) == {"lost": []}
+        await worker.ok("progress", {"reports": [{**key(attempt), "seq": 4, "done": 0.5, "text": "half"}]})
+        await worker.finish(attempt)
+        rows = await api.house.rows(
+            "select stream, line from log_line where execution_id = $1 order by seq", id
+        )
+        assert [tuple(row) for row in rows] == [
+            *(("log", f"line {n}") for n in (1, 2, 3)),
+            ("progress", "0.5 half"),
+        ]
+
+
+async def test_each_outcome_has_its_ending(api: Api) -> None:
+    ref = await remote(api, retry={"max_attempts": 2, "initial_delay": 50}, timeout=600)
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"outcome": "failed", "error": {"type": "E", "retryable": False}}, "failed"),
+        ({"outcome": "failed", "error": {"type": "E"}}, "requested"),
+        ({"outcome": "deferred", "delay": 600, "state": {"page": 2}}, "requested"),
+        ({"outcome": "deferred", "until": "2100-01-01T00:00:00Z"}, "requested"),
+        ({"outcome": "cancelled"}, "cancelled"),
+        ({"outcome": "completed", "result": "x" * 300_000}, "failed"),
+        ({"outcome": "completed", "result": "a\x00b"}, "failed"),
+    ]
+    async with working(api, ref) as worker:
+        for end, expected in cases:
+            id = await api.house.client.start(ref)
+            attempt = await worker.one()
+            assert attempt["timeout"] == 600
+            answer = await worker.finish(attempt, **end)
+            assert answer.status_code == 200, answer.text
+            assert (await status(api, id))[0] in (expected, "requested" if expected == "failed" else expected)
+            await api.house.client.cancel(id)
+
+
+async def test_handed_back_attempt_is_no_failure(api: Api) -> None:
+    ref = await remote(api)
+    async with working(api, ref) as worker:
+        id = await api.house.client.start(ref)
+        for started in (True, False):
+            await worker.finish(await worker.one(), outcome="handed_back", started=started)
+        await worker.finish(await worker.one(), result=3)
+        assert await api.house.client.result(id, timeout=20) == 3
+        [row] = await api.house.rows("select failures, recoveries from execution where id = $1", id)
+        assert tuple(row) == (0, 0)
+
+
+async def test_closed_connection_returns_its_attempts(api: Api) -> None:
+    ref = await remote(api)
+    async with working(api, ref) as worker:
+        taking = asyncio.create_task(worker.take())
+        await asyncio.sleep(0.2)
+        taking.cancel()
+        id = await api.house.client.start(ref)
+        attempt = await worker.one()
+        assert attempt["execution"] == str(id)
+        await worker.finish(attempt)
+
+
+async def test_another_gateway_continues_a_session(api: Api) -> None:
+    ref = await remote(api, parameters={"type": "object", "properties": {"pin": {"secret": True}}})
+    backend = Backend.of(api.house.client)
+    elsewhere = httpx.ASGITransport(make_app(backend), raise_app_exceptions=False)
+    async with working(api, ref) as worker:
+        headers = {"authorization": f"Bearer {api.secrets['worker']}", **worker.headers}
+        async with httpx.AsyncClient(
+            transport=elsewhere, base_url="http://penstock", headers=headers
+        ) as other:
+            id = await api.house.client.start(ref, {"pin": "SECRETPIN"})
+            attempt = await worker.one()
+            line = {**key(attempt), "seq": 1, "line": "the pin is SECRETPIN"}
+            assert (await other.post(f"{V1}/work/log", json={"lines": [line]})).status_code == 200
+            assert (await other.post(f"{V1}/work/beat", json={"holding": [key(attempt)]})).status_code == 200
+            end = {**key(attempt), "outcome": "completed", "result": 5}
+            assert (await other.post(f"{V1}/work/finish", json={"ends": [end]})).status_code == 200
+        assert await api.house.client.result(id, timeout=20) == 5
+        [row] = await api.house.rows("select line from log_line where execution_id = $1", id)
+        assert "SECRETPIN" not in row["line"]
+    await backend.close()
+
+
+async def test_unknown_fields_are_ignored(api: Api) -> None:
+    ref = await remote(api)
+    async with working(api, ref, colour="blue") as worker:
+        await api.house.client.start(ref)
+        [attempt] = await worker.take(mood="good")
+        assert (await worker.finish(attempt, result=1, colour="blue")).status_code == 200
+
+
+async def test_cordoned_worker_takes_nothing(api: Api) -> None:
+    ref = await remote(api)
+    async with working(api, ref, name=f"cordoned-{uuid4().hex}") as worker, api.caller() as operator:
+        [row] = await api.house.rows("select name from process where id = $1", UUID(worker.welcome["worker"]))
+        await operator.post(f"{V1}/workers/{row['name']}/cordon", json={})
+        await api.house.client.start(ref)
+        assert (await worker.ok("beat", {}))["drain"] is True
+        assert await worker.take(wait=1) == []
+        await operator.post(f"{V1}/workers/{row['name']}/uncordon", json={})
+        await worker.finish(await worker.one())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"actions": [{"ref": "no.such_action"}]},
+        {"routes": ["a b"]},
+        {"labels": {"a b": "c"}},
+        {"protocol": 2},
+        {"slots": 0},
+    ],
+)
+async def test_wrong_hello_is_refused(api: Api, wrong: dict[str, Any]) -> None:
+    await api.token("worker", "work") if "worker" not in api.secrets else None
+    hello = {"name": "x", "language": "y", "sdk": "z", "slots": 1, "actions": [{"ref": "shop.count"}]}
+    async with api.caller("worker") as caller:
+        answer = await caller.post(f"{V1}/work/hello", json={**hello, **wrong})
+        assert answer.status_code == 422, answer.text
+
+
+@pytest.mark.parametrize(("account", "only_work"), [("worker", True), ("api", False)])
+async def test_account_of_a_service_is_enough(api: Api, template: str, account: str, only_work: bool) -> None:
+    ref = await remote(api, on_failure=[await remote(api)])
+    await secrets.put(api.house.session, "public", "account_pin", "SECRET-31bc", by="test")
+    if "worker" not in api.secrets:
+        await api.token("worker", "work")
+    owner = api.house.settings().database_url
+    assert owner is not None
+    if "PENSTOCK_TEST_TEMPLATE" not in os.environ:
+        databases.has_roles(owner.get_secret_value(), template)
+    url = SecretStr(databases.as_service(owner.get_secret_value(), account))
+    settings = api.house.settings(database_url=url, **AS_USED)
+    async with assembled(settings, role="gateway" if only_work else "api") as parts:
+        backend = Backend.of(Client(parts.settings, parts.database, parts.publisher))
+        if only_work:
+            backend.find_caller, backend.audits = find_work_caller, False
+        app = make_app(backend, only_work=only_work)
+        served = Api(app, api.house, api.secrets)
+        async with working(served, ref) as worker:
+            for outcome in ("completed", "deferred", "handed_back", "failed"):
+                id = await api.house.client.start(ref, secrets={"pin": "account_pin"})
+                attempt = await worker.one()
+                assert attempt["parameters"]["pin"] == "SECRET-31bc"
+                await worker.ok("beat", {"holding": [key(attempt)]})
+                line = {**key(attempt), "seq": 1, "line": outcome}
+                assert await worker.ok("log", {"lines": [line]}) == {"lost": []}
+                end = {"outcome": outcome, "delay": 600 if outcome == "deferred" else None}
+                assert (await worker.finish(attempt, **end)).json() == {"lost": []}
+                await api.house.client.cancel(id)
+            async with served.caller("all") as stranger:
+                answer = await stranger.post(f"{V1}/work/beat", json={}, headers=worker.headers)
+            assert answer.status_code == 404
+        async with served.caller(None) as stranger:
+            assert (await stranger.post(f"{V1}/work/beat", json={})).status_code == 401
+        await backend.close()
