@@ -11,6 +11,8 @@ import heapq
 from collections.abc import Callable
 from typing import Any
 
+import orjson
+
 from penstock.engine.durable.attempt_over import Stopped
 from penstock.engine.durable.calls import Call
 from penstock.engine.durable.journal import CHANGED
@@ -34,6 +36,8 @@ class Deliveries(OpenCalls):
         """The message with which the function was ended. `asyncio.gather` drops the message of a cancellation."""
         end = history.records.get(END_KEY)
         self._end_at = None if end is None else end.told
+        if end is not None and end.result is not None:
+            self.ends_as = orjson.loads(end.result)
         self._root: asyncio.Task[Any] | None = None
         self._until: Callable[[], bool] = bool
         self._finished: asyncio.Future[None] | None = None
@@ -244,7 +248,8 @@ class Deliveries(OpenCalls):
     def _tell_end(self, number: int) -> None:
         ends_as, self.ends_as = self.ends_as or "cancelled", None
         if self._end_at is None:
-            self._core.unwritten[END_KEY] = Record(END_KEY, 0, END, COMPLETED, told=number)
+            status = orjson.dumps(ends_as).decode()
+            self._core.unwritten[END_KEY] = Record(END_KEY, 0, END, COMPLETED, status, told=number)
         self._end_at = None
         self._core.journal.told = number
         self.end_reason = f"the run was asked to end as {ends_as}"
