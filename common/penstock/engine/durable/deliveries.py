@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -142,7 +143,7 @@ class Deliveries(OpenCalls):
             self._deliver(call, number)
         else:
             if number > self._recorded:  # it is being recorded: what else is new need not wait for that
-                self._begin()
+                self._begin(deciding=call is not None and call.decision is not None)
             return False
         return True
 
@@ -160,15 +161,18 @@ class Deliveries(OpenCalls):
         if self.ends_as is not None:
             self._tell_end(self._next())
             return True
-        self._ready = [call for call in self._ready if call in self._open]
         sent, now = self.signals.earliest(), self._core.clock()
-        call = min(self._ready, key=lambda ready: ready.instant or now, default=None)
+        self._ready = [call for call in self._ready if call in self._open]
+        self._ready.sort(key=lambda call: call.instant or now)
+        call = self._ready[0] if self._ready else None
         instants = [*([] if sent is None else [sent[0]]), *([] if call is None else [call.instant or now])]
         if instants and self._is_expected(before=min(instants)):
             self._begin()
             return False
         if sent is not None and (call is None or sent[0] <= (call.instant or now)):
             self._deliver_signal(sent[1], self._next())
+        elif call is not None and call.answer is None:
+            self._decide_deadlines(before=None if sent is None else sent[0])
         elif call is not None:
             self._ready.remove(call)
             call.number = self._next()
@@ -178,6 +182,17 @@ class Deliveries(OpenCalls):
             self._check_waits()
             return False
         return True
+
+    def _decide_deadlines(self, before: datetime | None) -> None:
+        """Let the deadlines that have passed be recorded, up to the first other result. `before`: the instant of the next
+        signal."""
+        while self._ready and (call := self._ready[0]).answer is None:
+            assert call.instant is not None, "a deadline that has passed"
+            assert call.decision is not None, "a deadline that has passed"
+            if (before is not None and before <= call.instant) or self._is_expected(before=call.instant):
+                return
+            self._ready.remove(call)
+            call.decision.set_result(self.reserve(call))
 
     def _check_waits(self) -> None:
         """Raises ReplayMismatch, or stops the attempt, where the function waits for what never comes."""
