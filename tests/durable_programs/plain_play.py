@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock import NonRetryable
 from penstock.errors import StepFailed
+from tests.durable_programs.absences import Absences
 from tests.durable_programs.interpreter import Interpreter, leaves
 from tests.durable_programs.plain import PAUSE, SOON, Holds, Plain, Rounds, cancel_all
 from tests.durable_programs.statements import Program, span
@@ -65,18 +66,19 @@ def final(error: BaseException) -> bool:
 async def _attempt(plain: Plain, last: bool) -> tuple[tuple[Any, ...], BaseException | None]:
     """Play the program once. Returns the outcome, and the error if another attempt may follow it."""
     program, loop = plain.program, asyncio.get_running_loop()
+    plain.instants += [end for _, end in plain.world.absences.spans]
     for after, name, value in program.signals():
         plain.instants.append(after)
         if after <= loop.time():  # it is there when the run begins
             plain.send(name, value)
         else:
-            loop.call_at(after, plain.send, name, value)
+            loop.call_at(plain.world.absences.told_at(after), plain.send, name, value)
     play = Interpreter(plain, plain.world).play(program.body, "0", {})
     main = asyncio.create_task(play)
     if program.cancelled is not None:
         instant = span("cancel", program.cancelled)
         plain.instants.append(instant)
-        loop.call_at(instant, main.cancel)
+        loop.call_at(plain.world.absences.cancelled_at(instant), main.cancel)
     before = asyncio.all_tasks() - {main}
     outcome: tuple[Any, ...]
     try:
@@ -106,10 +108,13 @@ def play(
     shuffled: bool = False,
     lateness: float = 0.0,
     late_starts: float = 0.0,
+    absences: Absences | None = None,
+    holds: Holds | None = None,
 ) -> Play:
-    """Play a program without any interruption. `seed` decides what comes first of what happens at once, and how late it is."""
+    """Play a program without any interruption. `seed` decides what comes first of what happens at once, and how late it is.
+    `absences`, and the `holds` of calls that a crash cut off, are those of the run that it is compared with."""
     rounds: Rounds = defaultdict(list)
-    holds: Holds = {}
+    held: Holds = dict(holds or {})
     failures: list[float] = []
     loose: set[str] = set()
     attempts = program.attempts
@@ -117,9 +122,17 @@ def play(
         attempts -= 1
         plain = Plain(
             program,
-            World(seed, shuffled, lateness, late_starts, dict(durations or {}), records_at_once=True),
+            World(
+                seed,
+                shuffled,
+                lateness,
+                late_starts,
+                dict(durations or {}),
+                absences or Absences(),
+                records_at_once=True,
+            ),
             rounds,
-            holds,
+            held,
             failures,
         )
         tried: list[tuple[Any, BaseException | None, float, set[str], set[str], set[tuple[str, int]]]] = []
@@ -151,4 +164,4 @@ def play(
         failures.append(now)
         for place, call in cut:
             if place not in causes | unsaid:
-                holds[place, call] = now + PAUSE
+                held[place, call] = max((len(failures), 0.0), held.get((place, call), (0, 0.0)))
