@@ -14,10 +14,13 @@ from penstock import NonRetryable
 from penstock.errors import StepFailed
 from tests.durable_programs.absences import Absences
 from tests.durable_programs.interpreter import Interpreter, leaves
-from tests.durable_programs.plain import PAUSE, SOON, Holds, Plain, Rounds, cancel_all
+from tests.durable_programs.plain import PAUSE, Holds, Plain, Rounds, cancel_all
 from tests.durable_programs.statements import Program, span
 from tests.durable_programs.virtual_time import Stuck, run_virtually
 from tests.durable_programs.world import MARK, World
+
+TURNS = 100
+"""More turns of the loop than the tasks of a program take to wait again."""
 
 
 @dataclass
@@ -63,6 +66,12 @@ def final(error: BaseException) -> bool:
     )
 
 
+async def _until_all_wait() -> None:
+    """Let every task run until it waits. No time passes: what is told next may be there a moment later."""
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+
+
 async def _attempt(plain: Plain, last: bool) -> tuple[tuple[Any, ...], BaseException | None]:
     """Play the program once. Returns the outcome, and the error if another attempt may follow it."""
     program, loop = plain.program, asyncio.get_running_loop()
@@ -87,10 +96,10 @@ async def _attempt(plain: Plain, last: bool) -> tuple[tuple[Any, ...], BaseExcep
         outcome = ("cancelled",)
     except Exception as error:
         if not last and not final(error):
-            await asyncio.sleep(SOON / 2)  # until every task waits
+            await _until_all_wait()
             return failed_as(error), error
         outcome = failed_as(error)
-    await asyncio.sleep(SOON / 2)  # until every task waits
+    await _until_all_wait()
     while tasks := asyncio.all_tasks() - before:
         await cancel_all(tasks)
     if outcome[0] != "completed":

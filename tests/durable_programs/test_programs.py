@@ -52,6 +52,7 @@ def test_kit_hears_signal_sent_during_step() -> None:
 
 
 _STEP = s.Step(fails=s.ALWAYS, tries=2, yields=1)
+_BRANCH = s.Block((s.Start(0, s.Step("b", fails=1, retryable=False)), s.Step(yields=3), s.Undo(), s.Await(0)))
 _PLAIN_PLAYS_DIFFERED = {
     "waits whose events come at the same instant": Program(
         s.First(
@@ -118,6 +119,13 @@ _PLAIN_PLAYS_DIFFERED = {
                 s.Step(fails=s.ALWAYS, yields=3),
             ),
         )
+    ),
+    "results that were recorded while an attempt failed": Program(
+        s.Branches(
+            "gather",
+            (s.Branches("gather", (_BRANCH, _BRANCH)), s.Step(fails=s.ALWAYS, yields=2)),
+        ),
+        attempts=3,
     ),
     "timeout of nothing beside a failure": Program(
         s.Branches(
