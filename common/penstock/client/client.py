@@ -16,7 +16,7 @@ from uuid import UUID
 
 from penstock.client.checked_arguments import checks_arguments
 from penstock.client.start_and_wait import Startable, StartAndWatch, named_start
-from penstock.errors import InvalidInput, WrongClock
+from penstock.errors import InvalidInput
 from penstock.language.terms.action_ref import STARTER, ActionRef, Starter, open_starter
 from penstock.language.terms.event_sources import check_source
 from penstock.language.terms.ids import new_id
@@ -221,14 +221,9 @@ class Client(StartAndWatch):
         """Ask for executions to end, and return the number of those asked. Ended ones are left unchanged."""
         from penstock.messaging import broadcast
         from penstock.store.executions import executions
-        from penstock.store.session.database import retried
+        from penstock.store.session.committed_once import committed_once
 
-        async def ask() -> tuple[Transaction, int]:
-            async with self.session.transaction() as tx:
-                return tx, await executions.cancel(tx, ids, reason)
-
-        # A retry is harmless: it leaves alone executions that the first try asked to end.
-        tx, count = await retried(ask, deadline=30)
+        tx, count = await committed_once(self.session, lambda tx: executions.cancel(tx, ids, reason))
         self.publisher.publish(tx.staged)
         await broadcast.cancel_requested(self.publisher.transport, tx.canceling)
         return count
@@ -240,9 +235,8 @@ class Client(StartAndWatch):
         Raises NotFound, Conflict if the execution has ended, and InvalidInput for a priority out of range.
         """
         from penstock.client.priorities import change
-        from penstock.store.session.database import retried
 
-        tx, count = await retried(lambda: change(self.session, id, priority), deadline=30)
+        tx, count = await change(self.session, id, priority)
         self.publisher.publish(tx.staged)
         return count
 
@@ -264,9 +258,12 @@ class Client(StartAndWatch):
         """
         from penstock.client import commands
         from penstock.messaging import broadcast
+        from penstock.store.session.committed_once import committed_once
 
-        async with self.session.transaction() as tx:
-            await commands.command(tx, id, kind, task=task, value=value, by=by, reason=reason)
+        tx, _ = await committed_once(
+            self.session,
+            lambda tx: commands.command(tx, id, kind, task=task, value=value, by=by, reason=reason),
+        )
         self.publisher.publish(tx.staged)
         await broadcast.cancel_requested(self.publisher.transport, tx.canceling)
 
@@ -274,9 +271,9 @@ class Client(StartAndWatch):
         """Send a durable function a signal. There `ctx.signal(name)` returns its value. Raises Conflict if the
         execution has ended, or is not a durable function. Raises DefinitionError, InvalidInput."""
         from penstock.client import durable_commands
+        from penstock.store.session.committed_once import committed_once
 
-        async with self.session.transaction() as tx:
-            await durable_commands.signal(tx, id, name, value)
+        tx, _ = await committed_once(self.session, lambda tx: durable_commands.signal(tx, id, name, value))
         self.publisher.publish(tx.staged)
 
     async def rerun(
@@ -294,24 +291,17 @@ class Client(StartAndWatch):
         after that task. The re-run is stored with `by` and `reason`. Raises NotFound, Conflict, InvalidInput.
         """
         from penstock.client import commands
-        from penstock.store.session.database import retried
+        from penstock.store.session.committed_once import committed_once
 
-        new = new_id()
+        async def write(tx: Transaction) -> UUID:
+            new = new_id()
+            old = await commands.found(tx, id)
+            await commands.rerun(
+                tx, new, old, from_failed=from_failed, from_task=from_task, by=by, reason=reason
+            )
+            return new
 
-        async def write() -> Transaction:
-            nonlocal new
-            try:
-                async with self.session.transaction() as tx:
-                    old = await commands.found(tx, id)
-                    await commands.rerun(
-                        tx, new, old, from_failed=from_failed, from_task=from_task, by=by, reason=reason
-                    )
-            except WrongClock:
-                new = new_id()
-                raise
-            return tx
-
-        tx = await retried(write, deadline=30)
+        tx, new = await committed_once(self.session, write)
         self.publisher.publish(tx.staged)
         return new
 

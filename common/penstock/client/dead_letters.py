@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from uuid import UUID
 
 import orjson
@@ -37,6 +38,7 @@ from penstock.store.outbox.dead_letters import (
     LetterCount,
     LetterFilter,
 )
+from penstock.store.session.committed_once import committed_once
 from penstock.store.session.database import Session, Transaction, retried
 
 BATCH = 200
@@ -118,21 +120,11 @@ async def replay(client: Client, filters: LetterFilter, *, dry_run: bool = False
     while letters := await dead_letters.batch(
         client.session, filters, cursor, limit=BATCH, max_bytes=BATCH_BYTES
     ):
-        tries = 0
-
-        async def step(letters: Sequence[DeadLetter] = letters) -> tuple[Transaction | None, list[Outcome]]:
-            nonlocal tries
-            tries += 1
-            ready = await _ready(client, letters)
-            if dry_run:
-                return None, [_outcome(letter.id, ready[letter.id]) for letter in letters]
-            async with client.session.transaction() as tx:
-                done = await _put_back(tx, ready, again=tries > 1)
-                tx.tell(asked=len(letters), put_back=sum(outcome.error is None for outcome in done))
-                return tx, done
-
-        tx, outcomes = await retried(step, deadline=30)
-        if tx is not None:
+        ready = await retried(partial(_ready, client, letters), deadline=30)
+        if dry_run:
+            outcomes = [_outcome(letter.id, ready[letter.id]) for letter in letters]
+        else:
+            tx, outcomes = await committed_once(client.session, partial(_put_back, ready=ready))
             client.publish_staged(tx)
         for outcome in outcomes:
             yield outcome
@@ -212,11 +204,8 @@ def _ended(execution: UUID) -> PenstockError:
     )
 
 
-async def _put_back(tx: Transaction, ready: Mapping[UUID, _Ready], *, again: bool) -> list[Outcome]:
-    """Replay the letters that are still stored. Another transaction may have replayed the others.
-
-    With `again`, an earlier try may have committed although its confirmation was lost.
-    """
+async def _put_back(tx: Transaction, ready: Mapping[UUID, _Ready]) -> list[Outcome]:
+    """Replay the letters that are still stored. Another transaction may have replayed the others."""
     held = await dead_letters.hold(
         tx, [id for id, item in ready.items() if not isinstance(item, PenstockError)]
     )
@@ -238,9 +227,9 @@ async def _put_back(tx: Transaction, ready: Mapping[UUID, _Ready], *, again: boo
     for queue, ids in staged.items():
         await outbox.stage(tx, queue, list(ids), ENVELOPE)
     await dead_letters.drop(tx, [id for id, result in results.items() if isinstance(result, str)])
-    if again:
-        results |= {id: "put back before" for id in ready if id not in held and id not in results}
-    return [_outcome(id, results[id]) for id in ready if id in results]
+    outcomes = [_outcome(id, results[id]) for id in ready if id in results]
+    tx.tell(asked=len(ready), put_back=sum(outcome.error is None for outcome in outcomes))
+    return outcomes
 
 
 def _outcome(id: UUID, result: object) -> Outcome:

@@ -15,7 +15,8 @@ from penstock.store.executions import execution_list
 from penstock.store.executions import executions as store
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
 from penstock.store.executions.executions import Execution
-from penstock.store.session.database import Session, Transaction, retried
+from penstock.store.session.committed_once import committed_once
+from penstock.store.session.database import Session, Transaction
 from penstock.store.workflows import workflow_commands
 
 CANCELLED_AT_ONCE = 500
@@ -74,29 +75,22 @@ async def rerun(
     `from_failed`: workflows keep what succeeded. `part` limits the call to a range.
     """
     async for rows in _batches(client.session, replace(filters, ended=True), RERUN_AT_ONCE, part):
-        news: dict[UUID, UUID] = {}
 
-        async def step(
-            rows: Sequence[ListedExecution] = rows, news: dict[UUID, UUID] = news
-        ) -> tuple[Transaction, list[Outcome]]:
-            async with client.session.transaction() as tx:
-                olds = [row.id for row in rows]
-                reruns = await workflow_commands.rerun_before(tx, olds)
-                # Re-run by an earlier try, which was committed although its confirmation was lost:
-                done = [
-                    Outcome(old, f"execution {news[old]}") for old in olds if old in reruns and old in news
-                ]
-                remaining = [old for old in olds if old not in reruns]
-                if dry_run:
-                    return tx, [Outcome(old, "it can be run once more") for old in remaining]
-                for row in await store.find(tx, remaining):
-                    new = news[row.id] = new_id()
-                    done.append(await _rerun(tx, new, row, from_failed=from_failed, by=by, reason=reason))
-                started = sum(outcome.error is None for outcome in done)
-                tx.tell(asked=len(remaining), started=started, first=olds[0], last=olds[-1])
-                return tx, done
+        async def step(tx: Transaction, rows: Sequence[ListedExecution] = rows) -> list[Outcome]:
+            olds = [row.id for row in rows]
+            reruns = await workflow_commands.rerun_before(tx, olds)
+            remaining = [old for old in olds if old not in reruns]
+            if dry_run:
+                return [Outcome(old, "it can be run once more") for old in remaining]
+            done = [
+                await _rerun(tx, new_id(), row, from_failed=from_failed, by=by, reason=reason)
+                for row in await store.find(tx, remaining)
+            ]
+            started = sum(outcome.error is None for outcome in done)
+            tx.tell(asked=len(remaining), started=started, first=olds[0], last=olds[-1])
+            return done
 
-        tx, outcomes = await retried(step, deadline=30)
+        tx, outcomes = await committed_once(client.session, step)
         client.publish_staged(tx)
         for outcome in outcomes:
             yield outcome

@@ -14,7 +14,8 @@ from penstock.language.terms.options import Wrong
 from penstock.language.terms.outside_names import check_tenant
 from penstock.store.admission import holds, namespaces
 from penstock.store.admission.holds import KINDS, Hold
-from penstock.store.session.database import Session, backoff, retried
+from penstock.store.session.committed_once import committed_once
+from penstock.store.session.database import Session, Transaction, retried
 
 LONGEST_NAME = 300
 
@@ -45,26 +46,26 @@ class Holds:
             raise InvalidInput(
                 "until is not an instant with an offset", hint="Give datetime(2030, 1, 31, 9, tzinfo=UTC)."
             )
-        async for attempt in backoff(deadline=30):
-            with attempt:
-                async with self._session.transaction() as tx:
-                    await namespaces.lock_rules(tx)
-                    await holds.put(tx, kind, name, reason, by, until)
-                    tx.tell(kind=kind, name=name, until=until)
+
+        async def put(tx: Transaction) -> None:
+            await namespaces.lock_rules(tx)
+            await holds.put(tx, kind, name, reason, by, until)
+            tx.tell(kind=kind, name=name, until=until)
+
+        await committed_once(self._session, put)
 
     async def release(self, kind: str, name: str, rate: str | None = None) -> None:
         """Release what is held: at once, or at a `rate` such as `10/min`. Raises NotFound and InvalidInput."""
         _check(kind, name)
         pace = None if rate is None else _pace(rate)
-        async for attempt in backoff(deadline=30):
-            with attempt:
-                async with self._session.transaction() as tx:
-                    await namespaces.lock_rules(tx)
-                    if not await holds.release(tx, kind, name, pace):
-                        raise NotFound(
-                            f"the {kind} {name} is not held", hint="`penstock holds` lists what is."
-                        )
-                    tx.tell(kind=kind, name=name, rate=rate)
+
+        async def release(tx: Transaction) -> None:
+            await namespaces.lock_rules(tx)
+            if not await holds.release(tx, kind, name, pace):
+                raise NotFound(f"the {kind} {name} is not held", hint="`penstock holds` lists what is.")
+            tx.tell(kind=kind, name=name, rate=rate)
+
+        await committed_once(self._session, release)
 
 
 def _pace(rate: str) -> tuple[int, float]:

@@ -10,11 +10,11 @@ from uuid import UUID
 import orjson
 
 from penstock.errors import Conflict, InvalidInput, NotAllowed, NotFound
-from penstock.language.moves import WAITING
 from penstock.language.schemas import Schema, mask
-from penstock.store.executions import executions, inquiries
+from penstock.store.executions import inquiries
 from penstock.store.executions.inquiries import Inquiry
-from penstock.store.session.database import Session, Transaction, backoff
+from penstock.store.session.committed_once import committed_once
+from penstock.store.session.database import Session, Transaction
 from penstock.store.session.staged_messages import StagedMessage
 
 
@@ -51,27 +51,15 @@ async def answer(
     Raises NotFound, InvalidInput for a response that its schema refuses, and NotAllowed for a person that is not its
     assignee. Raises Conflict if it was answered, timed out or was cancelled before, or if another one is open by now.
     """
-    staged: list[StagedMessage] = []
-    tried = False
-    async for attempt in backoff(deadline=30):
-        with attempt:
-            try:
-                async with session.transaction() as tx:
-                    inquiry = await _asking(tx, execution)
-                    asked_at = asked_at or inquiry.created_at  # another try must answer the same inquiry
-                    await _answer(tx, inquiry, asked_at, response, by)
-                staged = tx.staged
-            except Conflict:
-                # An earlier try of this call may have committed, although its confirmation was lost.
-                if (
-                    not tried
-                    or asked_at is None
-                    or not await _is_ours(session, execution, asked_at, response, by)
-                ):
-                    raise
-            finally:
-                tried = True
-    return staged
+
+    async def answer_open(tx: Transaction) -> None:
+        nonlocal asked_at
+        inquiry = await _asking(tx, execution)
+        asked_at = asked_at or inquiry.created_at  # another try must answer the same inquiry
+        await _answer(tx, inquiry, asked_at, response, by)
+
+    tx, _ = await committed_once(session, answer_open)
+    return tx.staged
 
 
 async def _asking(tx: Transaction, execution: UUID) -> Inquiry:
@@ -109,16 +97,3 @@ async def _answer(tx: Transaction, inquiry: Inquiry, asked_at: datetime, respons
             f"the inquiry is {inquiry.status}"
             + (f" (by {inquiry.responder})" if inquiry.responder else " or its execution has ended")
         )
-
-
-async def _is_ours(session: Session, execution: UUID, asked_at: datetime, response: object, by: str) -> bool:
-    inquiry = await inquiries.find(session, execution)
-    if inquiry is None:
-        return False
-    if inquiry.created_at == asked_at:
-        return bool(inquiry.responder == by and orjson.loads(inquiry.response or "null") == response)
-    # The execution has continued and asked again. Its history has the author of the earlier answer.
-    rows = await executions.find(session, [execution])
-    moves = await executions.history(session, rows[0]) if rows else []
-    answered = next((move for move in moves if move.old == WAITING and move.at >= asked_at), None)
-    return answered is not None and answered.reason == f"answered by {by}"

@@ -16,7 +16,8 @@ from penstock.language.terms.options import did_you_mean, problems
 from penstock.messaging.outbox import Publisher
 from penstock.store.admission import limits, namespaces
 from penstock.store.admission.limits import LimitInForce
-from penstock.store.session.database import Session, Transaction, backoff, retried
+from penstock.store.session.committed_once import committed_once
+from penstock.store.session.database import Session, Transaction, retried
 
 T = TypeVar("T")
 
@@ -72,15 +73,10 @@ class Limits:
         hold its slots go on, and those that wait only for it start. Raises NotFound.
         """
 
-        by_hand: list[bool] = []  # of what the tries remove
-
         async def change(tx: Transaction) -> list[limits.Stored]:
             versions = await limits.versions(tx, ref)
-            if by_hand and (versions.in_force is None or [versions.by_hand is not None] != by_hand):
-                return []  # the try before was committed, and its answer lost
             if versions.in_force is None:
                 raise await _missing(tx, ref)
-            by_hand[:] = [versions.by_hand is not None]
             tx.tell(
                 before=versions.in_force[1],
                 after=versions.declared[1] if versions.by_hand and versions.declared else None,
@@ -95,12 +91,12 @@ class Limits:
         return rows[0] if rows else None
 
     async def _change(self, change: Callable[[Transaction], Awaitable[list[limits.Stored]]]) -> None:
-        async for attempt in backoff(deadline=30):
-            with attempt:
-                async with self._session.transaction() as tx:
-                    await namespaces.lock_rules(tx)
-                    stored = await change(tx)
-                    await limits.regroup(tx, stored, await namespaces.replace_all(tx))
+        async def regroup(tx: Transaction) -> None:
+            await namespaces.lock_rules(tx)
+            stored = await change(tx)
+            await limits.regroup(tx, stored, await namespaces.replace_all(tx))
+
+        await committed_once(self._session, regroup)
         await retried(lambda: namespaces.notice_workers(self._session), deadline=30)
         await retried(self._fill, deadline=30)
 

@@ -8,6 +8,7 @@ from penstock.client.commands import found
 from penstock.client.starts import check_priority
 from penstock.errors import Conflict
 from penstock.store.executions import executions
+from penstock.store.session.committed_once import committed_once
 from penstock.store.session.database import Session, Transaction
 
 
@@ -15,11 +16,14 @@ async def change(session: Session, id: UUID, priority: int) -> tuple[Transaction
     """Set the priority of an execution and its unfinished tasks in one transaction. Return the transaction with its
     messages, and the number of executions that had another priority. Raises NotFound, Conflict and InvalidInput."""
     check_priority(priority)
-    async with session.transaction() as tx:
+
+    async def set_priority(tx: Transaction) -> int:
         row = await found(tx, id)
         if row.finished_at is not None:
             raise Conflict(
                 f"{id} has ended: it is {row.status}",
                 hint=f"Start it again with a priority, or re-run it: penstock rerun {id}",
             )
-        return tx, await executions.set_priority(tx, id, priority)
+        return await executions.set_priority(tx, id, priority)
+
+    return await committed_once(session, set_priority)

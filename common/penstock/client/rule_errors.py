@@ -15,7 +15,8 @@ from penstock.operate.event_rules import KEPT_DAYS
 from penstock.store.events import events, rule_errors, rule_matches
 from penstock.store.events.events import Event, NewEnforcement
 from penstock.store.events.rule_errors import Place, RuleError
-from penstock.store.session.database import Session, Transaction, retried
+from penstock.store.session.committed_once import committed_once
+from penstock.store.session.database import Session, Transaction
 
 BATCH = 200
 """The maximum number of errors in one transaction."""
@@ -49,15 +50,14 @@ async def rerun(
     cursor: Place | None = None
     while True:
 
-        async def step(cursor: Place | None = cursor) -> tuple[Transaction, list[Place], list[Rerun]]:
-            async with client.session.transaction() as tx:
-                held = await rule_errors.hold(tx, rule, event, cursor, BATCH)
-                done = await _look_again(tx, held) if held else []
-                if held:
-                    tx.tell(asked=len(held), started=[rerun.what for rerun in done].count("started"))
-                return tx, held, done
+        async def step(tx: Transaction, cursor: Place | None = cursor) -> tuple[list[Place], list[Rerun]]:
+            held = await rule_errors.hold(tx, rule, event, cursor, BATCH)
+            done = await _look_again(tx, held) if held else []
+            if held:
+                tx.tell(asked=len(held), started=[rerun.what for rerun in done].count("started"))
+            return held, done
 
-        tx, held, done = await retried(step, deadline=30)
+        tx, (held, done) = await committed_once(client.session, step)
         client.publish_staged(tx)
         for result in done:
             yield result

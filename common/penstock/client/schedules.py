@@ -23,7 +23,8 @@ from penstock.operate.apply import Change, register
 from penstock.store.schedules import backfill, changes, health, reading
 from penstock.store.schedules.backfill import BackfillFire
 from penstock.store.schedules.reading import Fire, FireStats, ScheduleState
-from penstock.store.session.database import Session, Transaction, backoff
+from penstock.store.session.committed_once import committed_once
+from penstock.store.session.database import Session, Transaction
 
 T = TypeVar("T")
 WHEN = ("cron", "every", "at", "rrule")
@@ -146,10 +147,7 @@ class Schedules:
         return await health.troubles(self._session)
 
     async def _change(self, work: Callable[[Transaction], Awaitable[T]], *, wakes: bool = False) -> T:
-        async for attempt in backoff(deadline=30):
-            with attempt:
-                async with self._session.transaction() as tx:
-                    answer = await work(tx)
+        tx, answer = await committed_once(self._session, work)
         self._publisher.publish(tx.staged)
         if wakes:
             await wake(self._publisher.transport)

@@ -19,7 +19,8 @@ from penstock.store.definitions import catalog
 from penstock.store.definitions.catalog import Document, Version
 from penstock.store.events import polls
 from penstock.store.schedules import changes as schedules
-from penstock.store.session.database import Session, Transaction, backoff, retried
+from penstock.store.session.committed_once import committed_once
+from penstock.store.session.database import Session, Transaction, retried
 
 MOST_TOLD = 100
 """The maximum number of changes that the audit names."""
@@ -68,19 +69,18 @@ async def register(session: Session, definitions: Definitions) -> list[Change]:
 
 async def apply(session: Session, documents: Sequence[Document]) -> list[Change]:
     """Store these versions and make them current, all in one transaction. Return the change of each."""
-    changes: list[Change] = []
-    async for attempt in backoff(deadline=30):
-        with attempt:
-            async with session.transaction() as tx:
-                await namespaces.lock_rules(tx)
-                changes = await _apply(tx, documents)
-                told_changes = [
-                    f"{change.what} {change.kind} {change.ref}"
-                    for change in changes
-                    if change.what != "unchanged"
-                ]
-                if told_changes:
-                    tx.tell(changes=told_changes[:MOST_TOLD], changed=len(told_changes))
+
+    async def write(tx: Transaction) -> list[Change]:
+        await namespaces.lock_rules(tx)
+        changes = await _apply(tx, documents)
+        told_changes = [
+            f"{change.what} {change.kind} {change.ref}" for change in changes if change.what != "unchanged"
+        ]
+        if told_changes:
+            tx.tell(changes=told_changes[:MOST_TOLD], changed=len(told_changes))
+        return changes
+
+    _, changes = await committed_once(session, write)
     await retried(lambda: namespaces.notice_workers(session), deadline=30)
     session.cache.clear()
     return changes

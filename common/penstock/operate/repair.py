@@ -16,7 +16,8 @@ from penstock.language.terms.options import did_you_mean
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.relay import relay
 from penstock.operate.check import violated
-from penstock.store.session.database import Session, backoff
+from penstock.store.session.committed_once import committed_once
+from penstock.store.session.database import Session
 from penstock.store.upkeep import repairs
 from penstock.store.upkeep.invariants import INVARIANTS, Invariant
 
@@ -116,8 +117,6 @@ async def _mend(session: Session, publisher: Publisher, mend: Mend, ids: Sequenc
         while await relay(publisher.transport, session, 0.0):
             pass
         return
-    async for attempt in backoff(deadline=30):
-        with attempt:
-            async with session.transaction() as tx:
-                await mend.repair(tx, list(ids))
+    repair = mend.repair
+    tx, _ = await committed_once(session, lambda tx: repair(tx, list(ids)))
     publisher.publish(tx.staged)

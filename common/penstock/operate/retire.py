@@ -10,7 +10,8 @@ import orjson
 from penstock.errors import Conflict, NotFound
 from penstock.store.definitions import catalog
 from penstock.store.events import polls
-from penstock.store.session.database import Session, Transaction, retried
+from penstock.store.session.committed_once import committed_once
+from penstock.store.session.database import Session, Transaction
 
 RETIRABLE = ("action", "trigger", "workflow")
 
@@ -20,27 +21,26 @@ async def retire(session: Session, ref: str, *, undo: bool = False) -> list[str]
     `undo`, bring it back. Applying does not bring it back. Return the kinds with this ref. Raises NotFound, and
     Conflict while a rule, a schedule, a workflow or an action refers to it."""
 
-    async def write() -> list[str]:
-        async with session.transaction() as tx:
-            kinds = [row.kind for row in await catalog.current(tx, RETIRABLE, [ref])]
-            if not kinds:
-                otherwise = "`penstock actions` and `penstock triggers` list what there is."
-                raise NotFound(
-                    f"there is no action, workflow or trigger {ref!r}",
-                    hint=await catalog.hint(tx, RETIRABLE, ref, otherwise),
-                )
-            if not undo and (named := await _referrers(tx, ref)):
-                raise Conflict(
-                    f"{ref} is in use by {', '.join(named)}",
-                    hint="Take these out of use first, or apply versions of them that do not name it.",
-                )
-            for kind in kinds:
-                await catalog.set_enabled(tx, kind, ref, undo)
-            if "trigger" in kinds:
-                await polls.enable(tx, ref, undo)
-            return kinds
+    async def write(tx: Transaction) -> list[str]:
+        kinds = [row.kind for row in await catalog.current(tx, RETIRABLE, [ref])]
+        if not kinds:
+            otherwise = "`penstock actions` and `penstock triggers` list what there is."
+            raise NotFound(
+                f"there is no action, workflow or trigger {ref!r}",
+                hint=await catalog.hint(tx, RETIRABLE, ref, otherwise),
+            )
+        if not undo and (named := await _referrers(tx, ref)):
+            raise Conflict(
+                f"{ref} is in use by {', '.join(named)}",
+                hint="Take these out of use first, or apply versions of them that do not name it.",
+            )
+        for kind in kinds:
+            await catalog.set_enabled(tx, kind, ref, undo)
+        if "trigger" in kinds:
+            await polls.enable(tx, ref, undo)
+        return kinds
 
-    kinds = await retried(write, deadline=30)
+    _, kinds = await committed_once(session, write)
     session.cache.clear()
     return kinds
 

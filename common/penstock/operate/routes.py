@@ -16,7 +16,8 @@ from penstock.store.admission import limits, namespaces
 from penstock.store.admission.namespaces import RouteChoice
 from penstock.store.definitions import catalog
 from penstock.store.processes import presence
-from penstock.store.session.database import Session, retried
+from penstock.store.session.committed_once import committed_once
+from penstock.store.session.database import Session, Transaction, retried
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,17 +105,16 @@ async def explain(session: Session, target: str) -> tuple[str, RouteChoice]:
 async def remove(session: Session, pattern: str) -> None:
     """Delete a rule. Work that it routed follows the remaining rules. Raises NotFound."""
 
-    async def write() -> None:
-        async with session.transaction() as tx:
-            await namespaces.lock_rules(tx)
-            if not await catalog.delete(tx, "route", pattern):
-                otherwise = "`penstock routes list` shows the rules there are."
-                raise NotFound(
-                    f"there is no rule of the pattern {pattern!r}",
-                    hint=await catalog.hint(tx, ["route"], pattern, otherwise),
-                )
-            await limits.regroup(tx, [], await namespaces.replace_all(tx))
+    async def write(tx: Transaction) -> None:
+        await namespaces.lock_rules(tx)
+        if not await catalog.delete(tx, "route", pattern):
+            otherwise = "`penstock routes list` shows the rules there are."
+            raise NotFound(
+                f"there is no rule of the pattern {pattern!r}",
+                hint=await catalog.hint(tx, ["route"], pattern, otherwise),
+            )
+        await limits.regroup(tx, [], await namespaces.replace_all(tx))
 
-    await retried(write, deadline=30)
+    await committed_once(session, write)
     await retried(lambda: namespaces.notice_workers(session), deadline=30)
     session.cache.clear()

@@ -53,7 +53,7 @@ async def schemathesis(address: str, token: str, folder: Path) -> tuple[int, str
     """Run Schemathesis, and return its exit code and what it printed."""
     process = await asyncio.create_subprocess_exec(
         *(str(Path(sys.executable).with_name("schemathesis")), "run", f"{address}/api/v1/openapi.json"),
-        *("--phases", PHASES, "--checks", CHECKS, "--max-examples", EXAMPLES or "1", "--seed", "1"),
+        *("--request-timeout", "120", "--phases", PHASES, "--checks", CHECKS, "--max-examples", EXAMPLES or "1", "--seed", "1"),
         *("--header", f"Authorization: Bearer {token}", "--exclude-path", ENDLESS, "--no-shrink"),
         *("--generation-database", "none", "--no-color"),
         cwd=folder,

@@ -87,6 +87,7 @@ class Transaction:
         self.placed: set[Any] = set()
         """Namespaces that this transaction has inserted."""
         self._told: dict[str, Any] = {}
+        self._noted: audited_change.Change | None = None
         self._begun = self._done = False
 
     @property
@@ -143,12 +144,16 @@ class Transaction:
 
     async def commit(self) -> None:
         if self._begun:
-            change = await audited_change.note_written(self.connection.execute, self._told)
+            self._noted = await audited_change.note_written(self.connection.execute, self._told)
             self._begun, self._done = False, True
             crash_points.at("committing", self.connection)
             await self.connection.execute("commit")
             crash_points.at("committed", self.connection)
-            audited_change.committed(change)
+            self.confirm()
+
+    def confirm(self) -> None:
+        """Count the audit row of this transaction. `commit` calls it, unless the answer of the server was lost."""
+        audited_change.committed(self._noted)
 
     async def rollback(self) -> None:
         if self._begun and not self.connection.is_closed():
