@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from functools import partial
 from itertools import pairwise
 
 from hypothesis import reject
 
-from tests.durable_programs.kit_run import KitPlay, play_in_kit
+from tests.durable_programs.kit_run import NEVER_LATE, KitPlay, play_in_kit
+from tests.durable_programs.plain import NEVER, Holds
 from tests.durable_programs.plain_play import Play, play
-from tests.durable_programs.statements import DAY, Program, Step
+from tests.durable_programs.statements import Program, Step
 from tests.durable_programs.world import LOOK, Call, World
 
 ORDERS = 100
 """Of what happens at once: that many are tried before a run is wrong."""
 
 
-NEVER = 10_000 * DAY
-
-
 class Disagreement(AssertionError):
     """A durable run that no uninterrupted play explains."""
 
 
-def check(program: Program, crashes: Collection[int] = (), *, seed: int = 0) -> KitPlay:
-    """Play a program in the kit, crashed at these points, and without interruption. Returns the former. Raises Disagreement."""
-    played = play_in_kit(program, crashes, seed=seed)
-    taken = durations(played.world)
-    plain = play(program, seed=seed, durations=taken)
+def check(
+    program: Program, crashes: Collection[int] = (), late: Mapping[int, int] = NEVER_LATE, *, seed: int = 0
+) -> KitPlay:
+    """Play a program in the kit, crashed at these points and late after these suspensions, and without interruption. Return the
+    former. Raises Disagreement."""
+    played = play_in_kit(program, crashes, late, seed=seed)
+    taken, holds = durations(played.world), begun_again(played.world)
+    plain = play(program, seed=seed, durations=taken, absences=played.world.absences, holds=holds)
     wrong = by_itself(played) or differences(played, plain)
     if wrong and not by_itself(played) and explained(program, played, taken):
         wrong = []
@@ -37,13 +39,18 @@ def check(program: Program, crashes: Collection[int] = (), *, seed: int = 0) -> 
         crashed = (
             f"crashed {', '.join(run.crashed_at)} ({sorted(crashes)})" if run.crashed_at else "not crashed"
         )
+        if played.world.absences.spans:
+            crashed += f", late {dict(late)}: {played.world.absences.spans}"
         raise Disagreement("\n".join((*wrong, crashed, f"seed {seed}", repr(program))))
     return played
 
 
-def check_crashed(program: Program, points: Collection[int], *, seed: int = 0) -> None:
-    """Check a program uninterrupted, crashed at each of these points (those that it has), and at all of them in one run. A
-    program whose tasks wait for each other, and for nothing that can come, is none."""
+def check_crashed(
+    program: Program, points: Collection[int], late: Mapping[int, int] = NEVER_LATE, *, seed: int = 0
+) -> None:
+    """Check a program uninterrupted, crashed at each of these points (those that it has), and at all of them in one run. Then
+    check it with attempts that begin late, without a crash and with all of them. Reject a program whose tasks wait for each
+    other, and for nothing that can come."""
     played = check(program, seed=seed)
     if played.outcome == ("stuck",):
         reject()
@@ -53,15 +60,21 @@ def check_crashed(program: Program, points: Collection[int], *, seed: int = 0) -
         check(program, (point,), seed=seed)
     if len(crashes) > 1:
         check(program, crashes, seed=seed)
+    if late and (suspensions := played.run.memory.suspensions):
+        late = {nth % suspensions: days for nth, days in late.items()}
+        check(program, (), late, seed=seed)
+        if crashes:
+            check(program, crashes, late, seed=seed)
 
 
 def explained(program: Program, played: Play, taken: dict[tuple[str, int], float]) -> bool:
     """Return whether another order of what happens at once leads to the same."""
     anew = durations(played.world, anew=True)
-    if not differences(played, play(program, durations=anew)):
+    as_played = partial(play, program, absences=played.world.absences, holds=begun_again(played.world))
+    if not differences(played, as_played(durations=anew)):
         return True
     return any(
-        not differences(played, play(program, seed=order, durations=known, shuffled=True))
+        not differences(played, as_played(seed=order, durations=known, shuffled=True))
         for order in range(ORDERS)
         for known in (taken, anew, None)
     )
@@ -135,13 +148,13 @@ def order(world: World) -> list[str]:
 
 
 def durations(world: World, *, anew: bool = False) -> dict[tuple[str, int], float]:
-    """Return how long each recorded call took, with the calls before it that were lost; `anew`: without those that were
-    cancelled, which the attempt after a failure begins anew."""
+    """Return how long each recorded call took, with the calls before it that were cancelled; `anew`: without these, where the
+    attempt after a failure begins them anew."""
     taken: dict[tuple[str, int], float] = {}
     began: dict[str, float] = {}
     for call in (*world.calls, *world.undone):
         begin = began.setdefault(call.place, call.began)
-        if call.cancelled and anew:
+        if call.cut or (call.cancelled and anew):
             del began[call.place]
         if call.recorded and call.ended is not None:
             number = sum(1 for place, _ in taken if place == call.place)
@@ -151,3 +164,17 @@ def durations(world: World, *, anew: bool = False) -> dict[tuple[str, int], floa
         number = sum(1 for other, _ in taken if other == place)
         taken[place, number] = NEVER
     return taken
+
+
+def begun_again(world: World) -> Holds:
+    """Return when the calls, the nth of their step, were made again that a crash cut off."""
+    begins: Holds = {}
+    ended_calls: Counter[str] = Counter()
+    for call in world.calls:
+        key = call.place, ended_calls[call.place]
+        if call.cut:
+            begins[key] = 0, NEVER
+        elif begins.get(key) == (0, NEVER):
+            begins[key] = call.failures, call.began - call.resumed
+        ended_calls[call.place] += call.recorded
+    return begins

@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-from penstock.engine.durable import branches, journal
+from penstock.engine.durable import branches, journal, waits
 from penstock.engine.durable.branches import Branch
 from penstock.engine.durable.calls import Call
 from penstock.engine.durable.core import Core
@@ -94,9 +94,21 @@ def read_signals_once_an_attempt(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Core, "written", passed)
 
 
+def tell_late_results_as_they_are_known(patch: pytest.MonkeyPatch) -> None:
+    """An attempt that begins late tells a signal before a sleep that was over before the signal was sent."""
+    patch.setattr(OpenCalls, "_is_expected", lambda calls, before: False)
+
+
+def hear_signals_after_their_deadline(patch: pytest.MonkeyPatch) -> None:
+    """A deadline that passed while no worker had time for the run is forgotten where a signal was sent since."""
+    patch.setattr(waits, "_is_sent_after", lambda signal, deadline, span: False)
+
+
 FAULTS: list[Callable[[pytest.MonkeyPatch], None]] = [
     number_branches_when_they_ask,
     name_undos_by_function,
     see_only_the_error_itself,
     read_signals_once_an_attempt,
+    tell_late_results_as_they_are_known,
+    hear_signals_after_their_deadline,
 ]

@@ -20,10 +20,11 @@ from penstock.engine.durable import waiting
 from penstock.engine.durable.records import Child, Key, Record
 from penstock.errors import ExecutionFailed
 from penstock.language.definitions.action import Action
+from penstock.run.outcomes import Outcome, TaskError
 from penstock.testing import DurableRun
 from penstock.testing.durable_memory import AttemptMemory, Memory
 from tests.durable_programs.interpreter import CHILD, Interpreter
-from tests.durable_programs.plain import BEGIN, SOON, arrivals
+from tests.durable_programs.plain import BEGIN, PAUSE, SOON, arrivals
 from tests.durable_programs.plain_play import Play
 from tests.durable_programs.statements import DAY, Program, Value, Wait, span, wait_name
 from tests.durable_programs.virtual_time import Stuck, VirtualLoop, run_virtually
@@ -32,6 +33,9 @@ from tests.durable_programs.world import LOOK, MARK, World
 logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # errors of tasks that a program never awaits
 
 MOST_ATTEMPTS = 300
+SETTLED = 3.0
+"""Seconds after a suspension in which a plain play still tells what the run was told before it."""
+NEVER_LATE: Mapping[int, int] = {}
 PLAYED: ContextVar[tuple[Program, World]] = ContextVar("played")
 FAILED = re.compile(r"(?:p\.program failed|execution \S+ ended as failed): (?:\w+\.)*(\w+): (.*)", re.DOTALL)
 
@@ -40,6 +44,10 @@ class VirtualMemory(Memory):
     """The memory of a run whose time is that of the loop."""
 
     world: World
+    late: Mapping[int, int]
+    suspensions: int = 0
+    failed_at: float | None = None
+    """When the function of the attempt failed that is tried again."""
 
     @property
     def now(self) -> datetime:
@@ -52,8 +60,26 @@ class VirtualMemory(Memory):
         loop.clock.now = max(loop.clock.now, (instant - BEGIN).total_seconds())
 
     def begin(self) -> AttemptMemory:
+        self.world.crashed = False
         self._attempt += 1
         return VirtualAttempt(self, self._attempt)
+
+    def move_on(self, awaited: Mapping[str, Any]) -> None:
+        """Begin the next attempt so many days late as the test says."""
+        begin = time.monotonic()
+        super().move_on(awaited)
+        if days := self.late.get(self.suspensions):
+            self.now += timedelta(seconds=span(f"late {self.suspensions}", days))
+            self.world.absences.spans.append((begin + SETTLED, time.monotonic()))
+        self.suspensions += 1
+
+    def fail(self, error: TaskError) -> None:
+        """Let as much time pass from the failure to the next attempt as in a plain play."""
+        super().fail(error)
+        if self.failed_at is not None:
+            self.now = BEGIN + timedelta(seconds=self.failed_at + PAUSE)
+        self.failed_at = None
+        self.world.failures, self.world.resumed = self.failures, time.monotonic()
 
     def until_next(self) -> float:
         """Return the seconds until something comes from outside."""
@@ -82,19 +108,21 @@ class VirtualAttempt(AttemptMemory):
 
 
 class CrashedRun(DurableRun):
-    """A run that is crashed at several commits: right before the nth (2n) or right after it (2n + 1)."""
+    """A run that is crashed at several commits: right before the nth (2n) or right after it (2n + 1). `late`: how many days
+    late the attempt begins after the nth suspension."""
 
-    def __init__(self, world: World, crashes: Collection[int]) -> None:
+    def __init__(self, world: World, crashes: Collection[int], late: Mapping[int, int]) -> None:
         self.world = world
         self.crashes = set(crashes)
+        self.late = late
         self.crashed_at: list[str] = []
         self._tries: dict[Key, int] = {}
         """The tries of each step as written last."""
         super().__init__()
 
     def __post_init__(self) -> None:
-        self._memory = VirtualMemory(BEGIN, self._commit)
-        self._memory.world = self.world
+        self._memory = self.memory = VirtualMemory(BEGIN, self._commit)
+        self.memory.world, self.memory.late = self.world, self.late
 
     def _commit(self, records: list[Any], write: Callable[[], None]) -> None:
         place, self.commits = self.commits, self.commits + 1
@@ -111,8 +139,15 @@ class CrashedRun(DurableRun):
         assert self.attempts < MOST_ATTEMPTS, f"the run has not ended after {MOST_ATTEMPTS} attempts"
         return await super()._attempt(*arguments)
 
+    def _is_retried(self, action: Action[..., Any], outcome: Outcome) -> bool:
+        retried = super()._is_retried(action, outcome)
+        if retried and self.memory.failed_at is None:
+            self.memory.failed_at = time.monotonic()
+        return retried
+
     def _crash(self, where: str) -> None:
         self.crashed_at.append(where)
+        self.world.crash()
         super()._crash(where)
 
     def _note(self, record: Any) -> None:
@@ -133,13 +168,15 @@ class KitPlay(Play):
     run: CrashedRun
 
 
-def play_in_kit(program: Program, crashes: Collection[int] = (), *, seed: int = 0) -> KitPlay:
-    """Play a program in the testing kit, crashed at these points."""
+def play_in_kit(
+    program: Program, crashes: Collection[int] = (), late: Mapping[int, int] = NEVER_LATE, *, seed: int = 0
+) -> KitPlay:
+    """Play a program in the testing kit, crashed at these points, and late by so many days after the nth suspension."""
     plays: list[KitPlay] = []
     looks = waiting.LOOK, waiting.SIGNAL_LOOK
     waiting.LOOK = waiting.SIGNAL_LOOK = LOOK
     try:
-        run_virtually(_play(program, crashes, seed, plays))
+        run_virtually(_play(program, crashes, late, seed, plays))
     finally:
         waiting.LOOK, waiting.SIGNAL_LOOK = looks
     return plays[0]
@@ -155,9 +192,11 @@ def _action(attempts: int) -> Action[..., Any]:
     return function
 
 
-async def _play(program: Program, crashes: Collection[int], seed: int, plays: list[KitPlay]) -> None:
+async def _play(
+    program: Program, crashes: Collection[int], late: Mapping[int, int], seed: int, plays: list[KitPlay]
+) -> None:
     world = World(seed)
-    run = CrashedRun(world, crashes)
+    run = CrashedRun(world, crashes, late)
     PLAYED.set((program, world))
     run.child(CHILD, world.child)
     for after, name, value in program.signals():

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from penstock import NonRetryable
 from penstock.errors import StepFailed, StepTimedOut
-from tests.durable_programs.statements import Program, Step, Wait, span, wait_name
+from tests.durable_programs.statements import DAY, Program, Step, Wait, span, wait_name
 from tests.durable_programs.world import World
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -25,8 +25,11 @@ SOON = 1e-8
 """Seconds of a turn: far fewer than between the ends of two functions, which it must not put in another order."""
 PAUSE = 2.0
 """Longer than a step takes that takes no hours: what ran when an attempt failed has ended before the next one begins."""
+NEVER = 10_000 * DAY
 Rounds = dict[str, list[float]]
-Holds = dict[tuple[str, int], float]
+Hold = tuple[int, float]
+"""How many attempts fail before a call begins, and how many seconds after that the call begins at the earliest."""
+Holds = dict[tuple[str, int], Hold]
 
 
 class First(NamedTuple):
@@ -46,7 +49,8 @@ class Plain:
         self.failures = failures
         """The instants at which attempts failed. Nothing begins and nothing is told until the attempt after it begins."""
         self.holds = holds
-        """The calls, the nth of their step, that were cancelled before an attempt failed: they begin with the next attempt."""
+        """When calls, the nth of their step, begin at the earliest: those that were cancelled before an attempt failed with the
+        next attempt, and those that a crash cut off when they were made again."""
         self.cut: set[tuple[str, int]] = set()
         """The calls of steps that were cancelled, or never began because of that."""
         self._begun: set[str] = set()
@@ -68,14 +72,19 @@ class Plain:
 
     async def _until(self, instant: float) -> None:
         self.instants.append(instant)
-        await asyncio.sleep(max(instant - time.monotonic(), 0))
+        await asyncio.sleep(max(self.world.absences.told_at(instant) - time.monotonic(), 0))
+
+    def _begin(self) -> float:
+        """Return when a call begins that is made now."""
+        return self.world.absences.begins_at(time.monotonic())
 
     async def sleep(self, seconds: float) -> None:
-        await self._until(time.monotonic() + seconds + self.world.late(f"sleep {seconds}"))
+        await self._until(self._begin() + seconds + self.world.late(f"sleep {seconds}"))
 
     async def _turn(self) -> None:
-        """Wait until every task waits: nothing starts before, and what is cancelled until then never does."""
-        await asyncio.sleep(SOON)
+        """Wait until every task waits: nothing starts before, and what is cancelled until then never does. After an absence all
+        that was over is told before."""
+        await asyncio.sleep(self._begin() - time.monotonic() + SOON)
 
     async def _next_attempt(self) -> None:
         """Wait for the next attempt where one has failed: what ended meanwhile is told then, in the order in which it ended."""
@@ -84,13 +93,19 @@ class Plain:
             if failed < now < failed + PAUSE:
                 await self._until(failed + PAUSE + (now - failed) / PAUSE * SOON / 2)
 
+    def _end_of(self, hold: Hold) -> float:
+        failures, seconds = hold
+        if failures > len(self.failures):
+            return NEVER
+        return seconds + (self.failures[failures - 1] + PAUSE if failures else 0.0)
+
     async def step(self, name: str, function: Callable[..., Any], *args: Any, retry: Any) -> Any:
         try:
             return await self._step(name, function, *args, retry=retry)
         except asyncio.CancelledError:
             self.cut.add((args[0], self._ended[args[0]]))
             if args[0] in self._begun:  # it takes a turn to end, in which other calls begin
-                over = time.monotonic() + 2 * SOON
+                over = time.monotonic() + 2 * SOON + self.world.delay(f"end of cancelled {args[0]}")
                 while (left := over - time.monotonic()) > SOON / 4:
                     with suppress(asyncio.CancelledError):
                         await asyncio.sleep(left)
@@ -105,7 +120,7 @@ class Plain:
                 if tried and retry["initial_delay"]:
                     await self.sleep(retry["initial_delay"])
                 if (hold := self.holds.get((place, self._ended[place]))) is not None:
-                    await self._until(hold)
+                    await asyncio.sleep(max(self._end_of(hold) - time.monotonic(), 0))
                 await self._next_attempt()
                 await self._turn()
                 self._begun.add(place)
@@ -167,30 +182,47 @@ class Plain:
         return values
 
     async def signal(self, name: str, timeout: float | None = None) -> Any:
-        if self._sent[name]:
-            value = self._sent[name].pop(0)
-            self._hearings += 1
-            await asyncio.sleep(SOON + self.world.seen(f"signal {self._hearings}"))
-            return value
         heard = asyncio.get_running_loop().create_future()
+        place = len(self._open_calls(name))
         self._listening[name].append(heard)
+        told_after = 0.0
+        if place < len(self._sent[name]):
+            self._hearings += 1
+            sent = [value for _, _, value in self.program.signals()]
+            order = sent.index(self._sent[name][place])  # the one sent first is told first
+            told_after = SOON * (5 + order) / 10 + self.world.seen(f"signal {self._hearings}")
+            asyncio.get_running_loop().call_later(told_after, self._hear, name)
         try:
-            return await self._within(heard, timeout, name)
+            return await self._within(heard, timeout, name, told_after)
         finally:
             self._listening[name].remove(heard)
 
-    async def _within(self, waits: asyncio.Future[Any], timeout: float | None, name: str) -> Any:
+    def _open_calls(self, name: str) -> list[asyncio.Future[Any]]:
+        """Return the calls that wait for a signal of this name."""
+        return [heard for heard in self._listening[name] if not heard.done()]
+
+    def _hear(self, name: str) -> None:
+        """Give a signal that was sent before to the first call that waits: the one that it was for may be cancelled."""
+        if self._sent[name] and (open_calls := self._open_calls(name)):
+            open_calls[0].set_result(self._sent[name].pop(0))
+
+    async def _within(
+        self, waits: asyncio.Future[Any], timeout: float | None, name: str, told_after: float = 0.0
+    ) -> Any:
+        """Wait so many seconds at most. `told_after`: what was sent before is told then, also after the deadline."""
         if timeout is not None:
-            self.instants.append(time.monotonic() + timeout)
+            self.instants.append(deadline := self._begin() + timeout)
             self._deadlines += 1  # what does not come is told in a turn of its own, too
-            timeout = max(timeout, SOON) + self.world.delay(f"deadline {self._deadlines} of {name}")
+            late = self.world.delay(f"deadline {self._deadlines} of {name}")
+            deadline = self.world.absences.told_at(max(deadline, self._begin() + SOON) + late)
+            timeout = max(deadline - time.monotonic(), 2 * told_after)
         with suppress(TimeoutError):
             return await asyncio.wait_for(waits, timeout)
         raise StepTimedOut("", name=name)
 
     def send(self, name: str, value: Any) -> None:
-        open_calls = [heard for heard in self._listening[name] if not heard.done()]
-        open_calls[0].set_result(value) if open_calls else self._sent[name].append(value)
+        calls, earlier = self._open_calls(name), len(self._sent[name])
+        calls[earlier].set_result(value) if len(calls) > earlier else self._sent[name].append(value)
 
     async def wait_for(self, _: str, timeout: float | None = None, name: str = "") -> Any:
         return {"payload": await self.ask("", timeout=timeout, name=name)}
@@ -198,9 +230,9 @@ class Plain:
     async def ask(self, _: str, timeout: float | None = None, name: str = "") -> Any:
         waits = asyncio.get_running_loop().create_future()
         if (comes := arrivals(self.program).get(name)) is not None:
-            self.instants.append(time.monotonic() + comes)
-            asyncio.get_running_loop().call_later(
-                comes + self.world.delay(f"arrival of {name}"),
+            self.instants.append(instant := self._begin() + comes)
+            asyncio.get_running_loop().call_at(
+                self.world.absences.told_at(instant + self.world.delay(f"arrival of {name}")),
                 lambda: None if waits.done() else waits.set_result(name),
             )
         return await self._within(waits, timeout, name)
@@ -234,8 +266,10 @@ class Plain:
 
     @asynccontextmanager
     async def timeout(self, seconds: float) -> Any:
-        self.instants.append(time.monotonic() + seconds)
-        deadline = asyncio.timeout(seconds + self.world.late(f"timeout {seconds}"))
+        self.instants.append(instant := self._begin() + seconds)
+        deadline = asyncio.timeout_at(
+            self.world.absences.told_at(instant + self.world.late(f"timeout {seconds}"))
+        )
         try:
             async with deadline:
                 yield

@@ -12,11 +12,15 @@ from typing import Any
 
 from penstock import NonRetryable
 from penstock.errors import StepFailed
+from tests.durable_programs.absences import Absences
 from tests.durable_programs.interpreter import Interpreter, leaves
-from tests.durable_programs.plain import PAUSE, SOON, Holds, Plain, Rounds, cancel_all
+from tests.durable_programs.plain import PAUSE, Holds, Plain, Rounds, cancel_all
 from tests.durable_programs.statements import Program, span
 from tests.durable_programs.virtual_time import Stuck, run_virtually
 from tests.durable_programs.world import MARK, World
+
+TURNS = 100
+"""More turns of the loop than the tasks of a program take to wait again."""
 
 
 @dataclass
@@ -62,21 +66,28 @@ def final(error: BaseException) -> bool:
     )
 
 
+async def _until_all_wait() -> None:
+    """Let every task run until it waits. No time passes: what is told next may be there a moment later."""
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+
+
 async def _attempt(plain: Plain, last: bool) -> tuple[tuple[Any, ...], BaseException | None]:
     """Play the program once. Returns the outcome, and the error if another attempt may follow it."""
     program, loop = plain.program, asyncio.get_running_loop()
+    plain.instants += [end for _, end in plain.world.absences.spans]
     for after, name, value in program.signals():
         plain.instants.append(after)
         if after <= loop.time():  # it is there when the run begins
             plain.send(name, value)
         else:
-            loop.call_at(after, plain.send, name, value)
+            loop.call_at(plain.world.absences.told_at(after), plain.send, name, value)
     play = Interpreter(plain, plain.world).play(program.body, "0", {})
     main = asyncio.create_task(play)
     if program.cancelled is not None:
         instant = span("cancel", program.cancelled)
         plain.instants.append(instant)
-        loop.call_at(instant, main.cancel)
+        loop.call_at(plain.world.absences.cancelled_at(instant), main.cancel)
     before = asyncio.all_tasks() - {main}
     outcome: tuple[Any, ...]
     try:
@@ -85,10 +96,10 @@ async def _attempt(plain: Plain, last: bool) -> tuple[tuple[Any, ...], BaseExcep
         outcome = ("cancelled",)
     except Exception as error:
         if not last and not final(error):
-            await asyncio.sleep(SOON / 2)  # until every task waits
+            await _until_all_wait()
             return failed_as(error), error
         outcome = failed_as(error)
-    await asyncio.sleep(SOON / 2)  # until every task waits
+    await _until_all_wait()
     while tasks := asyncio.all_tasks() - before:
         await cancel_all(tasks)
     if outcome[0] != "completed":
@@ -106,10 +117,13 @@ def play(
     shuffled: bool = False,
     lateness: float = 0.0,
     late_starts: float = 0.0,
+    absences: Absences | None = None,
+    holds: Holds | None = None,
 ) -> Play:
-    """Play a program without any interruption. `seed` decides what comes first of what happens at once, and how late it is."""
+    """Play a program without any interruption. `seed` decides what comes first of what happens at once, and how late it is.
+    `absences`, and the `holds` of calls that a crash cut off, are those of the run that it is compared with."""
     rounds: Rounds = defaultdict(list)
-    holds: Holds = {}
+    held: Holds = dict(holds or {})
     failures: list[float] = []
     loose: set[str] = set()
     attempts = program.attempts
@@ -117,9 +131,17 @@ def play(
         attempts -= 1
         plain = Plain(
             program,
-            World(seed, shuffled, lateness, late_starts, dict(durations or {}), records_at_once=True),
+            World(
+                seed,
+                shuffled,
+                lateness,
+                late_starts,
+                dict(durations or {}),
+                absences or Absences(),
+                records_at_once=True,
+            ),
             rounds,
-            holds,
+            held,
             failures,
         )
         tried: list[tuple[Any, BaseException | None, float, set[str], set[str], set[tuple[str, int]]]] = []
@@ -151,4 +173,4 @@ def play(
         failures.append(now)
         for place, call in cut:
             if place not in causes | unsaid:
-                holds[place, call] = now + PAUSE
+                held[place, call] = max((len(failures), 0.0), held.get((place, call), (0, 0.0)))

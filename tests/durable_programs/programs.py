@@ -7,7 +7,7 @@ from hypothesis import seed as seeded
 
 from tests.durable_programs.agreement import check_crashed
 from tests.durable_programs.statements import Program
-from tests.durable_programs.strategies import Kind, crash_points, programs
+from tests.durable_programs.strategies import Kind, crash_points, late_attempts, programs
 
 PROGRAMS_OF_PART = 200
 PARTS: dict[Kind, range] = {"once": range(6), "again": range(6, 10)}
@@ -26,9 +26,9 @@ def check_programs(kind: Kind, part: int) -> None:
         phases=(Phase.generate,),  # tests/chaos/test_durable_programs.py makes what disagrees small
         suppress_health_check=list(HealthCheck),
     )
-    @given(programs(depth=2, only=kind), crash_points)
-    def check(program: Program, points: list[int]) -> None:
-        check_crashed(program, points)
+    @given(programs(depth=2, only=kind), crash_points, late_attempts)
+    def check(program: Program, points: list[int], late: dict[int, int]) -> None:
+        check_crashed(program, points, late)
 
     check()
 

@@ -54,6 +54,13 @@ def hearings(draw: Draw) -> s.Block:
 
 
 @st.composite
+def reminders(draw: Draw) -> s.Block:
+    """A wait for a signal with a deadline, and another wait for the signal that may come after it."""
+    name = draw(signals)
+    return s.Block((s.Signal(name, 1), s.Signal(name, draw(st.one_of(st.integers(1, 3), st.none())))))
+
+
+@st.composite
 def compensated(draw: Draw, kind: Kind) -> s.Block:
     """Branches that register compensations in an order of their own, and a step after them that fails."""
     before = steps(kind) if kind == "again" else st.one_of(steps(kind), steps(kind), waits())
@@ -93,7 +100,9 @@ def others(draw: Draw, kind: Kind) -> Statement:
 @cache
 def leaf(kind: Kind) -> Statements:
     heard = waits() if kind == "again" else hearings()
-    return st.one_of(steps(kind), steps(kind), steps(kind), waits(), others(kind), others(kind), heard)
+    return st.one_of(
+        steps(kind), steps(kind), steps(kind), waits(), reminders(), others(kind), others(kind), heard
+    )
 
 
 def several(part: Statements, least: int = 1, most: int = 3) -> st.SearchStrategy[tuple[Statement, ...]]:
@@ -181,5 +190,7 @@ def programs(draw: Draw, depth: int = DEPTH, only: Kind | None = None) -> Progra
     )
 
 
+late_attempts = st.dictionaries(st.integers(0, 4), st.integers(1, 6), min_size=1, max_size=3)
+"""For how many days after which suspension no worker has time for the run."""
 crash_points = st.lists(st.one_of(st.integers(0, 40), st.integers(-8, -1)), max_size=3, unique=True)
 """Commits from the beginning, and from the end, where compensations are."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.durable_programs import statements as s
-from tests.durable_programs.agreement import Disagreement, check
+from tests.durable_programs.agreement import Disagreement, check, check_crashed
 from tests.durable_programs.faults import FAULTS
 from tests.durable_programs.plain_play import play
 from tests.durable_programs.programs import check_all_programs
@@ -52,6 +52,7 @@ def test_kit_hears_signal_sent_during_step() -> None:
 
 
 _STEP = s.Step(fails=s.ALWAYS, tries=2, yields=1)
+_BRANCH = s.Block((s.Start(0, s.Step("b", fails=1, retryable=False)), s.Step(yields=3), s.Undo(), s.Await(0)))
 _PLAIN_PLAYS_DIFFERED = {
     "waits whose events come at the same instant": Program(
         s.First(
@@ -83,6 +84,48 @@ _PLAIN_PLAYS_DIFFERED = {
             s.Block((s.Step("b", yields=2),)),
         ),
         attempts=2,
+    ),
+    "signals that were sent long before they are awaited": Program(
+        s.Block(
+            (
+                s.Sleep(5),
+                s.Branches(
+                    "gather",
+                    (
+                        s.Step(fails=s.ALWAYS),
+                        s.Block((s.Signal("stop"), s.Undo())),
+                        s.Block((s.Signal("go"), s.Undo())),
+                    ),
+                ),
+            )
+        ),
+        sent=(("go", 1), ("stop", 3)),
+    ),
+    "signal whose call is cancelled before it is told": Program(
+        s.Block(
+            (
+                s.Start(0, s.Signal(timeout=None)),
+                s.Branches("gather", (s.Await(0, cancel=True),)),
+                s.Signal(timeout=0),
+            )
+        ),
+        sent=(("go", 0),),
+    ),
+    "cancelled steps of which one ends the function": Program(
+        s.Branches(
+            "group",
+            (
+                s.Branches("gather", (s.Step(yields=5), s.Try("finally", s.Step(hours=55), s.Child()))),
+                s.Step(fails=s.ALWAYS, yields=3),
+            ),
+        )
+    ),
+    "results that were recorded while an attempt failed": Program(
+        s.Branches(
+            "gather",
+            (s.Branches("gather", (_BRANCH, _BRANCH)), s.Step(fails=s.ALWAYS, yields=2)),
+        ),
+        attempts=3,
     ),
     "timeout of nothing beside a failure": Program(
         s.Branches(
@@ -150,3 +193,22 @@ def test_branch_that_cancels_unbegun_step_goes_on_at_once() -> None:
         s.Block((s.Start(0, s.Raise()), s.Start(1, s.Step()), s.Branches("gather", (s.Await(0), cancels))))
     )
     assert [call.place for call in check(program).world.undone] == ["0.2|1.1"]
+
+
+def test_plain_play_makes_calls_again_that_a_crash_cut_off() -> None:
+    """The crash leaves the failure of the first step, which ends the next attempt before it calls the second step again."""
+    program = Program(s.Branches("gather", (s.Step(fails=2), s.Step("b", fails=2, yields=1))), attempts=3)
+    assert check(program).outcome == ("completed", ["a<0|0>", "b<0|1>"])
+    assert check(program, (1,)).outcome == ("failed", "StepFailed", ["0|1"])
+    check_crashed(program, range(40))
+
+
+def test_late_attempt_tells_sleeps_by_instant() -> None:
+    program = Program(s.First(((1, s.Sleep(1)), (3, s.Block()))))
+    assert check(program).outcome == ("completed", ["arm0", "slept"])
+    assert check(program, (), {0: 6}).outcome == ("completed", ["arm1", []])
+
+
+def test_late_attempt_tells_deadline_before_later_signal() -> None:
+    program = Program(s.Block((s.Signal(timeout=1), s.Signal(timeout=None))), sent=(("go", 3),))
+    assert check(program, (), {0: 6}).outcome == ("completed", ["not told", "go0"])

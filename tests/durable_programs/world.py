@@ -12,6 +12,7 @@ from datetime import datetime
 from zlib import crc32
 
 from penstock import NonRetryable
+from tests.durable_programs.absences import Absences
 from tests.durable_programs.statements import ALWAYS, HOUR, Child, Step
 
 LOOK = 300.0
@@ -28,6 +29,12 @@ class Call:
     ended: float | None = None
     cancelled: bool = False
     recorded: bool = False
+    cut: bool = False
+    """A crash ended the call, or lost its result: the next attempt makes it again."""
+    failures: int = 0
+    """How many attempts had failed before."""
+    resumed: float = 0.0
+    """When the attempt after the last of these began."""
 
 
 @dataclass
@@ -42,6 +49,7 @@ class World:
     late_starts: float = 0.0
     """Seconds that each child begins late, and nothing else."""
     durations: dict[tuple[str, int], float] = field(default_factory=dict)
+    absences: Absences = field(default_factory=Absences)
     records_at_once: bool = False
     """A call is recorded when it ends. Without it, whoever plays the program says when."""
     calls: list[Call] = field(default_factory=list)
@@ -53,10 +61,14 @@ class World:
     """What the program was told of the time."""
     wrong: list[str] = field(default_factory=list)
     """What a program saw that no program may see."""
+    crashed: bool = False
+    """The attempt has crashed, and the next one has not begun."""
+    failures: int = 0
+    resumed: float = 0.0
 
     async def step(self, place: str, step: Step, extra: str) -> str:
         """Be the function of a step."""
-        call = Call(place, time.monotonic())
+        call = self._call(place)
         self.calls.append(call)
         await self._take(call, self.calls, step.hours * HOUR + (0 if self.shuffled else 0.1 * step.yields))
         if self.fails(place, step):
@@ -65,13 +77,16 @@ class World:
         self._end(call)
         return value_of(place, step, extra)
 
+    def _call(self, place: str) -> Call:
+        return Call(place, time.monotonic(), cut=self.crashed, failures=self.failures, resumed=self.resumed)
+
     def fails(self, place: str, step: Step) -> bool:
         """Return whether a call of this step would fail now."""
         return step.fails == ALWAYS or self.failed[place] < step.fails
 
     async def undo(self, place: str) -> str:
         """Be a compensation."""
-        call = Call(place, time.monotonic())
+        call = self._call(place)
         self.undone.append(call)
         await self._take(call, self.undone, 0)
         self._end(call)
@@ -91,7 +106,7 @@ class World:
         try:
             await asyncio.sleep(duration)
         except asyncio.CancelledError:
-            call.cancelled = True
+            call.cancelled, call.cut = True, call.cut or self.crashed
             raise
 
     def delay(self, what: str) -> float:
@@ -121,6 +136,12 @@ class World:
     def busy(self) -> bool:
         """Whether a call runs."""
         return any(call.ended is None and not call.cancelled for call in (*self.calls, *self.undone))
+
+    def crash(self) -> None:
+        """End the attempt: what its calls give is lost where it is not recorded."""
+        self.crashed = True
+        for call in (*self.calls, *self.undone):
+            call.cut = call.cut or not (call.recorded or call.cancelled)
 
     def record(self, text: str, *, failed: bool) -> None:
         """A call of the place that the text names is recorded."""

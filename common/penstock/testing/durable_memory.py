@@ -57,7 +57,7 @@ class Memory:
         self._running: dict[Key, ChildStart] = {}
         self._failure: Failure | None = None
         self._due: dict[UUID, tuple[datetime, str, str | None]] = {}
-        self._ends_as: str | None = None
+        self.ends_as: str | None = None
         self._commit = commit
         self._attempt = 0
 
@@ -73,7 +73,7 @@ class Memory:
     def load(self) -> History:
         records = {key: copy.copy(record) for key, record in self.records.items() if record.kind != STATE}
         children = {key: copy.copy(child) for key, child in self.children.items()}
-        return History(self.now, records, children, self._ends_as, self._failure)
+        return History(self.now, records, children, self.ends_as, self._failure)
 
     def write(self, records: Sequence[Record]) -> Mapping[Key, Record]:
         conflicts: dict[Key, Record] = {}
@@ -221,7 +221,7 @@ class Memory:
                 text = orjson.dumps(value).decode()
                 self.records[key] = Record(key, 0, SIGNAL, COMPLETED, text, at=due)
         if self.cancelled_at is not None and self.cancelled_at <= self.now:
-            self._ends_as, self.cancelled_at = "cancelled", None
+            self.ends_as, self.cancelled_at = "cancelled", None
 
 
 class AttemptMemory:
@@ -271,3 +271,6 @@ class AttemptMemory:
 
     def asked_to_end(self) -> bool:
         return False
+
+    async def requested_end(self) -> str | None:
+        return self._memory.ends_as

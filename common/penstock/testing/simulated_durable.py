@@ -48,7 +48,7 @@ class SimulatedMemory(Memory):
 
     def end_as(self, status: str) -> None:
         """Tell the function that it has to end, with this status."""
-        self._ends_as = status
+        self.ends_as = status
 
     def _store(self, start: ChildStart) -> None:
         self._put(start.record)

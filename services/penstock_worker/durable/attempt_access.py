@@ -132,6 +132,9 @@ class AttemptAccess:
     def asked_to_end(self) -> bool:
         return self._asked_to_end()
 
+    async def requested_end(self) -> str | None:
+        return (await self._recorder.load(self._event.execution_id)).ends_as
+
     def _lost(self) -> ClaimLost:
         return ClaimLost(
             f"attempt {self._event.attempt} of {self._event.execution_id} is not this worker's any more"

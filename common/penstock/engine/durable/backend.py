@@ -46,3 +46,6 @@ class Backend(Protocol):
 
     def asked_to_end(self) -> bool:
         """Return whether an end of this run was requested while this attempt ran."""
+
+    async def requested_end(self) -> str | None:
+        """Return the status as which the run was asked to end; None if it was not."""

@@ -21,12 +21,12 @@ class Call:
 
     `future` is what the task of the function waits for, `task` the one that works. `signal` is the name of the signal that is
     waited for, `order` the place in its line. `calling`: the function of a step runs; `starting`: the child is being started,
-    which is `child` then. `serves`: the deadline of this call found a signal of its name, which the first call in
-    line gets."""
+    which is `child` then. `decision` waits for the number with which a deadline that has passed is recorded. `serves`: the
+    deadline of this call found a signal of its name, which the first call in line gets."""
 
     __slots__ = (
-        "answer", "calling", "cancelling", "child", "context", "future", "instant", "number", "on_told", "order", "record",
-        "serves", "signal", "starting", "task", "told", "work",
+        "answer", "calling", "cancelling", "child", "context", "decision", "future", "instant", "number", "on_told", "order",
+        "record", "serves", "signal", "starting", "task", "told", "work",
     )  # fmt: skip
 
     def __init__(
@@ -42,6 +42,7 @@ class Call:
         self.task: asyncio.Task[None] | None = None
         self.answer: Answer | None = None
         self.instant: datetime | None = None
+        self.decision: asyncio.Future[int] | None = None
         self.number: int | None = None
         self.told = False
         self.cancelling = False

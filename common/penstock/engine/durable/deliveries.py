@@ -10,7 +10,10 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
+
+import orjson
 
 from penstock.engine.durable.attempt_over import Stopped
 from penstock.engine.durable.calls import Call
@@ -35,6 +38,8 @@ class Deliveries(OpenCalls):
         """The message with which the function was ended. `asyncio.gather` drops the message of a cancellation."""
         end = history.records.get(END_KEY)
         self._end_at = None if end is None else end.told
+        if end is not None and end.result is not None:
+            self.ends_as = orjson.loads(end.result)
         self._root: asyncio.Task[Any] | None = None
         self._until: Callable[[], bool] = bool
         self._finished: asyncio.Future[None] | None = None
@@ -142,7 +147,7 @@ class Deliveries(OpenCalls):
             self._deliver(call, number)
         else:
             if number > self._recorded:  # it is being recorded: what else is new need not wait for that
-                self._begin()
+                self._begin(deciding=call is not None and call.decision is not None)
             return False
         return True
 
@@ -160,15 +165,18 @@ class Deliveries(OpenCalls):
         if self.ends_as is not None:
             self._tell_end(self._next())
             return True
-        self._ready = [call for call in self._ready if call in self._open]
         sent, now = self.signals.earliest(), self._core.clock()
-        call = min(self._ready, key=lambda ready: ready.instant or now, default=None)
+        self._ready = [call for call in self._ready if call in self._open]
+        self._ready.sort(key=lambda call: call.instant or now)
+        call = self._ready[0] if self._ready else None
         instants = [*([] if sent is None else [sent[0]]), *([] if call is None else [call.instant or now])]
         if instants and self._is_expected(before=min(instants)):
             self._begin()
             return False
         if sent is not None and (call is None or sent[0] <= (call.instant or now)):
             self._deliver_signal(sent[1], self._next())
+        elif call is not None and call.answer is None:
+            self._decide_deadlines(before=None if sent is None else sent[0])
         elif call is not None:
             self._ready.remove(call)
             call.number = self._next()
@@ -178,6 +186,17 @@ class Deliveries(OpenCalls):
             self._check_waits()
             return False
         return True
+
+    def _decide_deadlines(self, before: datetime | None) -> None:
+        """Let the deadlines that have passed be recorded, up to the first other result. `before`: the instant of the next
+        signal."""
+        while self._ready and (call := self._ready[0]).answer is None:
+            assert call.instant is not None, "a deadline that has passed"
+            assert call.decision is not None, "a deadline that has passed"
+            if (before is not None and before <= call.instant) or self._is_expected(before=call.instant):
+                return
+            self._ready.remove(call)
+            call.decision.set_result(self.reserve(call))
 
     def _check_waits(self) -> None:
         """Check that an open call can still end. Raises ReplayMismatch, or stops the attempt, if none can."""
@@ -248,7 +267,8 @@ class Deliveries(OpenCalls):
     def _tell_end(self, number: int) -> None:
         ends_as, self.ends_as = self.ends_as or "cancelled", None
         if self._end_at is None:
-            self._core.unwritten[END_KEY] = Record(END_KEY, 0, END, COMPLETED, told=number)
+            status = orjson.dumps(ends_as).decode()
+            self._core.unwritten[END_KEY] = Record(END_KEY, 0, END, COMPLETED, status, told=number)
         self._end_at = None
         self._core.journal.told = number
         self.end_reason = f"the run was asked to end as {ends_as}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,6 +17,7 @@ from penstock.engine.durable.core import Core
 from penstock.engine.durable.deliveries import Deliveries
 from penstock.engine.durable.journal import Journal
 from penstock.errors import ClaimLost, DefinitionError, ReplayMismatch
+from penstock.language.moves import CANCELLED, TIMEOUT
 from penstock.run.deadlines import TIME_IS_UP
 from penstock.run.outcomes import Outcome, TaskError
 
@@ -53,7 +55,7 @@ class Attempt:
             return await asyncio.shield(inside)
         except asyncio.CancelledError as cancelled:
             if not inside.done():
-                await self._end(inside, told=self._backend.asked_to_end() or self._is_late(cancelled))
+                await self._end(inside, await self._end_to_tell(cancelled))
             raise
         finally:
             inside.cancel()
@@ -63,21 +65,33 @@ class Attempt:
         """Return the journal of the calls so far; None before the records were loaded."""
         return None if self._core is None else self._core.journal
 
-    def _is_late(self, cancelled: asyncio.CancelledError) -> bool:
-        """Return whether the time of the run is up, and no other attempt follows."""
-        return TIME_IS_UP in cancelled.args and not self._retried(Outcome.timed_out(0))
+    async def _end_to_tell(self, cancelled: asyncio.CancelledError) -> str | None:
+        """Return the status as which the function is told to end the run; None if only this attempt is over."""
+        if self._backend.asked_to_end():
+            return await self._requested_end()
+        is_last = TIME_IS_UP in cancelled.args and not self._retried(Outcome.timed_out(0))
+        return TIMEOUT if is_last else None
 
-    async def _end(self, inside: asyncio.Task[Outcome], *, told: bool) -> None:
-        """End it from outside. `told`: as a cancellation, with time to clean up; else only this attempt is over."""
+    async def _requested_end(self) -> str:
+        """Return the recorded status of a requested end. The function is told of a cancellation where that cannot be read in
+        time."""
+        with suppress(Exception):
+            async with asyncio.timeout(self._grace):
+                return await self._backend.requested_end() or CANCELLED
+        return CANCELLED
+
+    async def _end(self, inside: asyncio.Task[Outcome], ends_as: str | None) -> None:
+        """End it from outside. `ends_as`: the function is told this status, and has time to clean up; None: only this attempt is
+        over."""
         core = self._core
         if core is None:
-            if told:
-                self._ends_as = "cancelled"
+            if ends_as is not None:
+                self._ends_as = ends_as
             else:
                 inside.cancel()
-        elif told:
+        elif ends_as is not None:
             core.waiting.staying = True
-            core.deliveries.end_as("cancelled")
+            core.deliveries.end_as(ends_as)
         else:
             core.waiting.end(Unfinished())
         await asyncio.wait({inside}, timeout=self._grace)

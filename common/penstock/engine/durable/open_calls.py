@@ -160,10 +160,9 @@ class OpenCalls(ABC):
             self._ready.append(call)
 
     def _recorded_instant(self, call: Call) -> datetime | None:
-        """Return the instant at which a sleep that has begun is over, or at which a child has ended. A signal that is sent
-        after its deadline may still be received."""
+        """Return the instant at which a sleep or a deadline that has begun is over, or at which a child has ended."""
         record = call.record
-        if record is None or call.signal is not None:
+        if record is None:
             return None
         if record.kind == SLEEP:
             return None if record.result is None else instant_of(record)
@@ -185,7 +184,7 @@ class OpenCalls(ABC):
         """Return whether a result that is not known yet was there before this instant."""
         while self._expected:
             instant, _, call = self._expected[0]
-            if call in self._open and call.answer is None and call.number is None:
+            if call in self._open and call.answer is None and call.number is None and call.record is not None:
                 return instant < before
             heapq.heappop(self._expected)
         return False
@@ -229,17 +228,26 @@ class OpenCalls(ABC):
             self._ready.append(call)
         self.wake()
 
+    async def decision(self, call: Call, instant: datetime) -> int:
+        """Wait until all that was there before this instant is told. Return the number with which the deadline of this call
+        is recorded then."""
+        call.instant, call.decision = instant, self._outside.create_future()
+        self._ready.append(call)
+        self.wake()
+        return await call.decision
+
     def serve(self, call: Call) -> None:
         """Serve a signal that the deadline of this call found. The first call in its line gets the signal, with the
         number of this call."""
         call.serves = True
         self.settle(call, _nothing)
 
-    def _begin(self) -> None:
-        """Begin the calls that are not recorded, and carry out earlier cancels, because the function goes on."""
+    def _begin(self, *, deciding: bool = False) -> None:
+        """Begin the calls that are not recorded, and carry out earlier cancels, because the function goes on. `deciding`: a
+        deadline that has passed is being recorded."""
         new, self._new = [call for call in self._new if call in self._open and call.answer is None], []
-        if self._is_expected(before=self._core.clock()):  # what is over is told before anything new begins
-            now = self._core.clock()
+        now = self._core.clock()
+        if deciding or self._is_expected(before=now):  # what is over is told before anything new begins
             over = {call for call in new if (at := self._recorded_instant(call)) is not None and at < now}
             self._new = [call for call in new if call not in over]
             new = [call for call in new if call in over]

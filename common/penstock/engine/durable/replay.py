@@ -117,3 +117,6 @@ class _Reader:
 
     def asked_to_end(self) -> bool:
         return False
+
+    async def requested_end(self) -> str | None:
+        return None

@@ -47,18 +47,23 @@ async def _signal(core: Core, call: Call) -> None:
 
 
 async def _until_deadline(core: Core, deadline: Record, name: str, span: timedelta, call: Call) -> None:
-    """Wait for the deadline, and record that it has passed, in a transaction that finds no signal."""
-    await core.waiting.for_signal(await core.until_recorded(deadline, span))
+    """Wait for the deadline, and record that it has passed, in a transaction that finds no signal that was sent before."""
+    until = await core.until_recorded(deadline, span)
+    core.deliveries.expect(call, until)
+    await core.waiting.for_signal(until)
+    number = await core.deliveries.decision(call, until)
     signals = core.deliveries.signals
     # A call before this one may be recording that its own deadline has passed.
     async with signals.decided(name):
         key = signals.key_for(name, call)
-        number = core.deliveries.reserve(call)
         passed = Record(
             deadline.key, deadline.position, SLEEP, FAILED, deadline.result, NOT_SENT, asked_after=deadline.asked_after,
             told=number, unless=key
         )  # fmt: skip
         written = await core.written(passed)
+        if written.key != passed.key and _is_sent_after(written, deadline, span):
+            passed.unless = None
+            written = await core.written(passed)
         if written.key != passed.key:
             signals.arrive([written])
             if signals.next(name) is None:  # the signals before it, which other calls get, are not known yet
@@ -74,6 +79,12 @@ async def _until_deadline(core: Core, deadline: Record, name: str, span: timedel
     call.record = call.number = None
     core.deliveries.wake()
     await _signal(core, call)
+
+
+def _is_sent_after(signal: Record, deadline: Record, span: timedelta) -> bool:
+    """Return whether a signal was sent after a deadline that an earlier attempt recorded. The database dated both rows: the
+    clock of an attempt is behind by the time that its records took to load."""
+    return signal.at is not None and deadline.at is not None and signal.at > deadline.at + span
 
 
 def _late(deadline: Record) -> Answer:

@@ -62,11 +62,15 @@ async def _never_cleans_up(ctx: DurableContext) -> None:
         await ctx.step("clean", _hang)
 
 
-async def _end(function: Any, *, asked: bool, message: str = "", grace: float = 10.0) -> Memory:
-    """Cancel an attempt of this function while its step runs, and return what is recorded."""
+async def _end(
+    function: Any, *, asked: bool, message: str = "", grace: float = 10.0, ends_as: str | None = None
+) -> Memory:
+    """Cancel an attempt of this function while its step runs, and return what is recorded. `ends_as`: the status of a requested
+    end."""
     memory = memory_of_run()
     task = asyncio.create_task(attempt_of(Outside(memory, asked=asked), function, grace=grace).run({}))
     await asyncio.sleep(0.1)
+    memory.ends_as = ends_as
     task.cancel(message)
     await asyncio.wait({task}, timeout=60)
     assert task.cancelled()
@@ -103,7 +107,7 @@ async def _is_silent(ctx: DurableContext) -> None:
 )
 async def test_error_of_ended_run_says_why(function: Any, message: str) -> None:
     memory = memory_of_run()
-    memory._ends_as = "timeout"
+    memory.ends_as = "timeout"
     outcome = await outcome_of(Outside(memory), function)
     assert outcome.error is not None
     assert (outcome.error.message, outcome.error.retryable) == (message, False)
@@ -119,6 +123,54 @@ async def test_replayed_end_of_run_says_why() -> None:
 
 async def test_attempt_whose_time_is_up_cleans_up() -> None:
     memory = await _end(_cleans_up, asked=False, message=TIME_IS_UP)
+    assert memory.records[CLEAN].status == COMPLETED
+
+
+async def _echo(text: str) -> str:
+    return text
+
+
+async def _records_why(ctx: DurableContext) -> None:
+    try:
+        await ctx.step("long", _hang)
+    except asyncio.CancelledError as error:
+        await ctx.step("why", _echo, str(error))
+        raise
+
+
+@pytest.mark.parametrize(
+    ("asked", "ends_as", "status"),
+    [
+        (False, None, "timeout"),
+        (True, "timeout", "timeout"),
+        (True, "cancelled", "cancelled"),
+        (True, None, "cancelled"),
+    ],
+)
+async def test_running_function_is_told_how_it_ends(asked: bool, ends_as: str | None, status: str) -> None:
+    """The next attempt is told the same, although the end of an attempt is requested nowhere."""
+    memory = await _end(_records_why, asked=asked, message=TIME_IS_UP, ends_as=ends_as)
+    why = f"the run was asked to end as {status}"
+    assert memory.records[Key("why", 1)].result == f'"{why}"'
+    memory.ends_as = None
+    outcome = await outcome_of(Outside(memory), _records_why)
+    assert outcome.error is not None
+    assert outcome.error.message == why
+
+
+class Unreachable(Outside):
+    """An attempt whose records cannot be read again."""
+
+    async def requested_end(self) -> str | None:
+        raise ConnectionError
+
+
+async def test_function_is_told_its_end_without_database() -> None:
+    memory = memory_of_run()
+    task = asyncio.create_task(attempt_of(Unreachable(memory, asked=True), _cleans_up).run({}))
+    await asyncio.sleep(0.1)
+    task.cancel()
+    await asyncio.wait({task}, timeout=60)
     assert memory.records[CLEAN].status == COMPLETED
 
 

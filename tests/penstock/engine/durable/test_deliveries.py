@@ -13,10 +13,9 @@ import pytest
 from penstock import DurableContext
 from penstock.engine.durable import deliveries
 from penstock.engine.durable.journal import signal_key
-from penstock.engine.durable.records import COMPLETED, TOLD, Key, Record
+from penstock.engine.durable.records import COMPLETED, FAILED, TOLD, Key, Record
 from penstock.engine.durable.run_loop import RunLoop
 from penstock.errors import StepTimedOut
-from penstock.testing.durable_memory import Memory
 from penstock.testing.durable_run import BEGIN
 from tests.penstock.engine.durable.attempts import Outside, attempt_of, memory_of_run, outcome_of, turns
 
@@ -54,28 +53,18 @@ async def test_result_waits_for_its_record_without_turns_of_the_loop(monkeypatch
 
 
 class Overtaken(Outside):
-    """An attempt in which a signal is sent while step `slow` runs. The deadline of a later call is recorded while the result of
-    that step is."""
-
-    def __init__(self, memory: Memory) -> None:
-        super().__init__(memory)
-        self.recording, self.recorded = asyncio.Event(), asyncio.Event()
+    """An attempt in which a signal is sent right before two deadlines are recorded."""
 
     async def record(self, records: Sequence[Record]) -> Mapping[Key, Record]:
-        if any(record.key.name == "slow" for record in records):
-            self.recording.set()
-            await self.recorded.wait()
-        else:
-            await self.recording.wait()
+        if any(record.status == FAILED for record in records):
+            self._memory.now = BEGIN.replace(year=2028)
         return await super().record(records)
 
 
 async def test_call_whose_signal_went_to_an_earlier_call_waits_on() -> None:
+    """The first deadline is told, and the function awaits an earlier call, while the second one finds the signal."""
     memory = memory_of_run()
     memory.signals.append((BEGIN.replace(year=2027), signal_key("go", 1), "heard"))
-
-    async def slow() -> None:
-        memory.now = BEGIN.replace(year=2028)
 
     async def function(ctx: DurableContext) -> Any:
         async def hasty(call: Any) -> Any:
@@ -83,16 +72,12 @@ async def test_call_whose_signal_went_to_an_earlier_call_waits_on() -> None:
                 return await call
 
         early = ctx.signal("go")
+        stop = asyncio.create_task(hasty(ctx.signal("stop", timeout=0)))
         late = asyncio.create_task(hasty(ctx.signal("go", timeout=0)))
-        await ctx.step("slow", slow)
-        return [await early, await late]
+        return [await stop, await early, await late]
 
-    overtaken = Overtaken(memory)
-    attempt = asyncio.create_task(outcome_of(overtaken, function))
-    await turns()
-    overtaken.recorded.set()
-    for outcome in (await attempt, await outcome_of(Outside(memory), function)):
-        assert outcome.result == ["heard", None]
+    for backend in (Overtaken(memory), Outside(memory)):
+        assert (await outcome_of(backend, function)).result == [None, "heard", None]
 
 
 async def test_result_that_comes_in_a_later_attempt_is_only_marked() -> None:

@@ -155,9 +155,90 @@ async def test_all_that_was_over_is_told_before_anything_new_begins() -> None:
     assert await _resume(memory, order_of_all) == told
 
 
+async def deadline_or_sleep(ctx: DurableContext) -> Any:
+    try:
+        return list(await ctx.first(paid=ctx.signal("paid", timeout="1h"), late=ctx.sleep("2h")))
+    except StepTimedOut:
+        return ["no payment", None]
+
+
+@pytest.mark.parametrize(
+    ("hours", "result"), [(0.5, ["paid", 7]), (1.5, ["no payment", None]), (3, ["no payment", None])]
+)
+async def test_deadline_is_told_at_its_instant(hours: float, result: list[Any]) -> None:
+    memory = memory_of_run()
+    await _suspend(memory, deadline_or_sleep)
+    _after(memory, hours)
+    _signal(memory, "paid", 7)
+    _after(memory, 5)
+    for _ in range(2):
+        assert await _resume(memory, deadline_or_sleep) == result
+
+
+async def test_signal_after_deadline_goes_to_next_call() -> None:
+    async def function(ctx: DurableContext) -> Any:
+        try:
+            return ["in time", await ctx.signal("paid", timeout="1h")]
+        except StepTimedOut:
+            return ["reminded", await ctx.signal("paid", timeout="9h")]
+
+    memory = memory_of_run()
+    await _suspend(memory, function)
+    _after(memory, 2)
+    _signal(memory, "paid", 7)
+    _after(memory, 5)
+    for _ in range(2):
+        assert await _resume(memory, function) == ["reminded", 7]
+
+
+async def test_deadlines_are_told_in_order_of_instants() -> None:
+    told: list[str] = []
+
+    async def function(ctx: DurableContext) -> None:
+        async def listen(name: str, hours: int) -> None:
+            with suppress(StepTimedOut):
+                await ctx.signal(name, timeout=3600 * hours)
+            told.append(f"{name} {hours}")
+
+        await asyncio.gather(listen("go", 4), listen("stop", 2), listen("go", 1), listen("go", 3))
+
+    memory = memory_of_run()
+    await _suspend(memory, function)
+    _after(memory, 5)
+    for _ in range(2):
+        await _resume(memory, function)
+        assert told == ["go 1", "stop 2", "go 3", "go 4"]
+        told.clear()
+
+
+async def test_nothing_new_begins_before_deadline_is_told() -> None:
+    called: list[str] = []
+
+    async def note() -> None:
+        called.append("called")
+
+    async def function(ctx: DurableContext) -> None:
+        async def beside() -> None:
+            await ctx.sleep("1h")
+            await ctx.step("begun", note)
+
+        task = asyncio.create_task(beside())
+        with suppress(StepTimedOut):
+            await ctx.signal("go", timeout="2h")
+        task.cancel()
+
+    memory = memory_of_run()
+    await _suspend(memory, function)
+    _after(memory, 5)
+    await _resume(memory, function)
+    assert called == []
+
+
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["sleep", "signal", "child", "failing child"]), st.integers(1, 40)),
+        st.tuples(
+            st.sampled_from(["sleep", "signal", "child", "failing child", "deadline"]), st.integers(1, 40)
+        ),
         max_size=8,
     )
 )
@@ -174,6 +255,8 @@ def test_random_happenings_are_told_by_their_instants(happenings: list[tuple[str
             with suppress(StepFailed):
                 if kind == "sleep":
                     await ctx.sleep(3600 * hour)
+                elif kind == "deadline":
+                    await ctx.signal("never", timeout=3600 * hour)
                 elif kind == "signal":
                     await ctx.signal(f"of {hour}")
                 else:
@@ -193,7 +276,7 @@ def test_random_happenings_are_told_by_their_instants(happenings: list[tuple[str
             memory.now = begin + timedelta(hours=hour)
             if kind == "signal":
                 _signal(memory, f"of {hour}", hour)
-            elif kind != "sleep":
+            elif kind not in ("sleep", "deadline"):
                 [child] = [
                     child
                     for key, child in memory.children.items()

@@ -1,0 +1,37 @@
+"""The spans in which no worker had time for a run: what the run waited for was over long before its next attempt began."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+MOMENT = 0.5
+"""Seconds before the next attempt, within which a plain play tells all that was over: two instants of an absence that are a
+second apart stay further apart than a turn."""
+
+
+@dataclass
+class Absences:
+    """The absences of a run, each with its begin and its end in seconds from the beginning of the run."""
+
+    spans: list[tuple[float, float]] = field(default_factory=list)
+
+    def told_at(self, instant: float) -> float:
+        """Return when the result of this instant is told: right before the next attempt begins, in the order of instants."""
+        for begin, end in self.spans:
+            if begin < instant < end:
+                return end - MOMENT * (end - instant) / (end - begin)
+        return instant
+
+    def cancelled_at(self, instant: float) -> float:
+        """Return when a cancellation of this instant is told: before all that was over."""
+        for begin, end in self.spans:
+            if begin < instant < end:
+                return end - MOMENT
+        return instant
+
+    def begins_at(self, now: float) -> float:
+        """Return when a call of this instant begins: only after all that was over is told."""
+        for _, end in self.spans:
+            if end - MOMENT <= now < end:
+                return end
+        return now
