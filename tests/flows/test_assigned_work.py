@@ -233,7 +233,7 @@ async def test_cordoned_worker_is_assigned_nothing(house: Installation) -> None:
     )
     before = await messages(house)
     id = await house.client.start("assigned.count", {"n": 1})
-    assert await messages(house) == before + 1, "a worker that has not heard yet may claim it from its route"
+    assert await messages(house) > before, "it goes by its route, and a cordoned worker returns it there"
     await house.until("select where not exists (select from permit)")
     assert await processes.uncordon(house.session, [name]) == [name]
     await house.client.result(id, timeout=20)

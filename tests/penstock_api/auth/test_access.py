@@ -24,6 +24,7 @@ from tests.penstock_api.conftest import Api
 
 OPEN = {
     *("/api/v1/openapi.json", "/docs", "/docs/description.css", "/hooks/{name}", "/api/v1/session"),
+    "/callbacks/{signed}",
     "/api/v1/session/code",
     *(
         "/sign-in",

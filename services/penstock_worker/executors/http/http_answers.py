@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.utils
+import re
 from datetime import UTC, datetime
 
 import httpcore
@@ -70,13 +71,17 @@ def _retry_after(answer: httpx.Headers) -> float | None:
     return min(max(seconds, 0.0), LONGEST_RETRY_AFTER)
 
 
+_HOST = re.compile(r"[\w.:-]+")
+"""A pattern for names and addresses of hosts. httpx escapes what a URL cannot hold, and accepts the result."""
+
+
 def onward(url: httpx.URL, answer: httpx.Headers) -> httpx.URL:
     """Return the URL to which an answer redirects. Raises DefinitionError, AddressRefused."""
     try:
         location = url.join(answer["location"])
     except (KeyError, httpx.InvalidURL):
         raise DefinitionError(f"{url} redirects to nowhere") from None
-    if not location.host or "[" in location.host:
+    if _HOST.fullmatch(location.host) is None:
         raise DefinitionError(f"{url} redirects to nowhere", hint="Name the right URL.")
     if location.scheme not in ("http", "https") or (url.scheme == "https" and location.scheme == "http"):
         raise AddressRefused(f"{url} redirects to {location}, which is less safe", hint="Name the right URL.")
