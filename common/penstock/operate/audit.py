@@ -27,20 +27,24 @@ _KEPT = """
 action against all amount apply asked at at_most before budget burst by
 catch_up children chosen cost cron delay description disabled dry_run
 enabled ends_at event every expires fair first for_ from_failed from_task grace header id ids jitter key_header kind last limit
-max max_attempts max_waiting missed name names off only overlap packs parent pattern pause policy priority queue rate ref refs
-retry role roles routes rrule rule scope scopes seconds signature since source spread starts_at status statuses task tasks
-tenant tenants timezone trigger undo unit unset until when_full when_spent while_waiting workflow
+max max_attempts max_waiting missed name names off only overlap pack packs parent pattern pause policy priority queue rate ref
+refs retry role roles route routes rrule rule scope scopes seconds signature since source spread starts_at status statuses
+task tasks tenant tenants timezone trigger undo unit unset until when_full when_spent while_waiting workflow
 """
 KEPT = frozenset(_KEPT.split())
 """The fields of a request, and the arguments of a command, that are recorded as they are. For all others the size is
 recorded."""
 SIZED = frozenset(
     {
+        "changed",
         "code",
+        "completes",
         "context",
         "current_password",
+        "fails",
         "key",
         "param",
+        "parameters",
         "params",
         "password",
         "payload",

@@ -37,6 +37,7 @@ OF_AN_EVENT: Mapping[str, Field] = {
     "actions": Field(int, "how many actions the worker runs"),
     "address": Field(str, "where a request came from"),
     "age_seconds": Field(float, "seconds since its last heartbeat"),
+    "by": Field(str, "a token"),
     "count": Field(int, "how many times since the line before"),
     "definition_id": Field(int, "a version of an action or workflow"),
     "events": Field(int, "how many events"),
@@ -76,6 +77,9 @@ OF_AN_EVENT: Mapping[str, Field] = {
     "transport": Field(str, "`rabbitmq` or `postgres`"),
     "trigger": Field(str, "the ref of a trigger"),
     "what": Field(str, "what was tried"),
+    "worker_id": Field(str, "its id"),
+    "worker": Field(str, "the name of a worker that calls a gateway"),
+    "sdk": Field(str, "the library of a worker that calls a gateway"),
 }
 FIELDS: Mapping[str, Field] = {**ALWAYS, **OF_THE_PROCESS, **OF_A_RUN, **OF_AN_EVENT}
 

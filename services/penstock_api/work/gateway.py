@@ -72,7 +72,7 @@ class Gateway:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("gateway.failed", task=task.get_name(), exc_info=error)
+            log.error("gateway.failed", part=task.get_name(), exc_info=error)
 
     async def _hear(self) -> None:
         """Pass on broadcasts: of cancellations to heartbeats, and of parked work to takes."""

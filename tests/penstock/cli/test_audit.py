@@ -139,7 +139,9 @@ READS = {
     *(
         "executor",
         "worker",
+        "worker-conformance",
         "api",
+        "gateway",
         "migrate",
         "publish",
         "run",

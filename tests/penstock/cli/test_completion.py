@@ -30,7 +30,11 @@ BOTH = from_yaml("{workflow: shop.both, tasks: {a: {action: shop.count, input: {
 
 @pytest.mark.parametrize(
     ("typed", "completed"),
-    [("wor", "worker workers workflow"), ("workers cor", "cordon"), ("top --on", "--once")],
+    [
+        ("wor", "worker worker-conformance workers workflow"),
+        ("workers cor", "cordon"),
+        ("top --on", "--once"),
+    ],
 )
 async def test_bash_completes_commands_their_parts_and_options(typed: str, completed: str) -> None:
     assert await completions(typed) == sorted(completed.split())

@@ -14,7 +14,7 @@ from fastapi.routing import iter_route_contexts
 from pydantic import ValidationError
 
 from penstock.language.terms.ids import new_id
-from penstock.operate.access import IMPLIED_BY, NARROW, SCOPES
+from penstock.operate.access import IMPLIED_BY, NARROW, SCOPES, WORK
 from penstock.settings import Settings
 from penstock_api.app import make_app
 from penstock_api.auth.access import Guard
@@ -80,7 +80,7 @@ async def ask(caller: httpx.AsyncClient, route: Guarded, id: UUID) -> httpx.Resp
 
 
 async def test_each_route_refuses_a_caller_without_token_or_scope(api: Api) -> None:
-    for scope in (*SCOPES, *NARROW):
+    for scope in (*SCOPES, *NARROW, WORK):
         lacking_scopes = {scope, IMPLIED_BY.get(scope)}
         await api.token(f"all but {scope}", *(other for other in SCOPES if other not in lacking_scopes))
     await api.token("over", "administrator", seconds=0.000001)

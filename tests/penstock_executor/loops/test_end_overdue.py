@@ -68,7 +68,7 @@ async def test_the_worker_and_the_executor_apply_the_same_retry_policy(house: By
     ids = {ref: await house.running(ref) for ref in ("late.patient", "late.once", "late.choosy")}
     await house.later()
     stands = {ref: await house.stands(id) for ref, id in ids.items()}
-    assert stands == {"late.patient": "requested", "late.once": "timeout", "late.choosy": "timeout"}
+    assert stands == {"late.patient": "scheduled", "late.once": "timeout", "late.choosy": "timeout"}
     [tried] = await past_attempts.attempts(house.session, await house.client.get(ids["late.patient"]))
     assert "took longer than its 60 s" in (tried.error or "")
 
@@ -80,7 +80,7 @@ async def test_a_late_report_of_the_worker_changes_nothing(house: ByHand) -> Non
     async with house.own.database.session().transaction() as tx:
         moved = await attempts.finish(tx, house.claimer, [late])
     assert moved == set()
-    assert await house.stands(id) == "requested"
+    assert await house.stands(id) == "scheduled"
 
 
 async def test_an_overdue_attempt_that_is_canceling_is_cancelled(house: ByHand) -> None:

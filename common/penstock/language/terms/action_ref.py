@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, overload
 from uuid import UUID
 
 from penstock.errors import OutsideRun
 from penstock.run.action_call import ActionCall as ActionCall
-from penstock.run.context import CURRENT, RunContext
+
+if TYPE_CHECKING:
+    from penstock.run.context import RunContext
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -85,6 +87,8 @@ class RunStarter:
 def connected() -> Starter:
     """Return the innermost connected client; without one, inside an action, its run. Raises OutsideRun if there is
     neither."""
+    from penstock.run.context import CURRENT, RunContext
+
     client = open_starter()
     if client is None and (run := CURRENT.get()) is not None and run.outgoing is not None:
         client = RunStarter(RunContext(run))

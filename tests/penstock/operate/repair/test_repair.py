@@ -29,7 +29,7 @@ async def test_a_running_execution_without_a_claim_runs_again(house: Installatio
     await house.rows("update execution set claim = null where id = $1 returning 1", id)
     await mend(house, parts, "I2")
     [row] = await house.rows("select status, recoveries from execution")
-    assert tuple(row) == ("requested", 1)
+    assert tuple(row) == ("scheduled", 1)
     await goes_on(house, id)
 
 
@@ -130,7 +130,7 @@ async def test_an_execution_on_a_worker_that_is_gone_runs_again(house: Installat
     await house.rows("delete from process where id = $1 returning 1", worker)
     await mend(house, parts, "I10d")
     [row] = await house.rows("select status, recoveries from execution")
-    assert tuple(row) == ("requested", 1)
+    assert tuple(row) == ("scheduled", 1)
     await goes_on(house, id)
 
 

@@ -171,7 +171,9 @@ async def test_rerun_shares_the_budget(desk: Desk) -> None:
     await desk.claim([top])
     await end(desk, top, 55)
     new = new_id()
-    await desk.session.fetch("select * from rerun_execution($1, $2, '{}', null, null, 'ada', null)", new, top)
+    await desk.session.fetch(
+        "select * from rerun_execution($1, $2, '{}', null, null, 'ada', null, null)", new, top
+    )
     await desk.admit([new])
     await settled(desk)
     assert await desk.statuses([new]) == ["cancelled"]
