@@ -241,6 +241,7 @@ async def later(desk: Desk, seconds: float) -> None:
     past = "make_interval(secs => $1)"
     for statement in (
         f"update admission set admitted_at = admitted_at - {past}, since = since - {past} returning 1",
+        f"update slot set admitted_at = admitted_at - {past} returning 1",
         f"update history set at = at - {past} returning 1",
         f"update wake set at = at - {past} returning 1",
     ):
