@@ -96,7 +96,9 @@ class VirtualAttempt(AttemptMemory):
         assert isinstance(memory, VirtualMemory)
         memory.arrive()
         if not any(child.ended for child in memory.children.values() if child.id in ids):
-            await asyncio.sleep(min(seconds, memory.until_next()) if memory.world.busy else SOON)
+            ahead = min(seconds, memory.until_next())
+            # A run without calls looks again at once, to suspend. One that may not suspend waits for what comes next.
+            await asyncio.sleep(ahead if memory.world.busy or ahead > 1 else SOON)
         memory.arrive()
         return await super().ended(ids, 0)
 

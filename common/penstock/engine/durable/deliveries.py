@@ -223,7 +223,9 @@ class Deliveries(OpenCalls):
             self._note_failure(record, number, dropped=call.cancelling)
         if record is not None and record.told != number:
             record.told = number
-            cancelled = record.status == CANCELLED
+            cancelled = call.cancelling and not record.final
+            if cancelled:
+                record.status = CANCELLED
             self._core.unwritten[record.key] = record if cancelled else _mark(record, number)
         self._told(call, number)
 

@@ -281,8 +281,7 @@ class OpenCalls(ABC):
             self._give_up(call)
 
     def _give_up(self, call: Call) -> None:
-        assert call.record is not None, "a step"
-        call.record.status = CANCELLED
+        """A step that was cancelled has ended. Its record says so once that is told: an earlier write of it must not."""
         self.settle(call, _nothing)
 
     def _note_failure(self, record: Record, number: int, *, dropped: bool) -> None:

@@ -260,3 +260,30 @@ def test_cancellation_is_taken_back_unless_child_was_cancelled(child: str, statu
     assert (tentative, changed) == (set(), [flaky_step, run_call])
     assert (flaky_step.status, flaky_step.told) == (STARTED, None)
     assert (run_call.status, run_call.told) == (status, None)
+
+
+async def test_branches_cancelled_in_the_last_attempt_go_on_in_that_order() -> None:
+    """An attempt that fails between a cancellation and its delivery does not record the former."""
+    CALLS.clear()
+    ends: list[list[str]] = []
+
+    @action(**RETRIED)
+    async def cancels(ctx: DurableContext) -> list[str]:
+        order: list[str] = []
+        ends.append(order)
+
+        async def branch(name: str, turns: int) -> None:
+            task = asyncio.create_task(ctx.step("flaky", flaky, name))
+            await ctx.step("before", ok, "before", turns)
+            task.cancel()
+            try:
+                await task
+            except asyncio.CancelledError:
+                order.append(name)
+
+        await asyncio.gather(branch("first", 60), branch("second", 90), branch("third", 120))
+        return order
+
+    run = DurableRun()
+    assert await run(cancels) == ["first", "second", "third"]
+    assert len(ends) == 4, "each branch fails an attempt"
