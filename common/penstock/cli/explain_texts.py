@@ -200,7 +200,7 @@ TEXTS: Mapping[str, Text] = {
         why="The worker said goodbye, or the gateway had no heartbeat of it for too long. Or another token began the session.",
         do="The worker ends its attempts without a report, and says hello again; libraries do so by themselves. Where it comes often, the "
         "network is away for long, or the worker stands still. [Workers in any language](../../workers-in-any-language.md) has the rest.",
-        message="this session is unknown, or has ended",
+        message="no worker has a session with this secret: it is unknown, or has ended",
     ),
     "StepFailed": Text(
         why="What a durable function asked for failed as often as it may be tried, or ended without a result.",

@@ -130,7 +130,7 @@ class Sessions:
 
 def _ended() -> UnknownSession:
     return UnknownSession(
-        "this session is unknown, or has ended",
+        "no worker has a session with this secret: it is unknown, or has ended",
         hint="Say hello again. Its attempts are no longer this worker's: end them without a report.",
     )
 

@@ -40,7 +40,7 @@ LOOKED_UP = 1000
 SETTLED_S = 0.005
 """Seconds until a notification is read again, if this worker still reports an earlier attempt of the execution."""
 MOST_TRIES = 100
-"""How often it is read. Afterwards the claim is looked up."""
+"""The number of tries to read an assignment. After the last one the claim is looked up."""
 
 
 class Assignments:

@@ -27,7 +27,7 @@ from penstock.store.session.database import Session, Transaction, retried
 from penstock.store.session.group_commit import GroupCommit
 
 RENEWALS = 3
-"""How often a start is checked again because its definition was replaced meanwhile."""
+"""The number of repeated checks of a start whose definition was replaced meanwhile."""
 
 
 class EffectWriter:

@@ -243,13 +243,8 @@ class AttuneWorkflow:
         try:
             ours = names.condition(way.when)
         except NotMapped as error:
-            if str(error) not in told_reasons:
-                way.keys.gap(
-                    "when",
-                    f"`when` of {way.keys.subject}: {error}",
-                    "Write the condition; until then it never holds.",
-                )
-            told_reasons.add(str(error))
+            hint = "Write the condition; until then it never holds."
+            _name_once(way, told_reasons, "when", f"`when` of {way.keys.subject}", error, hint)
             return "false"
         return f"{outcome} and {ours}" if outcome else ours
 
@@ -259,13 +254,9 @@ class AttuneWorkflow:
             try:
                 published[variable] = names.template(value)
             except NotMapped as error:
-                if str(error) not in told_reasons:
-                    way.keys.gap(
-                        "publish",
-                        f"publish {variable} of {way.keys.subject}: {error}",
-                        "Write the expression; it is null until then.",
-                    )
-                told_reasons.add(str(error))
+                hint = "Write the expression; it is null until then."
+                subject = f"publish {variable} of {way.keys.subject}"
+                _name_once(way, told_reasons, "publish", subject, error, hint)
                 published[variable] = None
         self.secrets |= names.secrets
         return published
@@ -446,3 +437,12 @@ def _pairs(value: Any) -> dict[str, Any]:
 
 def _targets(do: Any) -> list[str]:
     return [do] if isinstance(do, str) else [str(target) for target in do or ()]
+
+
+def _name_once(
+    way: _Way, told_reasons: set[str], key: str, subject: str, error: NotMapped, hint: str
+) -> None:
+    """Name a gap of a transition, unless another one of the same task has this reason."""
+    if str(error) not in told_reasons:
+        way.keys.gap(key, f"{subject}: {error}", hint)
+    told_reasons.add(str(error))

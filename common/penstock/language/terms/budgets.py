@@ -16,7 +16,7 @@ UNIT = r"[a-z][a-z0-9_]{0,39}"
 """The pattern of the name of a unit."""
 MAX_UNITS = 20
 WhenSpent = Literal["refuse", "wait"]
-"""What happens to an execution that needs more than is left: it is cancelled, or waits until the budget is raised."""
+"""The fate of an execution that needs more than is left: it is cancelled, or waits until the budget is raised."""
 _HINT = 'Write an amount for each unit: {"tokens": 1000000, "eur": 5}.'
 
 
