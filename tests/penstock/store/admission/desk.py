@@ -249,9 +249,10 @@ async def later(desk: Desk, seconds: float) -> None:
 
 
 async def blocked(desk: Desk) -> None:
-    """Wait until a connection waits for a lock."""
+    """Wait until a connection waits for a lock. Looks on a session of its own: that of the desk may be what waits."""
+    session = desk.database.session()
     async with asyncio.timeout(10):
-        while not await desk.session.fetch(
+        while not await session.fetch(
             "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
         ):
             await asyncio.sleep(0.005)
