@@ -123,21 +123,23 @@ async def test_an_attempt_that_its_worker_forgot_is_recovered(house: Installatio
     await house.start(*shop.ALL, shop.sturdy)
     [worker] = await house.until("select id from process where kind = 'worker'")
     id = await house.client.start("shop.wait_for", {"seconds": 1.0}, delay=3600)
-    # As if a claim was committed and its answer lost: the database has it, the worker does not.
-    await house.rows("update execution set not_before = null where id = $1 returning 1", id)
-    await house.rows("select * from schedule_executions(array[$1::uuid])", id)
-    await house.rows("delete from outbox where queue = 'work.default' returning 1")
-    await house.rows(
-        "update execution set status = 'running', attempt = 1, claim = $2 where id = $1 and status = 'scheduled' "
-        "returning 1",
-        id,
-        worker["id"],
-    )
-    await house.rows(
-        "insert into claim (id, worker, executions, claimed_at) "
-        "values ($1, $2, array[$1::uuid], clock_timestamp() - interval '5 s') returning 1",
-        id,
-        worker["id"],
-    )
+    # As if a claim was committed and its answer lost: the database has it, the worker does not. All in one
+    # transaction, or the executor would send the work to the worker before its message is taken away.
+    async with house.session.transaction() as tx:
+        await tx.execute("update execution set not_before = null where id = $1", id)
+        await tx.execute("select * from schedule_executions(array[$1::uuid])", id)
+        assert await tx.fetch("delete from outbox where queue = 'work.default' returning 1")
+        assert await tx.fetch(
+            "update execution set status = 'running', attempt = 1, claim = $2 "
+            "where id = $1 and status = 'scheduled' returning 1",
+            id,
+            worker["id"],
+        )
+        await tx.execute(
+            "insert into claim (id, worker, executions, claimed_at) "
+            "values ($1, $2, array[$1::uuid], clock_timestamp() - interval '5 s')",
+            id,
+            worker["id"],
+        )
     assert await house.client.result(id, timeout=30) == "waited"
     assert (await house.client.get(id)).recoveries == 1
