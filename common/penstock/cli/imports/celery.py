@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from penstock.cli.imports.celery_calls import (
     NotLiteral,
     Signature,
+    absolute_path,
     called,
     imported_names,
     literal,
@@ -21,11 +21,11 @@ from penstock.cli.imports.celery_calls import (
     seconds,
     signature_of,
     task_decorator,
-    task_options,
     walk,
     with_constants,
 )
 from penstock.cli.imports.celery_canvas import Canvas, is_canvas
+from penstock.cli.imports.celery_makers import Applications, maker_of, task_makers
 from penstock.cli.imports.celery_options import (
     BEAT_BY_HAND,
     RETRY_OPTIONS,
@@ -36,16 +36,18 @@ from penstock.cli.imports.celery_options import (
     retry_of,
     says_nothing,
 )
+from penstock.cli.imports.celery_routes import deciding_key
 from penstock.cli.imports.celery_setting_names import today
 from penstock.cli.imports.celery_settings import BEAT, ROUTES, CelerySettings
 from penstock.cli.imports.celery_times import times
-from penstock.cli.imports.celery_uses import uses
+from penstock.cli.imports.celery_uses import setting_of, uses
 from penstock.cli.imports.project import Project, bounded
 from penstock.cli.imports.report import Report
 from penstock.cli.imports.wanted_text import NotMapped
 from penstock.errors import NotFound
 
 _MAX_SHOWN = 160
+_ZONES = frozenset({"CELERY_TIMEZONE", "timezone"})
 _RELEVANT = re.compile(r"(?i)celery|kombu|broker|billiard|task|\.delay\(|apply_async|\.si\(|beat_schedule")
 
 
@@ -82,6 +84,7 @@ class CeleryProject:
         self._methods: set[int] = set()
         self._apart: set[int] = set()
         """Places in the list of gaps of what is counted by itself: tasks in other files."""
+        self._applications = Applications({})
 
     def mapped(self) -> Project:
         """Return the project. `report` then has the gaps."""
@@ -98,18 +101,21 @@ class CeleryProject:
                     name, 1, f"no Python here: {error}", "Import with the Python that it is written for."
                 )
         self._constants = _shared_constants(trees.values())
-        self._config = _config_files(self._relevant)
+        self._config = _config_files(trees)
+        self._relevant |= {name: trees[name] for name in self._config}
+        self._applications = Applications(trees)
+        makers = task_makers(self._relevant, self._applications)
         for name, tree in trees.items():
             foreign = names_of_others(tree)
             for node in walk(tree):
                 if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     continue
-                decorator = task_decorator(node)
+                maker = maker_of(node, makers, self._applications.names(tree))
+                decorator = maker or task_decorator(node)
                 if decorator is not None and root_name(decorator) not in foreign:
-                    self._task(name, node)
+                    self._task(name, node, decorator, maker is not None)
         settings = CelerySettings(trees, self._gap)
-        for name, key, value in settings.entries(ROUTES):
-            self._route(name, key, value)
+        self._routes(list(settings.entries(ROUTES)))
         self._global_settings(self._relevant)
         self._tell_retried_timeouts()
         zone, zone_gap = self._zone(self._relevant)
@@ -125,7 +131,10 @@ class CeleryProject:
 
     # -- tasks ----------------------------------------------------------------------------------------------------
 
-    def _task(self, file: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    def _task(
+        self, file: str, node: ast.FunctionDef | ast.AsyncFunctionDef, decorator: ast.expr, is_own: bool
+    ) -> None:
+        """Map a task. `is_own` tells a decorator of the source, which may add options, from one of Celery."""
         self.report.found["tasks"] += 1
         previous = len(self.report.gaps)
         name = node.name.strip("_").lower()
@@ -135,10 +144,16 @@ class CeleryProject:
             while name in self.project.actions:
                 name += "_2"
         name = bounded(name)
-        decorator = task_decorator(node)
-        if decorator is not None:
-            self._take(decorator)
-        keywords = {keyword.arg or "**options": keyword.value for keyword in task_options(node) or []}
+        self._take(decorator)
+        if is_own:
+            self._gap(
+                file,
+                decorator,
+                f"the decorator {ast.unparse(decorator)} of {node.name}, which makes a task in its own way",
+                "See what options it gives, and write them of the action.",
+            )
+        given = decorator.keywords if isinstance(decorator, ast.Call) else []
+        keywords = {keyword.arg or "**options": keyword.value for keyword in given}
         bound = "bind" in keywords and getattr(keywords["bind"], "value", None) is True
         signature = signature_of(node, bound or id(node) in self._methods)
         action = self.project.function(name, _stub(name, node, file, signature))
@@ -231,14 +246,29 @@ class CeleryProject:
         self._gap(file, value, f"rate_limit of {theirs} counts for each worker there, and for all together here",
                   "Multiply it by the number of workers.")  # fmt: skip
 
-    def _route(self, file: str, key: str, node: ast.expr) -> None:
+    def _routes(self, entries: list[tuple[str, str, ast.expr]]) -> None:
+        """Map the routes. Each task has one that decides, whose file and value the last entry of its key gives."""
+        by_key = {key: (file, node) for file, key, node in entries}
+        fitting: dict[str, list[str]] = {key: [] for key in by_key}
+        for name in dict.fromkeys(self._refs.values()):
+            refs = [ref for ref, action in self._refs.items() if action == name]
+            keys = [key for ref in refs if (key := deciding_key(by_key, ref)) is not None]
+            if keys:
+                fitting[keys[0]].append(name)
+        for key, (file, node) in by_key.items():
+            self._route(file, key, node, fitting[key])
+        for file, key, node in entries:
+            if by_key[key] != (file, node):
+                self._gap(file, node, f"the route of {key}, which stands again at {by_key[key][0]}:"
+                          f"{by_key[key][1].lineno}", "The later one is imported: see which one counts.")  # fmt: skip
+
+    def _route(self, file: str, key: str, node: ast.expr, fitting: list[str]) -> None:
         self.report.found["routes"] += 1
         try:
             value = literal(node, self._constants)
         except NotLiteral:
             value = None
         queue = value.get("queue") if isinstance(value, dict) else value
-        fitting = [name for ref, name in self._refs.items() if fnmatchcase(ref, key)]
         if not isinstance(queue, str) or not fitting:
             self._gap(file, node, f"the route of {key}", "Write `route` of the actions that are meant.")
             return
@@ -248,9 +278,7 @@ class CeleryProject:
         if len(self.report.gaps) == previous:
             self.report.map("routes", key)
         for name in fitting:
-            if (
-                f"{name}.queue" not in self._named
-            ):  # the option of a task comes before its route, the first route wins
+            if f"{name}.queue" not in self._named:  # the option of a task comes before its route
                 self.project.actions[name]["route"] = queue
                 self._named.add(f"{name}.queue")
 
@@ -260,7 +288,7 @@ class CeleryProject:
         """Map settings that hold for all tasks: annotations first, as they come before what a task says itself."""
         hits: dict[str, list[tuple[str, ast.AST, ast.expr]]] = {}
         for file, tree in trees.items():
-            for use, name, value in _assigned(tree, _app_names(tree), file in self._config):
+            for use, name, value in _assigned(tree, self._applications.names(tree), file in self._config):
                 hits.setdefault(today(name), []).append((file, use, value))
         for setting in (
             "task_annotations",
@@ -287,8 +315,11 @@ class CeleryProject:
             ):
                 raise NotLiteral(ast.unparse(value))
             literal(value)
-            for key, options in zip(value.keys, value.values, strict=True):
-                assert isinstance(key, ast.Constant)
+            pairs = list(zip(value.keys, value.values, strict=True))
+            for key, options in sorted(pairs, key=lambda pair: getattr(pair[0], "value", "") != "*"):
+                assert isinstance(
+                    key, ast.Constant
+                )  # the one for all tasks comes first, and the others replace it
                 self._annotate(file, str(key.value), options)
             return
         told_reasons = literal(value, self._constants)
@@ -342,7 +373,9 @@ class CeleryProject:
         """Return the zone of crontabs, and whether it is not known."""
         zones: list[tuple[ast.AST, ast.expr]] = []
         for file, tree in trees.items():
-            for use, name, value in _assigned(tree, _app_names(tree), file in self._config):
+            if _has_conditional_zone(tree):
+                return None, True
+            for use, name, value in _assigned(tree, self._applications.names(tree), file in self._config):
                 if today(name) == "timezone":
                     zones.append((use, value))
         if not zones:
@@ -540,7 +573,7 @@ class CeleryProject:
             if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and id(node.value) in self._taken:
                 self._take(node)
         inside = {id(part) for node in walk(tree) if id(node) in self._taken for part in walk(node)}
-        for use in uses(tree, self._functions, _app_names(tree), file in self._config):
+        for use in uses(tree, self._functions, self._applications.names(tree), file in self._config):
             if id(use.node) not in inside and id(use.node) not in self._taken:
                 self._gap(file, use.node, use.subject, use.by_hand)
 
@@ -622,50 +655,70 @@ def _constants(tree: ast.Module) -> dict[str, ast.expr]:
     }
 
 
-def _app_names(tree: ast.Module) -> set[str]:
-    names = {"app", "celery_app", "current_app"} & {name for name, _ in imported_names(tree)}
-    for node in walk(tree):
-        if (
-            isinstance(node, ast.Assign)
-            and isinstance(node.value, ast.Call)
-            and called(node.value) == "Celery"
-        ):
-            names |= {root_name(target) for target in node.targets if isinstance(target, ast.Name)}
-    return names
-
-
 def _config_files(trees: Mapping[str, ast.Module]) -> set[str]:
-    """Return the files that an application reads as settings; their plain names are settings."""
-    named = {
-        node.args[0].value
-        for tree in trees.values()
+    """Return the files that an application reads as settings, and those that they take all names of; their plain names are
+    settings."""
+    named = {path for file, tree in trees.items() for path in _config_paths(file, tree)}
+    files = {file for file in trees if file.rpartition("/")[2] in ("celeryconfig.py", "celery_config.py")}
+    files |= {file for file in trees if any(_is_module(file, path) for path in named)}
+    while True:
+        further = {
+            file
+            for source in files
+            for node in walk(trees[source])
+            if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names)
+            for file in trees
+            if _is_module(file, absolute_path(source, node))
+        } - files
+        if not further:
+            return files
+        files |= further
+
+
+def _config_paths(file: str, tree: ast.Module) -> Iterator[str]:
+    """Yield the modules that an application of a module reads its settings from."""
+    imported = {
+        alias.asname or alias.name: f"{absolute_path(file, node)}.{alias.name}".lstrip(".")
         for node in walk(tree)
-        if isinstance(node, ast.Call)
-        and called(node) == "config_from_object"
-        and not node.keywords
-        and node.args
-        and isinstance(node.args[0], ast.Constant)
-        and isinstance(node.args[0].value, str)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
     }
-    files = set()
-    for file in trees:
-        stem = file.removesuffix(".py").replace("/", ".")
-        is_named = any(
-            stem == name or stem.endswith(f".{name}") or name.endswith(f".{stem}") for name in named
-        )
-        if is_named or stem.rpartition(".")[2] in ("celeryconfig", "celery_config"):
-            files.add(file)
-    return files
+    for node in walk(tree):
+        if not isinstance(node, ast.Call) or called(node) not in ("config_from_object", "Celery"):
+            continue
+        is_named = any(word.arg == "namespace" for word in node.keywords)
+        given = [word.value for word in node.keywords if word.arg in ("config_source", "obj")]
+        given += node.args[:1] if called(node) == "config_from_object" else []
+        for value in [] if is_named else given:
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                yield value.value.replace(":", ".")
+            elif isinstance(value, ast.Name | ast.Attribute):
+                root, _, below = ast.unparse(value).partition(".")
+                own = file.removesuffix(".py").replace("/", ".")
+                yield ".".join(part for part in (imported.get(root, f"{own}.{root}"), below) if part)
+
+
+def _is_module(file: str, path: str) -> bool:
+    """Return whether a file is the module of a path, or that of a class at its end."""
+    stem = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+    return any(
+        stem == name or stem.endswith(f".{name}") or name.endswith(f".{stem}")
+        for name in (path, path.rpartition(".")[0])
+        if name
+    )
 
 
 def _assigned(tree: ast.Module, apps: set[str], plain: bool) -> list[tuple[ast.AST, str, ast.expr]]:
     """Return place, name and value of each setting that a module gives as a whole."""
     hits: list[tuple[ast.AST, str, ast.expr]] = []
+    conditional = _conditional(tree)
     for node in walk(tree):
+        if id(node) in conditional:
+            continue  # whether it counts, only running would tell
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target = node.targets[0]
-            if isinstance(target, ast.Attribute) and ast.unparse(target.value).endswith("conf"):
-                hits.append((node, target.attr, node.value))
+            if (setting := setting_of(target)) is not None:
+                hits.append((node, setting, node.value))
             elif isinstance(target, ast.Name) and (target.id.startswith(("CELERY", "BROKER")) or plain):
                 hits.append((node, target.id, node.value))
         elif isinstance(node, ast.Call):
@@ -673,6 +726,28 @@ def _assigned(tree: ast.Module, apps: set[str], plain: bool) -> list[tuple[ast.A
             if name.endswith("conf.update") or name.rpartition(".")[2] == "Celery":
                 hits += [(word.value, word.arg, word.value) for word in node.keywords if word.arg is not None]
     return hits
+
+
+def _has_conditional_zone(tree: ast.Module) -> bool:
+    conditional = _conditional(tree)
+    return any(
+        isinstance(node, ast.Assign)
+        and id(node) in conditional
+        and (setting_of(target) or (target.id if isinstance(target, ast.Name) else "")) in _ZONES
+        for node in walk(tree)
+        for target in (node.targets if isinstance(node, ast.Assign) else ())
+    )
+
+
+def _conditional(tree: ast.Module) -> set[int]:
+    """Return all that runs only under a condition, or not once."""
+    parts = [
+        part
+        for node in walk(tree)
+        if isinstance(node, ast.If | ast.For | ast.While | ast.Try)
+        for part in ast.iter_child_nodes(node)
+    ]
+    return {id(inner) for part in parts for inner in ast.walk(part)}
 
 
 def _canvas_places(

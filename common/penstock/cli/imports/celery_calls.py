@@ -57,14 +57,6 @@ def with_constants(node: ast.expr, constants: Mapping[str, ast.expr]) -> ast.exp
     return replaced
 
 
-def task_options(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.keyword] | None:
-    """Return the options of a task's decorator; None for a function that is not a task."""
-    decorator = task_decorator(function)
-    if decorator is None:
-        return None
-    return decorator.keywords if isinstance(decorator, ast.Call) else []
-
-
 def task_decorator(function: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.expr | None:
     """Return the decorator that makes a function a task."""
     for decorator in function.decorator_list:
@@ -166,6 +158,14 @@ def imported_names(tree: ast.AST) -> Iterator[tuple[str, str]]:
         elif isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 yield alias.asname or alias.name, f"{node.module or ''}.{alias.name}"
+
+
+def absolute_path(file: str, node: ast.ImportFrom) -> str:
+    """Return the module that a statement imports from, below the folder that the names of files begin in."""
+    if not node.level:
+        return node.module or ""
+    parts = file.removesuffix(".py").split("/")[: -node.level]
+    return ".".join([*parts, *([node.module] if node.module else [])])
 
 
 _OTHERS = frozenset({"airflow", "dramatiq", "fabric", "huey", "invoke", "locust", "prefect"})

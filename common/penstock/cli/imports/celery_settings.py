@@ -43,10 +43,20 @@ class CelerySettings:
     def name_left(self) -> None:
         """Record a gap for each of these settings that is not a dict of literals."""
         names = BEAT | self._parts(BEAT) | ROUTES | self._parts(ROUTES)
+        first: dict[str, str] = {}
         for file, tree in self._trees.items():
             for name, value, whole in _given(tree):
                 if name in names:
                     self._name_left_of(file, name, value, whole)
+            for node in walk(tree):
+                if not isinstance(node, ast.Assign) or not _is_filled(node.value):
+                    continue
+                target = node.targets[0]
+                name = _item(target) or ("" if isinstance(target, ast.Subscript) else _named(target))
+                place = f"{file}:{node.lineno}"
+                if name in BEAT | ROUTES and first.setdefault(name, place) != place:
+                    self._tell(file, node.value, f"{name}, which is given at {first[name]} too",
+                               "Celery takes one of them, and all are imported: take out what is not meant.")  # fmt: skip
             for node in walk(tree):
                 if isinstance(node, ast.If) and (
                     named := sorted(names & {name for name, *_ in _given(node)})
@@ -77,6 +87,10 @@ class CelerySettings:
         return names & self._dicts
 
 
+def _is_filled(value: ast.expr) -> bool:
+    return not isinstance(value, ast.Dict) or bool(value.keys)
+
+
 def _parts(value: ast.expr) -> set[str] | None:
     """Return the names of the dicts from which a value is merged; None if it contains anything else."""
     if isinstance(value, ast.Name):
@@ -98,7 +112,13 @@ def _parts(value: ast.expr) -> set[str] | None:
 def _given(tree: ast.AST) -> Iterator[tuple[str, ast.expr, bool]]:
     """Yield each assigned name and its value, and whether the assignment sets the whole value instead of one item."""
     for node in walk(tree):
-        if isinstance(node, ast.Assign):
+        if isinstance(node, ast.Assign) and (key := _item(node.targets[0])) is not None:
+            yield key, node.value, True
+        elif isinstance(node, ast.Dict):
+            for key_node, value in zip(node.keys, node.values, strict=True):
+                if isinstance(key_node, ast.Constant) and key_node.value in BEAT | ROUTES:
+                    yield str(key_node.value), value, True
+        elif isinstance(node, ast.Assign):
             yield _named(node.targets[0]), node.value, not isinstance(node.targets[0], ast.Subscript)
         elif isinstance(node, ast.AnnAssign | ast.AugAssign) and node.value is not None:
             yield _named(node.target), node.value, not isinstance(node.target, ast.Subscript)
@@ -107,6 +127,14 @@ def _given(tree: ast.AST) -> Iterator[tuple[str, ast.expr, bool]]:
                 yield _named(node.func.value), node.args[0], True
         elif isinstance(node, ast.keyword):
             yield node.arg or "", node.value, True
+
+
+def _item(target: ast.expr) -> str | None:
+    """Return the key of `conf["beat_schedule"]`; None for anything but an item that is a schedule or routes."""
+    if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+        key = target.slice.value
+        return str(key) if key in BEAT | ROUTES and _named(target) not in BEAT | ROUTES else None
+    return None
 
 
 def _named(target: ast.expr) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from penstock.cli.imports.celery_calls import imported_names, root_name, walk
-from penstock.cli.imports.celery_setting_names import advice_of, is_setting
+from penstock.cli.imports.celery_setting_names import TASK_SETTINGS, advice_of, is_setting
 
 _PACKAGES = (
     "celery",
@@ -78,7 +78,9 @@ def uses(tree: ast.Module, tasks: Collection[str], apps: Collection[str], is_con
             if root in names and isinstance(node, ast.Name | ast.Attribute):
                 path = names[root]
                 yield Use(node, f"{ast.unparse(node)} of {path}", _advice(path))
-            elif root in apps and isinstance(node, ast.Attribute) and node.attr not in ("task", "conf"):
+            elif root in apps and isinstance(node, ast.Attribute) and node.attr == "task":
+                yield Use(node, f"a task that {ast.unparse(node)} makes", "Write an action for it.")
+            elif root in apps and isinstance(node, ast.Attribute) and node.attr != "conf":
                 yield Use(node, f"{ast.unparse(node)} of the application", "See what it should do.")
         elif isinstance(node, ast.Constant) and isinstance(parent, ast.Dict):
             continue
@@ -118,18 +120,66 @@ def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Itera
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             for target in targets:
+                name = setting_of(target)
                 base = target.value if isinstance(target, ast.Subscript) else target
-                if isinstance(base, ast.Name) and is_setting(base.id, plain=is_config):
+                if name is not None:
+                    yield Use(node, f"the setting {ast.unparse(target)}", advice_of(name))
+                elif isinstance(base, ast.Name) and is_setting(base.id, plain=is_config):
                     yield Use(node, f"the setting {ast.unparse(target)}", advice_of(base.id))
-                elif isinstance(base, ast.Attribute) and ast.unparse(base.value).endswith("conf"):
-                    yield Use(node, f"the setting {ast.unparse(target)}", advice_of(base.attr))
         elif isinstance(node, ast.Call):
-            name = ast.unparse(node.func)
-            if name.endswith("conf.update") or name.rpartition(".")[2] == "Celery":
+            function = ast.unparse(node.func)
+            if function.endswith("config_from_object"):
+                yield from _of_namespace(node)
+            if function.endswith("conf.update") or function.rpartition(".")[2] == "Celery":
                 for keyword in node.keywords:
                     yield Use(keyword.value, f"the setting {keyword.arg}", advice_of(keyword.arg or "**"))
                 for argument in node.args:
-                    if isinstance(argument, ast.Dict):
-                        for key, value in zip(argument.keys, argument.values, strict=True):
-                            text = str(key.value) if isinstance(key, ast.Constant) else "**"
-                            yield Use(value, f"the setting {text}", advice_of(text))
+                    if function.endswith("conf.update") and not isinstance(argument, ast.Dict):
+                        text = f"settings of {ast.unparse(argument)}"
+                        yield Use(argument, text, "Write them of the actions that are meant.")
+                    elif isinstance(argument, ast.Dict):
+                        yield from _of_dict(argument, lambda _: True)
+            elif function == "dict" and any(_is_telling(word.arg) for word in node.keywords):
+                for keyword in node.keywords:
+                    if keyword.arg is not None and is_setting(keyword.arg, plain=True):
+                        yield Use(keyword.value, f"the setting {keyword.arg}", advice_of(keyword.arg))
+        elif isinstance(node, ast.Dict) and any(
+            _is_telling(getattr(key, "value", None)) for key in node.keys
+        ):
+            yield from _of_dict(node, lambda name: is_setting(name, plain=True))
+
+
+def setting_of(target: ast.expr) -> str | None:
+    """Return the name of a setting that an assignment gives on an application's `conf`, or as an item of any
+    configuration; None for anything else."""
+    if isinstance(target, ast.Attribute) and ast.unparse(target.value).endswith("conf"):
+        return target.attr
+    if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+        name, base = str(target.slice.value), ast.unparse(target.value)
+        if base.endswith("conf") or is_setting(name) or (base.endswith("config") and _is_telling(name)):
+            return name
+        return setting_of(target.value)
+    return None
+
+
+def _of_namespace(call: ast.Call) -> Iterator[Use]:
+    """Yield the prefix of settings where it is one that no setting is recognized by."""
+    for keyword in call.keywords:
+        prefix = getattr(keyword.value, "value", None)
+        if keyword.arg == "namespace" and prefix not in ("CELERY", "celery", None, ""):
+            text = f"settings with the prefix {prefix}_, which are not read"
+            yield Use(keyword.value, text, "Rename them to CELERY_..., and import again.")
+
+
+def _of_dict(node: ast.Dict, is_meant: Callable[[str], bool]) -> Iterator[Use]:
+    for key, value in zip(node.keys, node.values, strict=True):
+        text = str(key.value) if isinstance(key, ast.Constant) else "**"
+        if is_meant(text):
+            yield Use(value, f"the setting {text}", advice_of(text))
+
+
+def _is_telling(name: object) -> bool:
+    """Return whether a key is the name of a setting of Celery and can hardly be that of anything else."""
+    return isinstance(name, str) and (
+        name in TASK_SETTINGS or name == "beat_schedule" or (name.isupper() and is_setting(name))
+    )

@@ -9,7 +9,7 @@ import pytest
 from celery import Celery
 
 from penstock import Retry, RetryPolicy
-from penstock.cli.imports.celery_calls import task_options
+from penstock.cli.imports.celery_calls import task_decorator
 from penstock.cli.imports.celery_options import rate_limit, retry_of
 
 OPTIONS = (
@@ -70,7 +70,9 @@ def delays_of_ours(options: str) -> list[float]:
     source = f"@app.task(bind=True, {options})\ndef fails(self): ..."
     function = ast.parse(source).body[0]
     assert isinstance(function, ast.FunctionDef)
-    keywords = {str(word.arg): word.value for word in task_options(function) or []}
+    decorator = task_decorator(function)
+    assert isinstance(decorator, ast.Call)
+    keywords = {str(word.arg): word.value for word in decorator.keywords}
     gaps: list[str] = []
     policy = retry_of(keywords, False, lambda _, subject, __: gaps.append(subject))
     assert gaps == []
