@@ -40,7 +40,7 @@ from penstock.cli.imports.celery_routes import deciding_key
 from penstock.cli.imports.celery_setting_names import today
 from penstock.cli.imports.celery_settings import BEAT, ROUTES, CelerySettings
 from penstock.cli.imports.celery_times import times
-from penstock.cli.imports.celery_uses import setting_of, uses
+from penstock.cli.imports.celery_uses import setting_of, settings_within, uses
 from penstock.cli.imports.project import Project, bounded
 from penstock.cli.imports.report import Report
 from penstock.cli.imports.wanted_text import NotMapped
@@ -445,6 +445,7 @@ class CeleryProject:
                 )
         ours = re.sub(r"\W+", "_", key, flags=re.ASCII).strip("_").lower()
         ours = ours if ours[:1].isalpha() else f"x_{ours}"
+        ours = bounded(ours)
         while ours in self.project.schedules:
             ours += "_2"
         self.project.schedules[ours] = schedule
@@ -609,11 +610,33 @@ def _shared_constants(trees: Iterable[ast.Module]) -> dict[str, ast.expr]:
     shared: dict[str, ast.expr] = {}
     ambiguous: set[str] = set()
     for tree in trees:
-        own = _constants(tree)
+        own = _constants(tree) | _class_constants(tree)
         ambiguous |= _assigned_names(tree) - own.keys()
+        ambiguous |= {
+            ast.unparse(node)
+            for node in walk(tree)
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+        }
         ambiguous |= {name for name in own.keys() & shared if ast.dump(own[name]) != ast.dump(shared[name])}
         shared |= own
     return {name: value for name, value in shared.items() if name not in ambiguous}
+
+
+def _class_constants(tree: ast.Module) -> dict[str, ast.expr]:
+    """Return the literals that classes of a module give once, by `Class.name`."""
+    given = [
+        (f"{node.name}.{target.id}", part.value)
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+        for part in node.body
+        if isinstance(part, ast.Assign)
+        for target in part.targets
+        if isinstance(target, ast.Name)
+    ]
+    names = [name for name, _ in given]
+    return {
+        name: value for name, value in given if isinstance(value, ast.Constant) and names.count(name) == 1
+    }
 
 
 def _assigned_names(tree: ast.Module) -> set[str]:
@@ -721,7 +744,8 @@ def _assigned(tree: ast.Module, apps: set[str], plain: bool) -> list[tuple[ast.A
                 hits.append((node, setting, node.value))
             elif isinstance(target, ast.Name) and (target.id.startswith(("CELERY", "BROKER")) or plain):
                 hits.append((node, target.id, node.value))
-        elif isinstance(node, ast.Call):
+        hits += [(value, name, value) for name, value in settings_within(node)]
+        if isinstance(node, ast.Call):
             name = ast.unparse(node.func)
             if name.endswith("conf.update") or name.rpartition(".")[2] == "Celery":
                 hits += [(word.value, word.arg, word.value) for word in node.keywords if word.arg is not None]

@@ -20,6 +20,8 @@ def literal(node: ast.expr, constants: Mapping[str, ast.expr] | None = None) -> 
         return literal(
             constants[node.id], {name: value for name, value in constants.items() if name != node.id}
         )
+    if isinstance(node, ast.Attribute) and constants is not None and ast.unparse(node) in constants:
+        return literal(constants[ast.unparse(node)])
     if isinstance(node, ast.BinOp):
         first, second = literal(node.left, constants), literal(node.right, constants)
         if all(isinstance(side, int | float) and not isinstance(side, bool) for side in (first, second)):

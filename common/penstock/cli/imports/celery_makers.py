@@ -9,6 +9,8 @@ from penstock.cli.imports.celery_calls import called, imported_names, root_name,
 
 _IMPORTED = frozenset({"app", "celery_app", "current_app"})
 """The names under which modules import an application."""
+_OF_WEB = frozenset({"flask", "quart"})
+"""Packages with a `current_app` that is not Celery's."""
 _DECORATORS = frozenset({"shared_task", "periodic_task"})
 
 
@@ -44,7 +46,8 @@ class Applications:
         imported = {
             name
             for name, path in imported_names(tree)
-            if name in _IMPORTED or ("." in path and path.rpartition(".")[2] in self._all)
+            if (name in _IMPORTED and path.partition(".")[0] not in _OF_WEB)
+            or ("." in path and path.rpartition(".")[2] in self._all)
         }
         return imported | self._made(tree)
 
@@ -84,6 +87,8 @@ def last_name(node: ast.expr) -> str:
 
 def _makes_task(node: ast.AST, apps: Collection[str], imported: Collection[str]) -> bool:
     """Return whether an expression is a decorator of Celery."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "task":
+        return any(word.arg is None for word in node.keywords)  # an application that only running would tell
     if isinstance(node, ast.Attribute):
         return node.attr in {"task", *_DECORATORS} and root_name(node) in apps
     if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from penstock.cli.imports.celery_calls import imported_names, root_name, walk
@@ -132,21 +132,18 @@ def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Itera
                 yield from _of_namespace(node)
             if function.endswith("conf.update") or function.rpartition(".")[2] == "Celery":
                 for keyword in node.keywords:
-                    yield Use(keyword.value, f"the setting {keyword.arg}", advice_of(keyword.arg or "**"))
+                    name = keyword.arg or "**"
+                    yield Use(keyword.value, f"the setting {name}", advice_of(name))
                 for argument in node.args:
                     if function.endswith("conf.update") and not isinstance(argument, ast.Dict):
                         text = f"settings of {ast.unparse(argument)}"
                         yield Use(argument, text, "Write them of the actions that are meant.")
                     elif isinstance(argument, ast.Dict):
-                        yield from _of_dict(argument, lambda _: True)
-            elif function == "dict" and any(_is_telling(word.arg) for word in node.keywords):
-                for keyword in node.keywords:
-                    if keyword.arg is not None and is_setting(keyword.arg, plain=True):
-                        yield Use(keyword.value, f"the setting {keyword.arg}", advice_of(keyword.arg))
-        elif isinstance(node, ast.Dict) and any(
-            _is_telling(getattr(key, "value", None)) for key in node.keys
-        ):
-            yield from _of_dict(node, lambda name: is_setting(name, plain=True))
+                        for key, value in zip(argument.keys, argument.values, strict=True):
+                            text = str(key.value) if isinstance(key, ast.Constant) else "**"
+                            yield Use(value, f"the setting {text}", advice_of(text))
+        for name, value in settings_within(node):
+            yield Use(value, f"the setting {name}", advice_of(name))
 
 
 def setting_of(target: ast.expr) -> str | None:
@@ -171,11 +168,17 @@ def _of_namespace(call: ast.Call) -> Iterator[Use]:
             yield Use(keyword.value, text, "Rename them to CELERY_..., and import again.")
 
 
-def _of_dict(node: ast.Dict, is_meant: Callable[[str], bool]) -> Iterator[Use]:
-    for key, value in zip(node.keys, node.values, strict=True):
-        text = str(key.value) if isinstance(key, ast.Constant) else "**"
-        if is_meant(text):
-            yield Use(value, f"the setting {text}", advice_of(text))
+def settings_within(node: ast.AST) -> list[tuple[str, ast.expr]]:
+    """Return the settings in a dict that holds at least one that can hardly be anything else."""
+    pairs: list[tuple[str, ast.expr]] = []
+    if isinstance(node, ast.Dict):
+        whole = zip(node.keys, node.values, strict=True)
+        pairs = [(str(key.value), value) for key, value in whole if isinstance(key, ast.Constant)]
+    elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "dict":
+        pairs = [(word.arg, word.value) for word in node.keywords if word.arg is not None]
+    if not any(_is_telling(name) for name, _ in pairs):
+        return []
+    return [(name, value) for name, value in pairs if is_setting(name, plain=True)]
 
 
 def _is_telling(name: object) -> bool:

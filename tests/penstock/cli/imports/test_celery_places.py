@@ -40,10 +40,12 @@ def imported(folder: Path, files: dict[str, str]) -> tuple[Project, set[str], in
         "        def run(*args): return function(*args)\n        return run\n    return wrap\n",
         "class Maker:\n    def __call__(self, **options):\n        return app.task(acks_late=True, **options)\n"
         "class Further(Maker): ...\nown = Further()\n",
+        "def own(**options):\n    def later(registry, function):\n        registry['app'].task(**options)(function)\n"
+        "    return later\n",
         "from celery import shared_task\nclass own:\n    def __init__(self, **options): self.options = options\n"
         "    def __call__(self, function): return shared_task(acks_late=True, **self.options)(function)\n",
     ],
-    ids=["function", "function of a function", "inner task", "object", "class"],
+    ids=["function", "function of a function", "inner task", "object", "unknown application", "class"],
 )
 def test_task_of_own_decorator_is_named(tmp_path: Path, maker: str) -> None:
     text = APP + maker + "@own(queue='scales')\ndef weigh(crate): ...\n"
@@ -92,6 +94,8 @@ def action_of(project: Project) -> dict[str, Any]:
     "files",
     [
         {"tasks.py": APP + TASK + "app.conf['task_time_limit'] = 600\n"},
+        {"tasks.py": APP + TASK + "CELERY = {'task_time_limit': 600}\n"},
+        {"tasks.py": APP + TASK + "web.config.from_mapping(CELERY=dict(task_time_limit=600))\n"},
         {
             "tasks.py": "from celery import Celery\nfrom . import playground\n"
             "app = Celery('depot', config_source=playground)\n" + TASK,
@@ -107,7 +111,7 @@ def action_of(project: Project) -> dict[str, Any]:
             "conf.py": "class Config:\n    task_time_limit = 600\n",
         },
     ],
-    ids=["item", "module with all names of another", "class by its path", "class"],
+    ids=["item", "dict", "mapping", "module with all names of another", "class by its path", "class"],
 )
 def test_setting_at_each_place_is_mapped(tmp_path: Path, files: dict[str, str]) -> None:
     project, _, _ = imported(tmp_path, files)
@@ -118,8 +122,8 @@ def test_setting_at_each_place_is_mapped(tmp_path: Path, files: dict[str, str]) 
     ("text", "gap"),
     [
         ("if PROD:\n    app.conf.task_time_limit = 600\n", "6 the setting app.conf.task_time_limit"),
-        ("CELERY = {'task_time_limit': 600}\n", "5 the setting task_time_limit"),
-        ("web.config.from_mapping(CELERY=dict(task_time_limit=600))\n", "5 the setting task_time_limit"),
+        ("CELERY = {'task_time_limit': LIMIT}\n", "5 the setting task_time_limit"),
+        ("web.config.from_mapping(CELERY=dict(task_time_limit=LIMIT))\n", "5 the setting task_time_limit"),
         ("app.conf.update(web.config)\n", "5 settings of web.config"),
         (
             "app.config_from_object('x', namespace='DEPOT')\n",
@@ -155,16 +159,6 @@ def test_schedule_that_two_files_give_is_named(tmp_path: Path) -> None:
     assert "prod.py:1 CELERY_BEAT_SCHEDULE, which is given at base.py:1 too" in gaps
 
 
-def test_zone_under_condition_disables_crontabs(tmp_path: Path) -> None:
-    text = (
-        "if PROD:\n    app.conf.timezone = 'Europe/Paris'\n"
-        "app.conf.beat_schedule = {'often': {'task': 'depot.tasks.weigh', 'schedule': crontab(hour=5, minute=0), 'args': [1]}}\n"
-    )
-    project, gaps, _ = imported(tmp_path, {"__init__.py": "", "tasks.py": APP + TASK + text})
-    assert project.schedules["often"]["enabled"] is False
-    assert "tasks.py:7 the zone of the schedule often is computed" in gaps
-
-
 @pytest.mark.parametrize("order", [("depot.tasks.weigh", "*"), ("*", "depot.tasks.weigh")])
 def test_annotation_of_task_comes_before_that_of_all(tmp_path: Path, order: tuple[str, str]) -> None:
     limits = {"*": "10/s", "depot.tasks.weigh": "1/s"}
@@ -179,3 +173,40 @@ def test_exact_route_comes_before_pattern(tmp_path: Path) -> None:
     text = f"{APP}{TASK}app.conf.task_routes = {routes}\n"
     project, _, _ = imported(tmp_path, {"__init__.py": "", "tasks.py": text})
     assert action_of(project)["route"] == "scales"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if PROD:\n    app.conf.timezone = 'Europe/Paris'\n",
+        "CELERY = {'timezone': getenv('ZONE'), 'task_acks_late': True}\n",
+    ],
+)
+def test_zone_that_only_running_tells_disables_crontabs(tmp_path: Path, text: str) -> None:
+    schedule = "app.conf.beat_schedule = {'often': {'task': 'depot.tasks.weigh', 'schedule': crontab(hour=5), 'args': [1]}}\n"
+    project, gaps, _ = imported(tmp_path, {"__init__.py": "", "tasks.py": APP + TASK + text + schedule})
+    assert project.schedules["often"]["enabled"] is False
+    assert any("the zone of the schedule often is computed" in gap for gap in gaps)
+
+
+SENT_TO_A_QUEUE = (
+    "app.conf.beat_schedule = {'x': {'task': 'depot.tasks.weigh', 'schedule': 5, 'args': [1], "
+    "'options': {'queue': Queues.OFTEN}}}\n"
+)
+
+
+def test_queue_that_a_class_names_is_read(tmp_path: Path) -> None:
+    names = "class Queues:\n    OFTEN = 'often'\n"
+    text = SENT_TO_A_QUEUE
+    project, _, _ = imported(tmp_path, {"__init__.py": "", "tasks.py": APP + TASK + text, "names.py": names})
+    assert project.workflows["weigh_on_often"]["tasks"]["run"]["route"] == "often"
+
+
+def test_name_of_a_class_with_two_values_is_none_of_them(tmp_path: Path) -> None:
+    names = "class Queues:\n    OFTEN = 'often'\nQueues.OFTEN = 'seldom'\n"
+    text = SENT_TO_A_QUEUE
+    project, gaps, _ = imported(
+        tmp_path, {"__init__.py": "", "tasks.py": APP + TASK + text, "names.py": names}
+    )
+    assert project.workflows == {}
+    assert "tasks.py:5 options of the schedule x" in gaps
