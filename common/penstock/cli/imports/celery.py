@@ -104,6 +104,10 @@ class CeleryProject:
         self._config = _config_files(trees)
         self._relevant |= {name: trees[name] for name in self._config}
         self._applications = Applications(trees)
+        for name, tree in self._relevant.items():
+            for method in self._applications.own_decorators(tree):
+                self._gap(name, method, f"the method {method.name} of a class of applications, which makes tasks in its own way",
+                          "See what options it gives, and write them of the actions.")  # fmt: skip
         makers = task_makers(self._relevant, self._applications)
         for name, tree in trees.items():
             foreign = names_of_others(tree)

@@ -31,6 +31,16 @@ class Applications:
         """Return the names in one module."""
         return self._names[id(tree)]
 
+    def own_decorators(self, tree: ast.Module) -> list[ast.FunctionDef]:
+        """Return the methods `task` of application classes in a module, which make each task in their own way."""
+        return [
+            part
+            for node in walk(tree)
+            if isinstance(node, ast.ClassDef) and node.name in self._classes
+            for part in node.body
+            if isinstance(part, ast.FunctionDef) and part.name in ("task", "_task_from_fun")
+        ]
+
     def _made(self, tree: ast.Module) -> set[str]:
         return {
             target.id

@@ -210,3 +210,12 @@ def test_name_of_a_class_with_two_values_is_none_of_them(tmp_path: Path) -> None
     )
     assert project.workflows == {}
     assert "tasks.py:5 options of the schedule x" in gaps
+
+
+def test_application_with_a_decorator_of_its_own_is_named(tmp_path: Path) -> None:
+    text = (
+        "from celery import Celery\nclass Depot(Celery):\n    def task(self, *args, **options):\n"
+        "        return super().task(*args, acks_late=True, **options)\napp = Depot('depot')\n"
+    )
+    _, gaps, _ = imported(tmp_path, {"tasks.py": text + TASK})
+    assert "tasks.py:3 the method task of a class of applications, which makes tasks in its own way" in gaps
