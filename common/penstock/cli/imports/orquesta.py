@@ -33,6 +33,8 @@ _TO_DO = "{{ none.to_do }}"
 _ENGINE = frozenset({"noop", "continue", "fail", "retry"})
 _ONLY_OF_WORKERS = ("with", "retry", "delay")
 """The options that a task of the executor itself, `noop` or `fail`, cannot have."""
+_NOT_SUCCEEDED = "not succeeded() and not cancelled()"
+"""The condition for any other end. A task that is cancelled cancels its workflow there, and nothing comes after it."""
 _OF_COMMAND = re.compile(r"\.(stdout|stderr)$")
 _MAPPINGS = ("", "dict")
 """The types of expressions with values that may be mappings."""
@@ -522,7 +524,7 @@ class Orquesta:
     def _when(
         self, text: object, line: int, split: bool, failed: bool, names: OrquestaNames, told_reasons: set[str]
     ) -> str | bool:
-        outcome_text = ("not succeeded()" if failed else "succeeded()") if split else ""
+        outcome_text = (_NOT_SUCCEEDED if failed else "succeeded()") if split else ""
         if text is None:
             return outcome_text or True
         try:

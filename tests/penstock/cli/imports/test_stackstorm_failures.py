@@ -145,3 +145,16 @@ def test_computed_concurrency_of_nothing_is_one(tmp_path: Path) -> None:
     }
     simulation, _ = imported(tmp_path, workflow)
     assert simulation.run("depot.flow").status == "completed"
+
+
+@pytest.mark.parametrize("step", [{"do": "after"}, {"when": "<% ctx().go %>", "do": "after"}])
+def test_cancelled_task_leads_to_nothing(tmp_path: Path, step: dict[str, Any]) -> None:
+    """A task that is cancelled cancels its workflow in StackStorm, so that no transition of it is taken."""
+    workflow = {"vars": [{"go": True}], "tasks": {"first": {**NEXT, "next": [step]}, "after": NEXT}}
+    imported(tmp_path, workflow)
+    ours = yaml.safe_load((tmp_path / "ours" / "workflows.yaml").read_text())["flow"]
+    conditions = [taken["when"] for taken in ours["tasks"]["first"]["next"]]
+    assert [text.split(" and (")[0] for text in conditions] == [
+        "succeeded()",
+        "not succeeded() and not cancelled()",
+    ]
