@@ -156,8 +156,8 @@ class CeleryProject:
                 f"the decorator {ast.unparse(decorator)} of {node.name}, which makes a task in its own way",
                 "See what options it gives, and write them of the action.",
             )
-        given = decorator.keywords if isinstance(decorator, ast.Call) else []
-        keywords = {keyword.arg or "**options": keyword.value for keyword in given}
+        words = decorator.keywords if isinstance(decorator, ast.Call) else []
+        keywords = {keyword.arg or "**options": keyword.value for keyword in words}
         bound = "bind" in keywords and getattr(keywords["bind"], "value", None) is True
         signature = signature_of(node, bound or id(node) in self._methods)
         action = self.project.function(name, _stub(name, node, file, signature))
@@ -628,7 +628,7 @@ def _shared_constants(trees: Iterable[ast.Module]) -> dict[str, ast.expr]:
 
 def _class_constants(tree: ast.Module) -> dict[str, ast.expr]:
     """Return the literals that classes of a module give once, by `Class.name`."""
-    given = [
+    pairs = [
         (f"{node.name}.{target.id}", part.value)
         for node in tree.body
         if isinstance(node, ast.ClassDef)
@@ -637,9 +637,9 @@ def _class_constants(tree: ast.Module) -> dict[str, ast.expr]:
         for target in part.targets
         if isinstance(target, ast.Name)
     ]
-    names = [name for name, _ in given]
+    names = [name for name, _ in pairs]
     return {
-        name: value for name, value in given if isinstance(value, ast.Constant) and names.count(name) == 1
+        name: value for name, value in pairs if isinstance(value, ast.Constant) and names.count(name) == 1
     }
 
 
@@ -714,9 +714,9 @@ def _config_paths(file: str, tree: ast.Module) -> Iterator[str]:
         if not isinstance(node, ast.Call) or called(node) not in ("config_from_object", "Celery"):
             continue
         is_named = any(word.arg == "namespace" for word in node.keywords)
-        given = [word.value for word in node.keywords if word.arg in ("config_source", "obj")]
-        given += node.args[:1] if called(node) == "config_from_object" else []
-        for value in [] if is_named else given:
+        objects = [word.value for word in node.keywords if word.arg in ("config_source", "obj")]
+        objects += node.args[:1] if called(node) == "config_from_object" else []
+        for value in [] if is_named else objects:
             if isinstance(value, ast.Constant) and isinstance(value.value, str):
                 yield value.value.replace(":", ".")
             elif isinstance(value, ast.Name | ast.Attribute):

@@ -64,7 +64,7 @@ class Applications:
 
 def task_makers(trees: Mapping[str, ast.Module], applications: Applications) -> dict[str, str]:
     """Return the functions, classes and objects of a source that make tasks, by name, each with its place."""
-    found: dict[str, str] = {}
+    places: dict[str, str] = {}
     for file, tree in trees.items():
         apps = applications.names(tree) | {"celery"}
         imported = {name for name, path in imported_names(tree) if path.startswith("celery.")}
@@ -72,10 +72,10 @@ def task_makers(trees: Mapping[str, ast.Module], applications: Applications) -> 
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and any(
                 _makes_task(part, apps, imported) for child in node.body for part in ast.walk(child)
             ):
-                found.setdefault(node.name, f"{file}:{node.lineno}")
-    while further := _made_of(trees, found):
-        found |= further
-    return found
+                places.setdefault(node.name, f"{file}:{node.lineno}")
+    while further := _made_of(trees, places):
+        places |= further
+    return places
 
 
 def maker_of(
@@ -109,19 +109,19 @@ def _makes_task(node: ast.AST, apps: Collection[str], imported: Collection[str])
 def _made_of(trees: Mapping[str, ast.Module], makers: Collection[str]) -> dict[str, str]:
     """Return what is not a maker yet, and is made of one: a class that extends it, an object of it, a function that returns
     what it gives."""
-    found: dict[str, str] = {}
+    places: dict[str, str] = {}
     for file, tree in trees.items():
         for node in walk(tree):
             place = f"{file}:{getattr(node, 'lineno', 1)}"
             if isinstance(node, ast.ClassDef) and _names(node.bases) & set(makers):
-                found[node.name] = place
+                places[node.name] = place
             elif isinstance(node, ast.Assign) and _names([node.value]) & set(makers):
-                found |= {last_name(target): place for target in node.targets}
+                places |= {last_name(target): place for target in node.targets}
             elif isinstance(node, ast.FunctionDef):
-                given = [part.value for part in node.body if isinstance(part, ast.Return) and part.value]
-                if _names(given) & set(makers):
-                    found[node.name] = place
-    return {name: place for name, place in found.items() if name and name not in makers}
+                returned = [part.value for part in node.body if isinstance(part, ast.Return) and part.value]
+                if _names(returned) & set(makers):
+                    places[node.name] = place
+    return {name: place for name, place in places.items() if name and name not in makers}
 
 
 def _names(nodes: Iterable[ast.expr]) -> set[str]:

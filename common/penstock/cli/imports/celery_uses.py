@@ -172,8 +172,8 @@ def settings_within(node: ast.AST) -> list[tuple[str, ast.expr]]:
     """Return the settings in a dict that holds at least one that can hardly be anything else."""
     pairs: list[tuple[str, ast.expr]] = []
     if isinstance(node, ast.Dict):
-        whole = zip(node.keys, node.values, strict=True)
-        pairs = [(str(key.value), value) for key, value in whole if isinstance(key, ast.Constant)]
+        items = zip(node.keys, node.values, strict=True)
+        pairs = [(str(key.value), value) for key, value in items if isinstance(key, ast.Constant)]
     elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "dict":
         pairs = [(word.arg, word.value) for word in node.keywords if word.arg is not None]
     if not any(_is_telling(name) for name, _ in pairs):

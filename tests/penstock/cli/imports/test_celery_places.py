@@ -152,9 +152,9 @@ def test_schedule_at_each_place_is_mapped(tmp_path: Path, line: str) -> None:
 
 
 def test_schedule_that_two_files_give_is_named(tmp_path: Path) -> None:
-    one = "CELERY_BEAT_SCHEDULE = {{'often': {{'task': 'depot.tasks.weigh', 'schedule': {}}}}}\n"
+    setting = "CELERY_BEAT_SCHEDULE = {{'often': {{'task': 'depot.tasks.weigh', 'schedule': {}}}}}\n"
     _, gaps, _ = imported(
-        tmp_path, {"tasks.py": APP + TASK, "base.py": one.format(5), "prod.py": one.format(60)}
+        tmp_path, {"tasks.py": APP + TASK, "base.py": setting.format(5), "prod.py": setting.format(60)}
     )
     assert "prod.py:1 CELERY_BEAT_SCHEDULE, which is given at base.py:1 too" in gaps
 
@@ -162,8 +162,8 @@ def test_schedule_that_two_files_give_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("order", [("depot.tasks.weigh", "*"), ("*", "depot.tasks.weigh")])
 def test_annotation_of_task_comes_before_that_of_all(tmp_path: Path, order: tuple[str, str]) -> None:
     limits = {"*": "10/s", "depot.tasks.weigh": "1/s"}
-    given = {key: {"rate_limit": limits[key]} for key in order}
-    text = f"{APP}{TASK}app.conf.task_annotations = {given}\n"
+    annotations = {key: {"rate_limit": limits[key]} for key in order}
+    text = f"{APP}{TASK}app.conf.task_annotations = {annotations}\n"
     project, _, _ = imported(tmp_path, {"__init__.py": "", "tasks.py": text})
     assert action_of(project)["limits"] == [{"rate": {"count": 1, "seconds": 1}}]
 
