@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 import time
 from typing import Annotated, Any
 
 from penstock import Defer, NonRetryable, Retry, Secret, action, current
+from penstock.run.context import RunContext
 
 
-async def play_steps(steps: list[dict[str, Any]], secret: str) -> Any:
+def play_steps(steps: list[dict[str, Any]], secret: str) -> Any:
     """Play the steps of a case."""
     run = current()
     for step in steps:
@@ -40,9 +40,9 @@ async def play_steps(steps: list[dict[str, Any]], secret: str) -> Any:
         elif kind == "progress":
             run.progress(*value)
         elif kind == "sleep" or (kind == "sleep_first" and is_first):
-            await asyncio.sleep(value)
+            sleep(run, value)
         elif kind == "stubborn" or (kind == "stubborn_first" and is_first):
-            await stubborn(value)
+            time.sleep(value)
         elif kind == "fail":
             raise error(**value)
         elif kind == "fail_with_secret":
@@ -56,14 +56,13 @@ async def play_steps(steps: list[dict[str, Any]], secret: str) -> Any:
     return None
 
 
-async def stubborn(seconds: float) -> None:
-    """Sleep, whether or not the attempt is cancelled."""
+def sleep(run: RunContext, seconds: float) -> None:
+    """Sleep until the attempt is cancelled."""
     until = time.monotonic() + seconds
-    while (left := until - time.monotonic()) > 0:
-        try:
-            await asyncio.sleep(left)
-        except asyncio.CancelledError:
-            continue
+    while time.monotonic() < until:
+        if run.cancelled:
+            raise InterruptedError("cancelled")
+        time.sleep(0.02)
 
 
 def error(
@@ -82,18 +81,18 @@ make = type
 
 
 @action(pack="conformance")
-async def play(steps: list[dict[str, Any]], secret: Annotated[str, Secret] = "") -> Any:
-    return await play_steps(steps, secret)
+def play(steps: list[dict[str, Any]], secret: Annotated[str, Secret] = "") -> Any:
+    return play_steps(steps, secret)
 
 
 @action(pack="conformance")
-async def once(steps: list[dict[str, Any]]) -> Any:
-    return await play_steps(steps, "")
+def once(steps: list[dict[str, Any]]) -> Any:
+    return play_steps(steps, "")
 
 
 @action(pack="conformance")
-async def brief(steps: list[dict[str, Any]]) -> Any:
-    return await play_steps(steps, "")
+def brief(steps: list[dict[str, Any]]) -> Any:
+    return play_steps(steps, "")
 
 
 if __name__ == "__main__":

@@ -141,7 +141,7 @@ async def work_over_gateway(
             runner.stop()
             await runner.drain(settings.grace if stop.patience is None else stop.patience, stop.at_once)
         finally:
-            await supervisor.stop(taking, *running, *replacing)
+            await supervisor.stop(taking, *running, *replacing, *backend.reporting)
             await health.close()
             await heartbeat.stop()
             with contextlib.suppress(Exception):  # a session without a bye ends by itself

@@ -129,7 +129,8 @@ class GatewayBackend:
         """The sessions in which the held attempts were taken, by execution."""
         self.logs = RunLogs(self._store_lines)
         self._writes: GroupCommit[_Report, bool] = GroupCommit(self._finish, max_items=MOST_ENDS)
-        self._reporting: set[asyncio.Task[None]] = set()
+        self.reporting: set[asyncio.Task[None]] = set()
+        """The reports that are on their way."""
         self._stopping = asyncio.Event()
         self._taken = asyncio.Event()
         self._room = asyncio.Event()
@@ -294,8 +295,8 @@ class GatewayBackend:
         self._ends(owned.event.action, STATUSES[document["outcome"]]).inc()
         session = self._sessions[owned.event.execution_id]
         task = asyncio.create_task(self._report(_Report(owned, session, _encoded(owned, document))))
-        self._reporting.add(task)
-        task.add_done_callback(self._reporting.discard)
+        self.reporting.add(task)
+        task.add_done_callback(self.reporting.discard)
 
     def discard(self, owned: OwnedAttempt, *, known_to_be_lost: bool) -> None:
         self.lost += 1
@@ -400,8 +401,8 @@ class GatewayBackend:
     def give_up_claims(self) -> None: ...
 
     async def reported(self) -> None:
-        while self._reporting:
-            await asyncio.wait(self._reporting)
+        while self.reporting:
+            await asyncio.wait(self.reporting)
         await self.logs.flush()
 
 
