@@ -138,6 +138,7 @@ class GatewayBackend:
         self._beginning = asyncio.Lock()
         self.is_taking = False
         """Whether a take waits at a gateway."""
+        self._has_warned = False
         self.lost = 0
         """The number of attempts that were taken away, with a refused or unreported result."""
         self.began: Callable[[GatewaySession], None] = lambda _: None
@@ -290,8 +291,13 @@ class GatewayBackend:
 
     def end(self, owned: OwnedAttempt, end: End, costs: Mapping[str, Decimal]) -> None:
         document = _end_document(end)
-        if costs:
-            document["costs"] = {unit: str(amount) for unit, amount in costs.items()}
+        if costs and not self._has_warned:
+            self._has_warned = True
+            log.warning(
+                "worker.costs_not_reported",
+                action=owned.event.action,
+                hint="The reserved costs stay. Run this action on a worker with PENSTOCK_DATABASE_URL.",
+            )
         self._ends(owned.event.action, STATUSES[document["outcome"]]).inc()
         session = self._sessions[owned.event.execution_id]
         task = asyncio.create_task(self._report(_Report(owned, session, _encoded(owned, document))))
