@@ -51,7 +51,7 @@ async def start_p50(client: Client, kind: str, count: int) -> float:
         await asyncio.sleep(max(0.0, began + number / RATE - time.monotonic()))
         at = time.time()
         sent.append((await client.start(f"bench.{kind}", {}), at))
-    values = [(await client.result(id, timeout=60) - at) * 1000 for id, at in sent]
+    values: list[float] = [(await client.result(id, timeout=60) - at) * 1000 for id, at in sent]
     return statistics.median(values)
 
 
