@@ -44,7 +44,7 @@ async def gateway() -> float:
 
 
 async def start_p50(client: Client, kind: str, count: int) -> float:
-    """Return the milliseconds from a start to its begin that half of them took, at RATE a second."""
+    """Return the milliseconds from a start to its begin that half of the starts needed, at RATE a second."""
     sent: list[tuple[uuid.UUID, float]] = []
     began = time.monotonic()
     for number in range(count):
@@ -114,10 +114,10 @@ async def idle(url: str, database: str, token: str, pid: int, count: int, second
         cpu, commits = sum(cpu_of(pid)), await connection.fetchval(read)
         began = time.monotonic()
         await asyncio.sleep(seconds)
-        took = time.monotonic() - began
+        elapsed = time.monotonic() - began
         cpu, commits = sum(cpu_of(pid)) - cpu, await connection.fetchval(read) - commits
         print(
-            f"{count} idle workers: {100 * cpu / took:.2f} % of a core, {commits / took:.1f} transactions/s",
+            f"{count} idle workers: {100 * cpu / elapsed:.2f} % of a core, {commits / elapsed:.1f} transactions/s",
             flush=True,
         )
         assert not [task for task in workers if task.done()], "a worker has ended"
@@ -146,10 +146,12 @@ async def measure(options: argparse.Namespace, url: str) -> None:
                 for count in (0, options.idle // 10, options.idle):
                     await idle(address, url, token, gateway_pid, count, options.seconds)
                 return
-            over = {**environment, "PENSTOCK_DATABASE_URL": "", "PENSTOCK_TOKEN": token}
+            remote = {**environment, "PENSTOCK_DATABASE_URL": "", "PENSTOCK_TOKEN": token}
             words = ["worker", "--module", file, "--concurrency", str(options.slots)]
             stack.enter_context(service(checkout, [*words, "--routes", "direct"], environment))
-            stack.enter_context(service(checkout, [*words, "--routes", "gateway", "--server", address], over))
+            stack.enter_context(
+                service(checkout, [*words, "--routes", "gateway", "--server", address], remote)
+            )
             await compare(options, client)
 
 

@@ -91,10 +91,10 @@ async def work_over_gateway(
         replacing: set[asyncio.Task[None]] = set()
 
         def answered(answer: Answer) -> None:
-            heartbeat_answer.follow(runner, answer.lost, answer.cancel, cordoned=answer.drain)
+            heartbeat_answer.follow(runner, answer.lost_attempts, answer.cancel, cordoned=answer.drain)
 
-        def unknown(ended: GatewaySession) -> None:
-            task = asyncio.create_task(backend.replace(ended), name="another session")
+        def unknown(session: GatewaySession) -> None:
+            task = asyncio.create_task(backend.replace(session), name="another session")
             replacing.add(task)
             task.add_done_callback(replacing.discard)
 

@@ -19,9 +19,9 @@ def answered(runner: Runner, pulse: Pulse) -> None:
     follow(runner, pulse.lost_attempts, pulse.canceling, cordoned=pulse.cordoned)
 
 
-def follow(runner: Runner, lost: Sequence[UUID], cancel: Sequence[UUID], *, cordoned: bool) -> None:
-    """End `lost` attempts, and those to `cancel`. Cordon or uncordon the worker."""
-    runner.lose(lost, confirmed=True)
+def follow(runner: Runner, lost_attempts: Sequence[UUID], cancel: Sequence[UUID], *, cordoned: bool) -> None:
+    """End `lost_attempts`, and those to `cancel`. Cordon or uncordon the worker."""
+    runner.lose(lost_attempts, confirmed=True)
     runner.cancel(cancel)
     if cordoned != runner.slots.cordoned:
         runner.slots.cordon(cordoned)

@@ -194,10 +194,10 @@ class GatewayBackend:
 
     def _accept(self, attempts: Sequence[Json], session: GatewaySession) -> None:
         owned = []
-        for given in attempts:
-            action = self._actions(given["action"])
+        for document in attempts:
+            action = self._actions(document["action"])
             assert action is not None, "a gateway gives only the actions of the hello"
-            attempt = given_attempt(given, action, self._schema(action), session, self._of_route)
+            attempt = given_attempt(document, action, self._schema(action), session, self._of_route)
             self._slots.take(attempt.event.execution_id, attempt.event.attempt)
             self._sessions[attempt.event.execution_id] = session
             self._state.room.give(executor_name(action, self._of_route))
@@ -341,8 +341,10 @@ class GatewayBackend:
         stored: dict[int, bool] = {}
         for session in {id(report.session): report.session for report in reports}.values():
             for part in self._parts([report for report in reports if report.session is session], session):
-                lost = await self._send_ends(part, session)
-                stored |= {id(report): report.owned.event.execution_id not in lost for report in part}
+                lost_attempts = await self._send_ends(part, session)
+                stored |= {
+                    id(report): report.owned.event.execution_id not in lost_attempts for report in part
+                }
         return [stored[id(report)] for report in reports]
 
     def _parts(self, reports: Sequence[_Report], session: GatewaySession) -> list[list[_Report]]:

@@ -28,10 +28,10 @@ SHORTEST_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a heartbeat: executions of which the attempt is `lost`, or is to be cancelled (`cancel`), and whether the
-    worker has to take no more work (`drain`)."""
+    """The answer to a heartbeat: executions of which the attempt is lost (`lost_attempts`), or is to be cancelled (`cancel`),
+    and whether the worker has to take no more work (`drain`)."""
 
-    lost: Sequence[UUID]
+    lost_attempts: Sequence[UUID]
     cancel: Sequence[UUID]
     drain: bool
 
@@ -149,8 +149,8 @@ class GatewayHeartbeat:
             self._call(self._answer, answer)
             if not holding:
                 await self._wait(session.beat_every)
-            elif (left := SHORTEST_S - (time.monotonic() - began)) > 0:
-                await asyncio.sleep(left)
+            elif (pause := SHORTEST_S - (time.monotonic() - began)) > 0:
+                await asyncio.sleep(pause)
 
     async def _call_gateway(
         self, client: GatewayClient, session: GatewaySession, holding: Mapping[UUID, int]

@@ -71,7 +71,7 @@ def is_lost(refused: Refused) -> bool:
 
 
 def given_attempt(
-    given: Mapping[str, Any],
+    document: Mapping[str, Any],
     action: RunnableAction,
     parameters: Schema,
     session: GatewaySession,
@@ -79,28 +79,28 @@ def given_attempt(
 ) -> OwnedAttempt:
     """Return the attempt in the answer to a take. Its gateway applies the policies for retries and losses."""
     event = TaskReadyEvent(
-        execution_id=UUID(given["execution"]),
-        attempt=given["attempt"],
-        max_attempts=given["max_attempts"],
-        namespace=given["namespace"],
-        action=given["action"],
-        root=UUID(given["root"]),
-        workflow=None if given["workflow"] is None else UUID(given["workflow"]),
-        task=given["task"],
+        execution_id=UUID(document["execution"]),
+        attempt=document["attempt"],
+        max_attempts=document["max_attempts"],
+        namespace=document["namespace"],
+        action=document["action"],
+        root=UUID(document["root"]),
+        workflow=None if document["workflow"] is None else UUID(document["workflow"]),
+        task=document["task"],
     )
-    version_ = ActionVersion(action, RetryPolicy(), Recovery(), given["timeout"], False, parameters)
-    secrets = parameters.secrets_of(given["parameters"])
-    named = given["secrets"]
+    version_ = ActionVersion(action, RetryPolicy(), Recovery(), document["timeout"], False, parameters)
+    secrets = parameters.secrets_of(document["parameters"])
+    named = document["secrets"]
     LIVE.hide([*secrets, *named.values()])
     return OwnedAttempt(
         event=event,
         version=version_,
-        failures=given["attempt"] - 1,
+        failures=document["attempt"] - 1,
         claim=session.worker,
-        params=given["parameters"],
-        carry=given["carry"],
-        context=given["context"],
-        waited=given["waited"],
+        params=document["parameters"],
+        carry=document["carry"],
+        context=document["context"],
+        waited=document["waited"],
         of_route=of_route,
         secrets=worth_hiding((*hidden_forms(secrets), *hidden_forms(named.values()))),
         named_secrets=named,
