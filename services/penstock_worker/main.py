@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
+from uuid import UUID
 
 import structlog
 
@@ -19,21 +21,29 @@ from penstock.service.health import serve_health
 from penstock.service.heartbeat import Heartbeat, Identity, Pulse
 from penstock.service.startup import assembled_when_ready
 from penstock.settings import Settings
+from penstock.store.executions import log_lines
+from penstock.store.executions.log_lines import NewLine
 from penstock.store.outbox.queues import ASSIGNED
-from penstock.store.session.database import retried
-from penstock_worker.attempts.run_logs import RunLogs
+from penstock.store.session.database import Session, backoff, retried
 from penstock_worker.attempts.runner import Runner
 from penstock_worker.control import heartbeat_answer
 from penstock_worker.control.broadcasts import obey_broadcasts
 from penstock_worker.control.executor_metrics import ExecutorCollector, measured
+from penstock_worker.direct.direct_backend import DirectBackend
 from penstock_worker.ending.slow_actions import ActionDurations
 from penstock_worker.executors import executors
+from penstock_worker.gateway_main import work_over_gateway
+from penstock_worker.records.run_logs import RunLogs
+from penstock_worker.records.worker_state import WorkerState
 
 log = structlog.get_logger()
 
 
-async def serve(settings: Settings, stop: Stop) -> None:
-    """Run a worker until `stop` is requested. Raises ConfigurationError if it has nothing to run."""
+async def serve(
+    settings: Settings, stop: Stop, *, server: str | None = None, token: str | None = None
+) -> None:
+    """Run a worker until `stop` is requested. With `server`, the addresses of gateways separated by commas, it calls these and
+    uses neither the database nor the broker. Raises ConfigurationError if it has nothing to run."""
     definitions = load_all(settings.modules)
     if not definitions.actions:
         raise ConfigurationError(
@@ -41,6 +51,9 @@ async def serve(settings: Settings, stop: Stop) -> None:
             hint="Name them: `penstock worker --module FILE.py` (or a folder of YAML packs), or PENSTOCK_MODULES.",
         )
     refuse_unknown_executors(definitions.actions.values(), settings.executors)
+    if server is not None:
+        await work_over_gateway(settings, definitions, stop, server, token)
+        return
     async with assembled_when_ready(settings, role="worker") as parts:
         await work(parts, definitions, stop)
 
@@ -50,7 +63,10 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
     serves = [route.strip() for route in settings.routes.split(",") if route.strip()]
     carries = labels.parse_labels(settings.labels)
     relaxed = parts.database.session(relaxed=True)
-    logs, durations = RunLogs(relaxed, parts.process, settings.name), ActionDurations(relaxed)
+    logs, durations = (
+        RunLogs(partial(_store_lines, relaxed, parts.process, settings.name)),
+        ActionDurations(relaxed),
+    )
     async with executors(settings, settings.executors) as task_executors:
         runnable = {
             ref: action
@@ -70,7 +86,9 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
             labels=carries,
             concurrency=settings.concurrency,
         )
-        runner = Runner(parts, identity, runnable.get, task_executors, durations=durations, sink=logs.add)
+        state = WorkerState.of(task_executors, settings.concurrency)
+        backend = DirectBackend(parts, identity, runnable.get, state, durations=durations, sink=logs.add)
+        runner = Runner(settings, parts.metrics, task_executors, state, backend)
 
         def answered(pulse: Pulse) -> None:
             heartbeat_answer.answered(runner, pulse)
@@ -85,10 +103,10 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
             share=parts.database.limit,
             silent=partial(heartbeat_answer.silent, runner),
             hears={
-                runner.permits.channel: runner.assignments.heard,
-                f"{ASSIGNED}{identity.id}": lambda _: runner.assignments.look_soon(0.0),
+                backend.permits.channel: backend.assignments.heard,
+                f"{ASSIGNED}{identity.id}": lambda _: backend.assignments.look_soon(0.0),
             },
-            listens=runner.listens,
+            listens=backend.listens,
         )
         await heartbeat.start()
         for use in await retried(lambda: routes.table(parts.database.session(), settings)):
@@ -97,17 +115,22 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
         start = parts.supervisor.start
         running = [
             start("attempts", runner.run),
-            start("reports", runner.reports.run),
+            start("reports", backend.reports.run),
             start("logs", logs.run),
             start("durations", durations.run),
-            start("broadcasts", partial(obey_broadcasts, parts.transport, parts.database.session(), runner)),
+            start(
+                "broadcasts",
+                partial(
+                    obey_broadcasts, parts.transport, parts.database.session(), runner, backend.parked.parked
+                ),
+            ),
         ]
-        consuming = [start(f"consume {route}", partial(runner.consume, route)) for route in serves]
-        consuming.append(start("parked work", runner.parked_work.run))
-        consuming.append(start("permits", partial(runner.keep_permits, sorted(runnable))))
+        consuming = [start(f"consume {route}", partial(backend.consume, route)) for route in serves]
+        consuming.append(start("parked work", backend.parked_work.run))
+        consuming.append(start("permits", partial(backend.keep_permits, sorted(runnable))))
         parts.metrics.show(
             gauges={"running": lambda: len(runner.running), "free_slots": lambda: runner.slots.free},
-            counters={"claims_lost": lambda: runner.reports.lost},
+            counters={"claims_lost": lambda: backend.reports.lost},
         )
         parts.metrics.registry.register(ExecutorCollector(task_executors))
         health = await serve_health(parts)
@@ -133,3 +156,9 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
             await health.close()
             await heartbeat.stop()
     log.info("worker.stopped")
+
+
+async def _store_lines(session: Session, worker: UUID, name: str, lines: Sequence[NewLine]) -> None:
+    async for attempt in backoff(deadline=60):
+        with attempt:
+            await log_lines.store(session, lines, worker, name)

@@ -11,10 +11,9 @@ import pytest
 from penstock import action
 from penstock.language.terms.ids import new_id
 from penstock.service.heartbeat import Identity
-from penstock_worker.attempts.runner import Runner
-from penstock_worker.ending.slow_actions import ActionDurations
 from penstock_worker.executors import executors
 from tests.flows.installation import Installation
+from tests.penstock_worker.attempts.direct_runner import runner_with_backend
 
 LONG = 3.0
 """Seconds that the work takes: longer than the grace."""
@@ -131,10 +130,9 @@ async def test_work_that_had_not_begun_is_handed_back_under_any_policy(
     worker = Identity(new_id(), "worker", "leaving", ["default"], [action.ref for action in ACTIONS])
     refs = {action.ref: action for action in ACTIONS}
     async with executors(parts.settings, {}) as task_executors:
-        durations = ActionDurations(parts.database.session(relaxed=True))
-        runner = Runner(parts, worker, refs.get, task_executors, durations=durations, sink=lambda *_: None)
-        reporting = asyncio.create_task(runner.reports.run())
-        await runner.claiming.claim("work.default", [id])
+        runner, backend = runner_with_backend(parts, worker, refs, task_executors)
+        reporting = asyncio.create_task(backend.reports.run())
+        await backend.claiming.claim("work.default", [id])
         runner._begin_arrived()
         runner.running[id].task.cancel()  # before the first step of its task
         async with asyncio.timeout(20):
@@ -162,14 +160,13 @@ async def test_the_row_of_a_claim_stays_where_an_attempt_was_only_feared_lost(
     worker = Identity(new_id(), "worker", "w", ["default"], ["drain.breath"])
     refs = {action.ref: action for action in ACTIONS}
     async with executors(parts.settings, {}) as task_executors:
-        durations = ActionDurations(parts.database.session(relaxed=True))
-        runner = Runner(parts, worker, refs.get, task_executors, durations=durations, sink=lambda *_: None)
-        reporting = asyncio.create_task(runner.reports.run())
-        await runner.claiming.claim("work.default", ids)
+        runner, backend = runner_with_backend(parts, worker, refs, task_executors)
+        reporting = asyncio.create_task(backend.reports.run())
+        await backend.claiming.claim("work.default", ids)
         runner.lose(ids[:1], confirmed=known)
         async with asyncio.timeout(20):
             await runner.slots.all_free()
-            await runner.reports.drained()
+            await backend.reports.drained()
         reporting.cancel()
     assert [(await house.client.get(id)).status for id in ids] == ["running", "completed"]
     assert len(await house.rows("select from claim")) == (0 if known else 1)

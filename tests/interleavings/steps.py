@@ -25,6 +25,7 @@ from penstock_worker.claiming.permits import Permits
 from penstock_worker.ending.next_step import finish
 from penstock_worker.ending.next_work import NextWork, Taking
 from penstock_worker.records.executor_room import ExecutorRoom
+from penstock_worker.records.inbox import Inbox
 from penstock_worker.records.slots import Slots
 from tests.interleavings.scene import Scene, soon
 from tests.interleavings.stage import Work
@@ -97,7 +98,7 @@ def _takes(
         permits = Permits(session, worker.id, slots, claims.assignable, behind=True)
         parked = ParkedQueues(queues)
         claiming = Claiming(
-            claims, OpenClaims(), slots, room, parked, permits, publisher, scene.parts.metrics
+            claims, OpenClaims(), slots, room, Inbox(), parked, permits, publisher, scene.parts.metrics
         )
         next_work = NextWork(publisher, slots, queues, claiming, asyncio.Event())
         next_work.remembered, next_work.let_in = remembered, let_in

@@ -25,6 +25,28 @@ PLANTED = {
         '"error": {"type": "E"}}',
         "failure_without_retry",
     ),
+    "no line is sent": (
+        'self._write("log", "lines", ',
+        '(lambda *_: None)("log", "lines", ',
+        "log_lines_in_order",
+    ),
+    "lines without an order": ("self.lines += 1", "self.lines = 1", "log_lines_in_order"),
+    "no progress": (
+        'self._write("progress", "reports", ',
+        '(lambda *_: None)("progress", "reports", ',
+        "progress_is_reported",
+    ),
+    "more attempts than slots": (
+        '"slots": slots, "wait": wait}',
+        '"slots": 50, "wait": wait}',
+        "no_more_than_its_slots",
+    ),
+    "a constant request id": (
+        '"request": str(uuid.uuid4())',
+        '"request": "5f0c7a3e-0000-4000-8000-000000000001"',
+        "request_ids_are_unique",
+    ),
+    "no timeout": ("time.monotonic() > self.deadline", "False", "time_runs_out"),
     "no bye": ('self.gateways.call("bye", {}, until=lambda: True)', "pass", "drain_lets_work_end"),
 }
 """Faults: what is replaced in the reference worker, by what, and the case that finds it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,19 +40,25 @@ Wait = Annotated[
 ]
 
 
-def _serve(kind: str, /, *, wait: str | None, **overrides: Any) -> None:
+NO_GATEWAYS: Mapping[str, str | None] = {}
+
+
+def _serve(
+    kind: str, /, *, wait: str | None, gateways: Mapping[str, str | None] = NO_GATEWAYS, **overrides: Any
+) -> None:
     async def start() -> None:
         values = {k: v for k, v in overrides.items() if v is not None}
         if wait is not None:
             values["wait"] = parse_duration("--wait", wait)
-        current = await find_installation()
-        if current.database_url is not None:
-            values = {"database_url": current.database_url, **values}
+        if not gateways:
+            current = await find_installation()
+            if current.database_url is not None:
+                values = {"database_url": current.database_url, **values}
         settings = load(**values)
         forget_secrets()
         configure_logging(settings, service=kind)
         stop = stop_on_signals()
-        await until_stopped(service(kind)(settings, stop), stop)
+        await until_stopped(service(kind)(settings, stop, **gateways), stop)
 
     run_service(start)
 
@@ -80,12 +87,33 @@ def worker(
     concurrency: Annotated[int | None, typer.Option(help="The maximum number of executions at once.")] = None,
     name: Annotated[str | None, typer.Option(help="The name of this worker.")] = None,
     port: Annotated[int | None, typer.Option(help="The port of /live, /ready and /metrics.")] = None,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            help="The address of a gateway to call instead of the database; several separated by commas. Default: "
+            "PENSTOCK_SERVER, unless PENSTOCK_DATABASE_URL is set."
+        ),
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            help="The token for the gateway, of scope work. PENSTOCK_TOKEN keeps it out of the list of processes.",
+            envvar="PENSTOCK_TOKEN",
+            show_envvar=False,
+        ),
+    ] = None,
     wait: Wait = None,
 ) -> None:
-    """Run a worker for the actions of modules or packs."""
+    """Run a worker for the actions of modules or packs.
+
+    With --server it calls a gateway with a token, and needs neither the database nor the broker.
+    """
+    if server is None and not os.environ.get("PENSTOCK_DATABASE_URL"):
+        server = os.environ.get("PENSTOCK_SERVER") or None
     _serve(
         "worker",
         wait=wait,
+        gateways=NO_GATEWAYS if server is None else {"server": server, "token": token},
         modules=",".join(module) if module else None,
         routes=routes,
         labels=labels,

@@ -20,6 +20,12 @@ def worker_conformance(
         list[str] | None, typer.Option(help="Play this case alone. May be repeated. Default: all.")
     ] = None,
     short: Annotated[bool, typer.Option("--short", help="Play a dozen cases that tell most.")] = False,
+    broker: Annotated[
+        str | None,
+        typer.Option(
+            help="The address of a RabbitMQ that carries the messages. Default: PostgreSQL carries them."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Try a worker in any language against a real installation: a line a case, exit code 1 if one fails.
@@ -35,7 +41,7 @@ def worker_conformance(
 
     async def work() -> int:
         failures = 0
-        async for verdict in play(command, names):
+        async for verdict in play(command, names, broker):
             failures += verdict.fault is not None
             if json:
                 json_line(

@@ -122,9 +122,9 @@ class LocalInstallation:
     ) -> AsyncIterator[LocalInstallation]:
         """Start the installation, apply the definitions of `modules`, and stop it at the end.
 
-        `apart`: use an embedded database and no broker, whatever the environment names. `owns_process`: this process
-        serves only the installation, so our credentials are removed from its environment before the modules are
-        imported.
+        `apart`: use an embedded database, and no broker but one in `overrides`, whatever the environment names.
+        `owns_process`: this process serves only the installation, so our credentials are removed from its environment
+        before the modules are imported.
         """
         values = {name: value for name, value in (overrides or {}).items() if value is not None}
         async with AsyncExitStack() as stack:
@@ -137,7 +137,8 @@ class LocalInstallation:
             settings, listener = with_an_address(requested)
             stack.enter_context(listener)
             if apart:
-                settings = settings.model_copy(update={"broker_url": None})
+                broker = requested.broker_url if "broker_url" in values else None
+                settings = settings.model_copy(update={"broker_url": broker})
             configure_logging(settings, service="dev")
             if owns_process:
                 forget_secrets()

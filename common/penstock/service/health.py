@@ -11,9 +11,12 @@ import h11
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from penstock.language.terms.setting_values import LOOPBACK, host_name
+from penstock.messaging.metrics import Metrics
+from penstock.messaging.supervision import Supervisor
 from penstock.service.assembly import Parts
 from penstock.service.ports import refused
 from penstock.service.readiness import Readiness, consumption
+from penstock.settings import Settings
 
 PATIENCE = 5.0
 """Seconds for a request to arrive, and for its answer to be sent."""
@@ -37,27 +40,39 @@ class Health:
 
 
 async def serve_health(parts: Parts, readiness: Readiness | None = None) -> Health:
-    """Listen on `settings.host:settings.port` (port 0: a free one). By default a service is ready while it consumes."""
-    unready = readiness or consumption(parts)
+    """Listen for a service with a database. By default it is ready while it consumes."""
+    usage = parts.database.usage
+    parts.metrics.show(
+        gauges={
+            "database_connections": lambda: usage.open,
+            "database_connections_used": lambda: usage.used,
+            "database_waiting": lambda: usage.waiting,
+        }
+    )
+    return await listen(parts.settings, parts.supervisor, parts.metrics, readiness or consumption(parts))
+
+
+async def listen(settings: Settings, supervisor: Supervisor, metrics: Metrics, unready: Readiness) -> Health:
+    """Listen on `settings.host:settings.port` (port 0: a free one)."""
     is_ready = True
 
     async def respond(path: str) -> Answer:
         nonlocal is_ready
         if path == "/live":
-            failure = parts.supervisor.failure
+            failure = supervisor.failure
             return _text(200, "live") if failure is None else _text(503, failure.message)
         if path == "/ready":
             reason = await unready()
             return _text(200, "ready") if reason is None else _text(503, reason)
         if path == "/metrics":
             is_ready = await unready() is None
-            return 200, CONTENT_TYPE_LATEST, generate_latest(parts.metrics.registry)
+            return 200, CONTENT_TYPE_LATEST, generate_latest(metrics.registry)
         return _text(404, "try /live, /ready or /metrics")
 
     async def respond_to(path: str, name: str) -> Answer:
         # On a loopback address, any other host name comes from a page with a name that was pointed at this port (DNS
         # rebinding).
-        if parts.settings.host in LOOPBACK and host_name(name) not in (None, *LOOPBACK):
+        if settings.host in LOOPBACK and host_name(name) not in (None, *LOOPBACK):
             return _text(421, "this port answers to names of this machine alone")
         return await respond(path)
 
@@ -70,15 +85,8 @@ async def serve_health(parts: Parts, readiness: Readiness | None = None) -> Heal
         finally:
             writer.close()
 
-    parts.metrics.show(
-        gauges={
-            "ready": lambda: float(is_ready),
-            "database_connections": lambda: parts.database.usage.open,
-            "database_connections_used": lambda: parts.database.usage.used,
-            "database_waiting": lambda: parts.database.usage.waiting,
-        }
-    )
-    host, port = parts.settings.host, parts.settings.port
+    metrics.show(gauges={"ready": lambda: float(is_ready)})
+    host, port = settings.host, settings.port
     try:
         return Health(await asyncio.start_server(serve, host, port))
     except OSError as error:

@@ -82,6 +82,12 @@ class TakenAttempt(Answer):
     context: dict[str, Any] = Field(description="What the starter passed besides the parameters.")
     state: Any = Field(description="The state of the latest deferral; null for none.")
     answers: list[Any] = Field(description="The answers to inquiries so far.")
+    carry: dict[str, Any] = Field(
+        description="All that the latest deferral left, with `state`: for a library that also defers by itself."
+    )
+    secrets: dict[str, str] = Field(
+        description="The stored secrets that the options of the action name, by the names in its templates."
+    )
     timeout: float | None = Field(description="The seconds that the attempt may take; null: no limit.")
     workflow: UUID | None
     root: UUID
@@ -165,6 +171,11 @@ class ActionError(Sent):
         max_length=50,
         description="The names of its class and of the bases, for retry policies.",
     )
+    members: list[list[Annotated[str, StringConstraints(min_length=1, max_length=500)]]] = Field(
+        default_factory=list,
+        max_length=100,
+        description="Of a group of errors: `kinds` of each. The group is retried if each of them would be.",
+    )
     retryable: bool | None = Field(default=None, description="null: the retry policy decides.")
     retry_after: float | None = Field(
         default=None, ge=0, le=3e8, allow_inf_nan=False, description="Seconds; null: by the policy."
@@ -186,6 +197,9 @@ class End(Sent):
     )
     until: Instant | None = Field(default=None, description="Of a deferred attempt, instead of `delay`.")
     state: Any = Field(default=None, description="Of a deferred attempt: what the next one is given.")
+    carry: dict[str, Any] | None = Field(
+        default=None, description="Of a deferred attempt: the `carry` of the next one, with `state`."
+    )
     started: bool = Field(default=True, description="False: a handed back attempt had no effect at all.")
 
 

@@ -185,6 +185,8 @@ def _taken(owned: OwnedAttempt) -> models.TakenAttempt:
         context=dict(owned.context),
         state=owned.carry.get("state"),
         answers=list(owned.carry.get("answers", ())),
+        carry=dict(owned.carry),
+        secrets=dict(owned.named_secrets),
         timeout=owned.version.timeout,
         workflow=event.workflow,
         root=event.root,
@@ -208,7 +210,10 @@ def _outcome(end: models.End, limit: int) -> Outcome | Ending | GivenUp:
                 raise InvalidInput(
                     "a deferred attempt has either `delay` or `until`", hint="Send exactly one of them."
                 )
-            return Outcome.raised(Defer(delay=end.delay, until=end.until, state=end.state), limit=limit)
+            deferral = Defer(delay=end.delay, until=end.until, state=end.state)
+            if end.carry is not None:
+                deferral.carry = end.carry
+            return Outcome.raised(deferral, limit=limit)
         case "cancelled":
             return Ending(CANCELLED)
         case "handed_back":
@@ -225,6 +230,7 @@ def _error(error: models.ActionError | None) -> TaskError:
         retryable=error.retryable,
         retry_after=error.retry_after,
         kinds=tuple(error.kinds),
+        members=tuple(tuple(kinds) for kinds in error.members),
     )
 
 

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import structlog
 
+from penstock.attempts import secret_values
 from penstock.attempts.owned_attempt import OwnedAttempt, owned_attempt
 from penstock.attempts.references import References
 from penstock.errors import NotFound
@@ -106,8 +107,7 @@ class HeldAttempts:
         ready, failed = [], []
         for entry in owned:
             try:
-                if entry.refers:
-                    await self.references.follow(entry, worker.id)
+                await self._follow(worker, entry)
                 ready.append(entry)
             except Exception as error:
                 outcome = self.references.concealed(entry, Outcome.failed(explained(error)))
@@ -222,11 +222,17 @@ class HeldAttempts:
     async def _reveal(self, worker: RemoteWorker, owned: OwnedAttempt) -> None:
         """Read the secrets that outputs of an attempt must not show, if another gateway has given it. A secret that was
         deleted since is not masked."""
+        try:
+            await self._follow(worker, owned)
+        except NotFound as error:
+            log.warning("gateway.secret_is_gone", reason=error.message)
+
+    async def _follow(self, worker: RemoteWorker, owned: OwnedAttempt) -> None:
+        """Resolve what an attempt refers to: in its parameters, and in the options of its action."""
         if owned.refers:
-            try:
-                await self.references.follow(owned, worker.id)
-            except NotFound as error:
-                log.warning("gateway.secret_is_gone", reason=error.message)
+            await self.references.follow(owned, worker.id)
+        if secret_values.are_named(owned):
+            await self.references.reveal_named(owned, worker.id)
 
     def _remember(self, worker: RemoteWorker, owned: OwnedAttempt) -> None:
         key = worker.id, owned.event.execution_id, owned.event.attempt

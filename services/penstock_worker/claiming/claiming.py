@@ -12,11 +12,11 @@ from penstock.messaging.outbox import Publisher
 from penstock.run.run import executor_name
 from penstock.store.outbox.queues import WORK
 from penstock_worker.claiming.claims import Claimed, Claims
-from penstock_worker.claiming.inbox import Inbox
 from penstock_worker.claiming.open_claims import OpenClaims
 from penstock_worker.claiming.parked_queues import ParkedQueues
 from penstock_worker.claiming.permits import Permits
 from penstock_worker.records.executor_room import ExecutorRoom
+from penstock_worker.records.inbox import Inbox
 from penstock_worker.records.slots import Slots
 
 
@@ -29,6 +29,7 @@ class Claiming:
         open_claims: OpenClaims,
         slots: Slots,
         room: ExecutorRoom,
+        inbox: Inbox,
         parked: ParkedQueues,
         permits: Permits,
         publisher: Publisher,
@@ -37,7 +38,7 @@ class Claiming:
         self.claims = claims
         self.open_claims = open_claims
         self.permits = permits
-        self.inbox = Inbox()
+        self._inbox = inbox
         self._slots = slots
         self._room = room
         self._parked = parked
@@ -98,4 +99,4 @@ class Claiming:
         for attempt in attempts:
             waits.observe(attempt.waited)
             self._room.give(executor_name(attempt.version.action, attempt.of_route))
-        self.inbox.put(attempts)
+        self._inbox.put(attempts)

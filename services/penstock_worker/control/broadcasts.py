@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from uuid import UUID
 
 from penstock.messaging.messages import WorkParked
@@ -20,8 +21,10 @@ REMEMBERED = 10_000
 """Cancellations that are remembered at most. The heartbeat's answer has the others."""
 
 
-async def obey_broadcasts(transport: Transport, session: Session, runner: Runner) -> None:
-    """End cancelled executions, and look for parked work. A broadcast is only a hint to ask the database, as any
+async def obey_broadcasts(
+    transport: Transport, session: Session, runner: Runner, parked: Callable[[str], None]
+) -> None:
+    """End cancelled executions, and look for parked work (`parked`). A broadcast is only a hint to ask the database, as any
     client of the broker may have sent it. It may come before the work that it cancels: a claim is committed before
     the worker knows it."""
     subscription = await transport.listen()
@@ -38,7 +41,7 @@ async def obey_broadcasts(transport: Transport, session: Session, runner: Runner
                 receiving = asyncio.ensure_future(subscription.receive(100))
             for broadcast in broadcasts:
                 if isinstance(broadcast, WorkParked):
-                    runner.parked.parked(broadcast.queue)
+                    parked(broadcast.queue)
             now, held = time.monotonic(), runner.slots.held()
             unheld |= dict.fromkeys(named(broadcasts), now + REMEMBERED_S)
             arrived = [id for id in unheld if id in held]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from uuid import UUID
+
 from penstock.store.processes.heartbeats import Pulse
 from penstock_worker.attempts.runner import Runner
 
@@ -13,10 +16,15 @@ def answered(runner: Runner, pulse: Pulse) -> None:
         # The database had declared this worker dead. Claims made since then still belong to it there.
         runner.lose(list(runner.slots.held()), confirmed=False)
         return
-    runner.lose(pulse.lost_attempts, confirmed=True)
-    runner.cancel(pulse.canceling)
-    if pulse.cordoned != runner.slots.cordoned:
-        runner.slots.cordon(pulse.cordoned)
+    follow(runner, pulse.lost_attempts, pulse.canceling, cordoned=pulse.cordoned)
+
+
+def follow(runner: Runner, lost_attempts: Sequence[UUID], cancel: Sequence[UUID], *, cordoned: bool) -> None:
+    """End `lost_attempts`, and those to `cancel`. Cordon or uncordon the worker."""
+    runner.lose(lost_attempts, confirmed=True)
+    runner.cancel(cancel)
+    if cordoned != runner.slots.cordoned:
+        runner.slots.cordon(cordoned)
 
 
 def silent(runner: Runner, seconds: float) -> None:
@@ -25,4 +33,4 @@ def silent(runner: Runner, seconds: float) -> None:
     If no process's heartbeats got through, no worker has taken over. Then the work is handed back, which does not
     count as a loss.
     """
-    runner.give_up(f"its worker could not reach the database for {seconds:.0f} s")
+    runner.give_up(f"its worker could not reach the installation for {seconds:.0f} s")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -21,9 +21,8 @@ from penstock.service.process_secrecy import credentials
 from penstock.store.executions.result_watch import ResultWatch
 from penstock_worker.durable.attempt_access import AttemptAccess
 from penstock_worker.durable.recorder import Recorder
+from penstock_worker.records.backend import Durable
 from penstock_worker.records.slots import Slots
-
-Durable = Callable[[Mapping[str, Any]], Awaitable[Outcome]]
 
 
 class RunningAttempt(Protocol):

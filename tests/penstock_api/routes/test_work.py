@@ -244,6 +244,35 @@ async def test_log_and_progress_are_stored_once(api: Api) -> None:
         ]
 
 
+async def test_carry_of_deferral_returns_whole_from_another_attempt(api: Api) -> None:
+    ref = await remote(api)
+    carry = {"state": {"page": 2}, "sleeps": 3, "answers": ["yes"]}
+    async with working(api, ref) as worker:
+        id = await api.house.client.start(ref)
+        first = await worker.one()
+        assert (first["carry"], first["state"]) == ({}, None)
+        end = {"outcome": "deferred", "delay": 0, "state": "unused", "carry": carry}
+        assert (await worker.finish(first, **end)).json() == {"lost": []}
+        second = await worker.one()
+        assert (second["execution"], second["carry"]) == (str(id), carry)
+        assert (second["state"], second["answers"]) == ({"page": 2}, ["yes"])
+        await worker.finish(second)
+
+
+async def test_group_of_errors_is_retried_only_if_each_would_be(api: Api) -> None:
+    ref = await remote(api, retry={"max_attempts": 2, "initial_delay": 50, "retry_on": ["ConnectionError"]})
+    async with working(api, ref) as worker:
+        for members, expected in (
+            ([["ConnectionError"], ["ConnectionError"]], "requested"),
+            ([["ConnectionError"], ["ValueError"]], "failed"),
+        ):
+            id = await api.house.client.start(ref)
+            error = {"type": "ExceptionGroup", "kinds": ["ExceptionGroup"], "members": members}
+            await worker.finish(await worker.one(), outcome="failed", error=error)
+            assert (await api.house.client.get(id)).status == expected
+            await api.house.client.cancel(id)
+
+
 async def test_each_outcome_has_its_ending(api: Api) -> None:
     ref = await remote(api, retry={"max_attempts": 2, "initial_delay": 50}, timeout=600)
     cases: list[tuple[dict[str, Any], str]] = [

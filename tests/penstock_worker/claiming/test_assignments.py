@@ -9,21 +9,21 @@ from uuid import UUID
 import orjson
 
 from penstock.language.terms.ids import new_id
-from penstock_worker.attempts.runner import Runner
 from penstock_worker.claiming import assignments
+from penstock_worker.direct.direct_backend import DirectBackend
 from tests.flows.installation import Installation
-from tests.penstock_worker.claiming.test_claiming import house_of_two, runner_of
+from tests.penstock_worker.claiming.test_claiming import house_of_two, worker_of
 from tests.penstock_worker.claiming.test_claims import QUEUE
 
 __all__ = ["house_of_two"]
 House = tuple[Installation, list[UUID]]
 
 
-async def notification(house: Installation, runner: Runner, id: UUID, attempt: int) -> str:
+async def notification(house: Installation, backend: DirectBackend, id: UUID, attempt: int) -> str:
     """Have the worker know the action, and return the text that a transaction would send."""
-    await runner.claiming.claims.look_up_current(["claims.known"])
+    await backend.claiming.claims.look_up_current(["claims.known"])
     [row] = await house.rows("select id from definition where ref = 'claims.known'")
-    runner.assignments._asked_at = time.monotonic()
+    backend.assignments._asked_at = time.monotonic()
     values = [
         id,
         attempt,
@@ -44,27 +44,27 @@ async def notification(house: Installation, runner: Runner, id: UUID, attempt: i
 
 async def test_next_attempt_waits_until_the_last_one_is_settled(house_of_two: House) -> None:
     house, [id, _] = house_of_two
-    async with runner_of(house, 2) as runner:
-        text = await notification(house, runner, id, 2)
+    async with worker_of(house, 2) as (runner, backend):
+        text = await notification(house, backend, id, 2)
         runner.slots.take(id, 1)
-        runner.assignments.heard(text)
+        backend.assignments.heard(text)
         await asyncio.sleep(4 * assignments.SETTLED_S)
         assert runner.slots.held() == {id: 1}
         runner.slots.give_back(id)
         async with asyncio.timeout(10):
             while runner.slots.held() != {id: 2}:
                 await asyncio.sleep(assignments.SETTLED_S)
-        [owned] = runner.claiming.inbox.take_all()
+        [owned] = runner._inbox.take_all()
         assert (owned.event.attempt, owned.failures) == (2, 1)
 
 
 async def test_same_notification_arrives_once(house_of_two: House) -> None:
     house, [id, _] = house_of_two
-    async with runner_of(house, 2) as runner:
-        text = await notification(house, runner, id, 1)
+    async with worker_of(house, 2) as (runner, backend):
+        text = await notification(house, backend, id, 1)
         for _ in range(2):
-            runner.assignments.heard(text)
+            backend.assignments.heard(text)
         runner.slots.give_back(id)
-        runner.assignments.heard(text)
-        assert len(runner.claiming.inbox.take_all()) == 1
+        backend.assignments.heard(text)
+        assert len(runner._inbox.take_all()) == 1
         assert not runner.slots.held()

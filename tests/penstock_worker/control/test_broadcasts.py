@@ -61,7 +61,7 @@ class Worker:
 async def listening(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(broadcasts, "RECHECK_S", 0.01)
     worker: Any = Worker()
-    task = asyncio.create_task(broadcasts.obey_broadcasts(worker, worker, worker))
+    task = asyncio.create_task(broadcasts.obey_broadcasts(worker, worker, worker, lambda _: None))
     yield worker
     worker.deliveries.put_nowait([])
     await asyncio.wait_for(task, 20)

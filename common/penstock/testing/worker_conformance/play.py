@@ -45,9 +45,11 @@ def chosen(only: Sequence[str], *, short: bool = False) -> list[str]:
     return [name for name in CASES if name in (only or (SHORT if short else CASES))]
 
 
-async def play(command: Sequence[str], names: Sequence[str]) -> AsyncIterator[Verdict]:
+async def play(
+    command: Sequence[str], names: Sequence[str], broker: str | None = None
+) -> AsyncIterator[Verdict]:
     """Play these cases with the worker of a command. Yield the verdict of each."""
-    async with surroundings(command) as house:
+    async with surroundings(command, broker) as house:
         for name in names:
             began = time.monotonic()
             fault = None

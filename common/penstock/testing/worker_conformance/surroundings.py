@@ -275,22 +275,29 @@ class Surroundings:
 
 
 @asynccontextmanager
-async def surroundings(command: Sequence[str]) -> AsyncIterator[Surroundings]:
+async def surroundings(command: Sequence[str], broker: str | None = None) -> AsyncIterator[Surroundings]:
     """Start an installation with an embedded PostgreSQL, two gateways, a proxy and a worker. End all of them with the
-    block."""
+    block. RabbitMQ carries the messages if `broker` is its address, else PostgreSQL."""
+    # The queues of a run stay on the broker, so that each run has its own.
+    of_broker = {} if broker is None else {"broker_url": broker, "prefix": f"conformance-{os.getpid()}"}
     with tempfile.TemporaryDirectory(prefix="penstock-conformance-") as folder:
         home = Path(folder)
         pack = home / "pack"
         (pack / "workflows").mkdir(parents=True)
         (pack / "pack.yaml").write_text(PACK)
         (pack / "workflows" / "chain.yaml").write_text(CHAIN)
-        started = LocalInstallation.started(home / "data", modules=[str(pack)], overrides=QUICK, apart=True)
+        started = LocalInstallation.started(
+            home / "data",
+            modules=[str(pack)],
+            overrides={**QUICK, **of_broker},
+            apart=True,
+        )
         async with started as local, Client.connect(local.settings) as client:
             _, token = await create_token(client.session, "conformance", ["work"], by="conformance")
             assert local.settings.database_url is not None
             environment = {
                 **{name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")},
-                **{f"PENSTOCK_{name.upper()}": str(value) for name, value in QUICK.items()},
+                **{f"PENSTOCK_{name.upper()}": str(value) for name, value in {**QUICK, **of_broker}.items()},
                 "PENSTOCK_DATABASE_URL": local.settings.database_url.get_secret_value(),
             }
             log = Path(tempfile.gettempdir()) / f"penstock-conformance-{os.getpid()}.log"
