@@ -71,7 +71,7 @@ LEGAL: dict[str, Any] = {
     "result": {"type": "object"}, "schema": {"n": "integer"}, "every": 60, "poll.every": 3600, "when": "payload.n > 1",
     "tasks.when": "all_done", "params": {"n": 1}, "tenant": "public", "expires": "1h", "scope": "shop", "by": "customer",
     "rate": "100/min", "burst": 10, "per": "1m", "cost": "{{ parameters.n }}", "unit": "tokens", "limits.budget": "tokens",
-    "rules.budget": {"tokens": 100}, "when_spent": "wait",
+    "max_depth": 3, "max_descendants": 50, "rules.budget": {"tokens": 100}, "when_spent": "wait",
     "fair": "customer", "max_waiting": 5, "cron": "0 4 * * *", "at": "2100-01-31T09:00",
     "rrule": "DTSTART:21000107T090000 RRULE:FREQ=WEEKLY;BYDAY=MO", "timezone": "Europe/Paris", "context": {"a": 1},
     "starts_at": "2090-01-31T09:00:00Z", "ends_at": "2099-01-31T09:00:00Z", "jitter": "10s", "schedules.missed": {"grace": 9},

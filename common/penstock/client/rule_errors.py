@@ -88,7 +88,10 @@ async def _look_again(tx: Transaction, held: Sequence[Place]) -> list[Rerun]:
     again: list[tuple[Place, NewEnforcement | None]] = [
         ((enforcement.event_id, enforcement.rule), enforcement) for enforcement in enforcements
     ]
-    await rule_errors.rerun(tx, again + [(place, None) for place in unmatched])
+    started = set(await rule_errors.rerun(tx, again + [(place, None) for place in unmatched]))
+    for enforcement in enforcements:
+        if enforcement.error is None and enforcement.id not in started:
+            enforcement.error = "its chain is still cut; `penstock rules errors` names the bound"
     return [
         *(
             Rerun(enforcement.event_id, enforcement.rule, "failed", error=enforcement.error)

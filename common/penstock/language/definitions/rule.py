@@ -11,12 +11,13 @@ from penstock.language.definitions.declaration import Declaration
 from penstock.language.definitions.qualified_name import Ref
 from penstock.language.expressions.template_checks import Condition, Templates
 from penstock.language.terms.budgets import Budget, WhenSpent
-from penstock.language.terms.column_ranges import HIGHEST_PRIORITY
+from penstock.language.terms.column_ranges import HIGHEST_PRIORITY, INTEGER
 from penstock.language.terms.durations import PositiveDuration
 from penstock.language.terms.outside_names import TENANT
 
 Priority = Annotated[int, Field(ge=-HIGHEST_PRIORITY, le=HIGHEST_PRIORITY)]
 """The priority of an execution that waits for a slot. Higher ones go first, and 0 is the default."""
+Bound = Annotated[int, Field(strict=True, ge=1, le=INTEGER)]
 Tenant = Annotated[str, Field(strict=True, pattern=TENANT)]
 
 
@@ -49,6 +50,11 @@ class Rule(Declaration):
     when_spent: WhenSpent = "refuse"
     """The reaction to a spent budget. refuse: what needs more than is left is cancelled. wait: it waits until a person raises the
     budget."""
+    max_depth: Bound | None = None
+    """The number of rules, one after the other, in the chain of events that an execution of this rule begins. None: no bound."""
+    max_descendants: Bound | None = None
+    """The number of executions that rules start in the chain that an execution of this rule begins, with that execution. None: no
+    bound."""
 
     if TYPE_CHECKING:
 
@@ -66,5 +72,7 @@ class Rule(Declaration):
             expires: object = None,
             budget: Mapping[str, float] | None = None,
             when_spent: WhenSpent = "refuse",
+            max_depth: int | None = None,
+            max_descendants: int | None = None,
             description: str = "",
         ) -> None: ...

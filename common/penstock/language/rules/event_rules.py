@@ -51,7 +51,7 @@ class Match:
 
 def compile_rule(body: Mapping[str, Any]) -> CompiledRule:
     when = body.get("when")
-    options = {name: body[name] for name in ("expires", "budget", "when_spent") if body.get(name)}
+    options = {name: body[name] for name in STORED_OPTIONS if body.get(name)}
     return CompiledRule(
         tenant=body.get("tenant"),
         when=(lambda _: True) if when is None else condition(when),
@@ -61,6 +61,8 @@ def compile_rule(body: Mapping[str, Any]) -> CompiledRule:
     )
 
 
+STORED_OPTIONS = ("expires", "budget", "when_spent", "max_depth", "max_descendants")
+"""The options of a rule that are stored with each execution that it starts."""
 EVENT = ("id", "trigger", "tenant", "payload", "created_at")
 """The names of an event's fields in expressions."""
 

@@ -23,6 +23,8 @@ KEYS = {
     "idempotency": ("created_at", ("tenant", "key")),
     "enforcement": ("created_at", ("event_id", "rule")),
     "early_outcome": ("created_at", ("tenant", "name")),
+    "chain": ("created_at", ("id",)),
+    "chain_step": ("created_at", ("id",)),
     "effect": ("created_at", ("parent", "id")),
     "workflow_command": ("created_at", ("id",)),
     "awaited": ("at", ("execution_id", "watcher")),

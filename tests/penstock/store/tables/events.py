@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Index, Integer, SmallInteger, Table, Text, text
+from sqlalchemy import ARRAY, Column, Index, Integer, SmallInteger, Table, Text, text
 from sqlalchemy.dialects.postgresql import JSONB, UUID
 
 from tests.penstock.store.tables.metadata import INSTANT, METADATA
@@ -89,4 +89,32 @@ idempotency = Table(
     Column("digest", Text, nullable=False),
     Column("created_at", INSTANT, nullable=False, server_default=text("now()")),
     Index("idempotency_created", "created_at"),
+)
+
+
+chain = Table(
+    "chain",
+    METADATA,
+    Column("id", UUID, primary_key=True),
+    Column("rule", Text),
+    Column("max_depth", Integer),
+    Column("max_descendants", Integer),
+    Column("depth", Integer, nullable=False),
+    Column("descendants", Integer, nullable=False, server_default=text("0")),
+    Column("cut_at", INSTANT),
+    Column("created_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Index("chain_created", "created_at"),
+)
+
+
+chain_step = Table(
+    "chain_step",
+    METADATA,
+    Column("id", UUID, primary_key=True),
+    Column("cause", UUID),
+    Column("name", Text),
+    Column("depth", Integer, nullable=False),
+    Column("chains", ARRAY(UUID), nullable=False),
+    Column("created_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Index("chain_step_created", "created_at"),
 )
