@@ -48,9 +48,12 @@ async def started(house: Installation) -> int:
 
 
 async def settled(house: Installation) -> None:
-    await house.until("select 1 where not exists (select from unmatched)")
-    await house.quiet(60)
-    await house.until("select 1 where not exists (select from unmatched)")
+    await house.until(
+        "select 1 where not exists (select from unmatched) and not exists (select from outbox) "
+        "and not exists (select from execution where finished_at is null) and not exists (select from untold)",
+        seconds=60,
+    )
+    await house.quiet()
 
 
 async def test_rule_bounds_a_storm_that_two_executors_match(house: Installation) -> None:
@@ -94,7 +97,7 @@ async def test_event_bounds_the_depth_of_a_circle_of_two_rules(house: Installati
     await house.sound()
 
 
-async def test_start_bounds_what_rules_start_after_it(house: Installation) -> None:
+async def test_start_bounds_the_executions_of_later_rules(house: Installation) -> None:
     storm = Rule("storm.loop", trigger=again, action=spread, params=PARAMS)
     await house.start(again, spread, storm)
     await house.client.start(spread, {"n": 0}, max_descendants=5, max_depth=50)

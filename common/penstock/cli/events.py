@@ -44,10 +44,11 @@ def publish(
     ] = None,
     tenant: Annotated[str, typer.Option(help="The tenant of the event.")] = "public",
     max_depth: Annotated[
-        int | None, typer.Option(min=1, help="How many rules may follow from it one after the other.")
+        int | None,
+        typer.Option(min=1, help="The number of rules that may follow from it one after the other."),
     ] = None,
     max_descendants: Annotated[
-        int | None, typer.Option(min=1, help="How many executions rules may start in what follows from it.")
+        int | None, typer.Option(min=1, help="The number of executions that rules may start after it.")
     ] = None,
     json: Json = False,
 ) -> None:

@@ -69,10 +69,11 @@ def run(
         WhenSpent, typer.Option(help="What happens to an execution that needs more than is left of a budget.")
     ] = "refuse",
     max_depth: Annotated[
-        int | None, typer.Option(min=1, help="How many rules may follow from it one after the other.")
+        int | None,
+        typer.Option(min=1, help="The number of rules that may follow from it one after the other."),
     ] = None,
     max_descendants: Annotated[
-        int | None, typer.Option(min=1, help="How many executions rules may start in what follows from it.")
+        int | None, typer.Option(min=1, help="The number of executions that rules may start after it.")
     ] = None,
     json: Json = False,
 ) -> None:

@@ -53,13 +53,14 @@ class Publishing:
     ) -> UUID:
         """Store an event, and return its id. The caller must have checked `source`. Raises NotFound, InvalidInput,
         Conflict."""
-        bounds = {"max_depth": max_depth, "max_descendants": max_descendants}
-        for name, bound in bounds.items():
+        for name, bound in (("max_depth", max_depth), ("max_descendants", max_descendants)):
             if bound is not None:
                 check_bound(name, bound)
         with tracing.producing(PUBLISH, trigger, tenant):
             event = await self.checked(trigger, payload, key=key, tenant=tenant, source=source)
-            return await self._group.submit(replace(event, **bounds))
+            return await self._group.submit(
+                replace(event, max_depth=max_depth, max_descendants=max_descendants)
+            )
 
     async def checked(
         self, trigger: str, payload: Any, *, key: str | None, tenant: str, source: str

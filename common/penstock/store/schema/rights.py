@@ -66,6 +66,9 @@ workflow_kept       rad       rad     rad   -       -
 workflow_task       rawd      rawd    rawd  -       -
 workflow_variable   rawd      rawd    rawd  -       -
 
+burst               rad       r       r     -       r
+burst_event         rawd      -       r     -       r
+burst_key           rawd      -       r     -       r
 chain               rawd      ra      rawd  -       r
 chain_step          rad       ra      rad   -       r
 event               rawd      ra      ra    -       r*

@@ -23,6 +23,8 @@ KEYS = {
     "idempotency": ("created_at", ("tenant", "key")),
     "enforcement": ("created_at", ("event_id", "rule")),
     "early_outcome": ("created_at", ("tenant", "name")),
+    "burst": ("closed_at", ("id",)),
+    "burst_event": ("at", ("event_id", "rule")),
     "chain": ("created_at", ("id",)),
     "chain_step": ("created_at", ("id",)),
     "effect": ("created_at", ("parent", "id")),

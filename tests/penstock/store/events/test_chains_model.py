@@ -129,16 +129,16 @@ async def test_chains_agree_with_the_model(desk: Desk, seed: int) -> None:
         stored = {(row["event_id"], row["rule"]): row for row in rows}
         for id, rule in hits:
             event = event_nodes[id]
-            node, _ = match(event, rule)
-            expected[id, rule] = node is not None
-            assert (stored[id, rule]["error"] is None) == (node is not None), (seed, rule)
-            if node is None:
+            outcome, _ = match(event, rule)
+            expected[id, rule] = outcome is not None
+            assert (stored[id, rule]["error"] is None) == (outcome is not None), (seed, rule)
+            if outcome is None:
                 own = [Bound(rule, RULES[rule], event.depth)] if RULES[rule] else []
                 named = stored[id, rule]["error"]
                 full = [b for b in [*event.bounds, *own] if b.is_full(event.depth + 1)]
                 assert any(str(value) in named for b in full for value in b.options.values())
             else:
-                running.append((stored[id, rule]["execution_id"], node))
+                running.append((stored[id, rule]["execution_id"], outcome))
         running = running[-12:]
     rows = await desk.session.fetch("select count(*) from execution")
     assert rows[0]["count"] == sum(expected.values())
