@@ -51,8 +51,8 @@ async def close_due(tx: Transaction, limit: int) -> bool:
     closed: list[ClosedBurst] = []
     due: list[tuple[BurstKey, datetime | None]] = []
     for key, of_key in waiting.items():
-        ended, following = _ended(of_key, compiled, horizon)
-        closed += ended
+        newly_closed, following = _closed(of_key, compiled, horizon)
+        closed += newly_closed
         due.append((key, following))
     if closed:
         await _enforce(tx, closed, versions, compiled)
@@ -61,7 +61,7 @@ async def close_due(tx: Transaction, limit: int) -> bool:
     return True
 
 
-def _ended(
+def _closed(
     of_key: Sequence[BurstEvent], compiled: dict[int, CompiledRule], horizon: datetime
 ) -> tuple[list[ClosedBurst], datetime | None]:
     """Return the bursts of a key that have closed before the horizon, and the instant at which the next one can close.

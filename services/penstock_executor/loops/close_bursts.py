@@ -30,9 +30,9 @@ async def turn(parts: Parts, session: Session) -> bool | float:
     if seconds > 0:
         return min(seconds + random.uniform(0.001, 0.02), RECHECK)
     async with session.transaction() as tx:
-        taken = await burst_matches.close_due(tx, BATCH)
+        has_closed = await burst_matches.close_due(tx, BATCH)
     parts.publisher.publish(tx.staged)
-    return taken or HELD
+    return has_closed or HELD
 
 
 LOOP = Loop("close_bursts", lambda settings: RECHECK, turn)

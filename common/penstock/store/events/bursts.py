@@ -53,7 +53,11 @@ async def join(tx: Transaction, new_events: Sequence[BurstEvent]) -> None:
     )
 
 
-NEXT = "select extract(epoch from min(due_at) - clock_timestamp())::float8 as seconds from burst_key"
+SLACK = "interval '250 milliseconds'"
+"""The time that a burst stays open after its end, for events whose transactions began before its end and commit after it."""
+NEXT = (
+    f"select extract(epoch from min(due_at) + {SLACK} - clock_timestamp())::float8 as seconds from burst_key"
+)
 
 
 async def next_due(session: Session) -> float | None:
@@ -63,8 +67,8 @@ async def next_due(session: Session) -> float | None:
     return seconds
 
 
-HORIZON = """
-select least(clock_timestamp(), (
+HORIZON = f"""
+select least(clock_timestamp() - {SLACK}, (
     select min(e.created_at) from unmatched u join event e on e.id = u.event_id
     where e.created_at > now() - interval '1 day' and e.trigger in (
         select d.body ->> 'trigger' from catalog c join definition d on d.id = c.definition_id
