@@ -52,11 +52,34 @@ WAITING = {
 """Folders and files that take a minute with a few tests, and wait for servers much of it."""
 
 FEW = {
-    "test_steering.py",
-    "test_pages.py",
-    "test_secrets_in_outputs.py",
+    "test_backend.py",
+    "test_blocked.py",
+    "test_chart.py",
+    "test_client_roles.py",
+    "test_completion.py",
     "test_costs.py",
+    "test_demo.py",
+    "test_docs_testing.py",
+    "test_doctor.py",
+    "test_failures_at_once.py",
+    "test_from_inside.py",
+    "test_from_outside.py",
     "test_hostile_network.py",
+    "test_hostile_packs.py",
+    "test_http_client.py",
+    "test_kill.py",
+    "test_matrix.py",
+    "test_pages.py",
+    "test_placement.py",
+    "test_plain_executions.py",
+    "test_programs_of_one_attempt.py",
+    "test_programs_of_several_attempts.py",
+    "test_reference.py",
+    "test_refusals.py",
+    "test_rules.py",
+    "test_secrets_in_outputs.py",
+    "test_terminal_escapes.py",
+    "test_unknown_names.py",
 }
 """Files that take as long, with tests that are few."""
 

@@ -78,6 +78,8 @@ BROKER = "BENCH_BROKER_URL"
 TRANSPORT = "BENCH_TRANSPORT"
 FOLDER = "BENCH_FOLDER"
 """A folder on disk for what a system's own server keeps."""
+ACCOUNTS = "BENCH_SERVICE_ACCOUNTS"
+"""Set where the services of Penstock, and its client, have accounts of their own instead of the owner's."""
 PORTS = "BENCH_PORTS"
 """Free ports, separated by commas, for a system's own server."""
 

@@ -6,21 +6,44 @@ The transport is the one whose broker the run names: RabbitMQ with quorum queues
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from importlib.metadata import version
 from typing import Any, cast
 
+from pydantic import SecretStr
+
 from bench.client import crowd
-from bench.systems import command
-from penstock import Client
+from bench.systems import ACCOUNTS, command
+from penstock import Client, Settings
+from penstock.operate.roles import with_user
 
 VERSION = version("penstock")
 WORKLOADS = "bench/workloads.py"
+PASSWORD = "bench"
+
+
+def settings_of(name: str) -> Settings:
+    """Return the settings of a service: with the owner's account, or with one of its own."""
+    settings = Settings()
+    if ACCOUNTS not in os.environ:
+        return settings
+    return Settings(database_url=SecretStr(with_user(settings, f"penstock_{name}", PASSWORD)))
+
+
+def service(name: str, *arguments: str) -> list[list[str]]:
+    url = settings_of(name).database_url
+    assert url
+    return [
+        ["env", f"PENSTOCK_DATABASE_URL={url.get_secret_value()}", *command("penstock", name, *arguments)]
+    ]
+
+
 PROCESSES = {
-    "executor": [command("penstock", "executor")],
-    "worker": [command("penstock", "worker", "--module", WORKLOADS, "--concurrency", "500")],
+    "executor": service("executor"),
+    "worker": service("worker", "--module", WORKLOADS, "--concurrency", "500"),
 }
 RECORDED = """
     select (given.params->>'index')::int, extract(epoch from pg_xact_commit_timestamp(ended.xmin))::float8
@@ -36,6 +59,14 @@ _client: Client
 def set_up() -> None:
     subprocess.run(command("penstock", "migrate"), check=True)
     subprocess.run(command("penstock", "apply", WORKLOADS), check=True)
+    if ACCOUNTS in os.environ:
+        passwords = {f"ROLE_PASSWORD_{name}": PASSWORD for name in ("EXECUTOR", "WORKER", "CLIENT")}
+        subprocess.run(
+            command("penstock", "roles", "--apply"),
+            check=True,
+            env=os.environ | passwords,
+            stdout=subprocess.DEVNULL,
+        )
 
 
 async def prepare() -> None:
@@ -44,7 +75,7 @@ async def prepare() -> None:
 
 async def connect() -> None:
     global _client
-    _client = await _open.enter_async_context(Client.connect())
+    _client = await _open.enter_async_context(Client.connect(settings_of("client")))
 
 
 async def send(index: int) -> None:

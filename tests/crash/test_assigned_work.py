@@ -78,7 +78,9 @@ async def test_killed_workers_lose_nothing_that_they_were_assigned(
         second.send_signal(signal.SIGTERM)
         await asyncio.to_thread(second.wait, 30)
         fleet.alive.remove(second)
-        await house.until("select where not exists (select from permit)")
+        await house.until(
+            "select where not exists (select from permit)", seconds=90
+        )  # those of the first, too
     assert {n for n, _, _ in runs(notes)} == set(range(120))
     attempts = Counter((n, attempt) for n, attempt, _ in runs(notes))
     assert max(attempts.values()) == 1, "an attempt ran twice"

@@ -21,6 +21,7 @@ def traced(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
     describes."""
     with collector() as spans:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", spans.url)
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "60")  # what is sent again would come twice
         monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
         # The first provider of a process stays for good, save here.
         monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
