@@ -151,3 +151,26 @@ async def test_chains_agree_with_the_model(desk: Desk, seed: int) -> None:
         "group by c.id, c.descendants having count(s.id) <> c.descendants"
     )
     assert not counted
+
+
+async def test_second_delivery_leaves_no_chain_of_its_own(desk: Desk) -> None:
+    """Both deliveries see no enforcement, and the second waits for the insert of the first."""
+    await desk.open()
+    event = await publish(desk, {}, None)
+    hits = [(event, "t.few")]
+
+    async def deliver() -> None:
+        async with desk.database.session().transaction() as tx:
+            await events.enforce(tx, enforcements(desk, hits))
+
+    async with desk.session.transaction() as tx:
+        await events.enforce(tx, enforcements(desk, hits))
+        second = asyncio.create_task(deliver())
+        async with asyncio.timeout(30):
+            while not await desk.database.session().fetch("select 1 from pg_locks where not granted"):
+                await asyncio.sleep(0.01)
+    await second
+    [row] = await desk.session.fetch(
+        "select c.descendants, s.id, e.id as execution from chain c, chain_step s, execution e"
+    )
+    assert (row["descendants"], row["id"]) == (1, row["execution"])
