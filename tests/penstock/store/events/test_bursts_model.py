@@ -140,3 +140,30 @@ async def test_bursts_agree_with_the_model(desk: Desk, seed: int, monkeypatch: p
     assert not [
         finding for finding in await check(desk.session) if finding.violations and finding.name == "I7c"
     ]
+
+
+async def test_burst_does_not_close_while_an_executor_adds_an_event(desk: Desk) -> None:
+    rule = Rule("docs.on_edit", trigger=edited, action="mail.send", debounce=1)
+    await desk.open()
+    await desk.apply(edited, *ACTIONS, rule)
+    began = datetime.now(UTC) - timedelta(minutes=10)
+    ids = [new_id(), new_id()]
+    await desk.session.fetch(STORE, ids, ['{"key": "a", "n": 1}'] * 2, [began, began + timedelta(seconds=9)])
+
+    async def matching(tx: Transaction, id: UUID) -> None:
+        await rule_matching.match(tx, await events.read(tx, [id]))
+        await events.matched(tx, [id])
+
+    async def closing() -> bool:
+        async with desk.database.session().transaction() as tx:
+            return await burst_matches.close_due(tx, 9)
+
+    async with desk.session.transaction() as tx:
+        await matching(tx, ids[0])
+    async with desk.session.transaction() as tx:
+        await matching(tx, ids[1])
+        assert not await closing()
+    while await closing():
+        pass
+    assert len(await desk.session.fetch("select 1 from burst")) == 2
+    assert not await desk.session.fetch("select 1 from burst_event where burst is null")

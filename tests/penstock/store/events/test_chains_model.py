@@ -174,3 +174,23 @@ async def test_second_delivery_leaves_no_chain_of_its_own(desk: Desk) -> None:
         "select c.descendants, s.id, e.id as execution from chain c, chain_step s, execution e"
     )
     assert (row["descendants"], row["id"]) == (1, row["execution"])
+
+
+async def test_last_execution_of_a_chain_is_counted_once(desk: Desk) -> None:
+    """Two executors match rules with the event of a chain that has room for one execution."""
+    await desk.open()
+    event = await publish(desk, {"max_descendants": 1}, None)
+
+    async def deliver() -> None:
+        async with desk.database.session().transaction() as tx:
+            await events.enforce(tx, enforcements(desk, [(event, "t.both")]))
+
+    async with desk.session.transaction() as tx:
+        await events.enforce(tx, enforcements(desk, [(event, "t.free")]))
+        second = asyncio.create_task(deliver())
+        async with asyncio.timeout(30):
+            while not await desk.database.session().fetch("select 1 from pg_locks where not granted"):
+                await asyncio.sleep(0.01)
+    await second
+    rows = await desk.session.fetch("select rule, error is null as started from enforcement order by rule")
+    assert [tuple(row) for row in rows] == [("t.both", False), ("t.free", True)]
