@@ -12,12 +12,13 @@ from penstock.store.events import events, rule_matches
 from penstock.store.events.events import CurrentRule, Event
 from penstock.store.events.rule_matches import Hit
 from penstock.store.session.database import Transaction
-from penstock_executor import event_counts, event_spans, event_waits, rule_failures
+from penstock_executor import burst_matches, event_counts, event_spans, event_waits, rule_failures
 
 
 async def match(tx: Transaction, batch: Sequence[Event]) -> None:
     """Enforce every rule that matches one of these events: one enforcement for each pair, even if another replica
-    handles the same event at once. Also end the waits of tasks for these events."""
+    handles the same event at once. A rule with a debounce time is enforced later, once for a
+    burst. Also end the waits of tasks for these events."""
     await event_waits.complete_waits(tx, [event for event in batch if event.awaited])
     counts = event_counts.tally(tx)
     counts.evaluated.update(event.trigger for event in batch)
@@ -30,6 +31,7 @@ async def match(tx: Transaction, batch: Sequence[Event]) -> None:
     hits = _hits(batch, current, compiled)
     counts.matched.update({event.id: event.trigger for event, _, _ in hits}.values())
     enforcements: list[events.NewEnforcement] = []
+    hits = await burst_matches.join(tx, hits, compiled)
     if hits:
         enforcements = await rule_matches.enforcements(tx, hits, compiled)
         await events.enforce(tx, enforcements)

@@ -43,12 +43,23 @@ def publish(
         str | None, typer.Option(help="The idempotency key: the same key gives the same event.")
     ] = None,
     tenant: Annotated[str, typer.Option(help="The tenant of the event.")] = "public",
+    max_depth: Annotated[
+        int | None,
+        typer.Option(min=1, help="The number of rules that may follow from it one after the other."),
+    ] = None,
+    max_descendants: Annotated[
+        int | None, typer.Option(min=1, help="The number of executions that rules may start after it.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Publish an event."""
     body = parse_params(payload or [])
 
-    id = by_either(lambda client: client.publish(trigger, body, key=key, tenant=tenant))
+    id = by_either(
+        lambda client: client.publish(
+            trigger, body, key=key, tenant=tenant, max_depth=max_depth, max_descendants=max_descendants
+        )
+    )
     if json:
         json_line({"id": id})
     else:

@@ -68,6 +68,13 @@ def run(
     when_spent: Annotated[
         WhenSpent, typer.Option(help="What happens to an execution that needs more than is left of a budget.")
     ] = "refuse",
+    max_depth: Annotated[
+        int | None,
+        typer.Option(min=1, help="The number of rules that may follow from it one after the other."),
+    ] = None,
+    max_descendants: Annotated[
+        int | None, typer.Option(min=1, help="The number of executions that rules may start after it.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Start an action or workflow. With --wait: exit code 0 if it completed, 1 if it ended in any other way."""
@@ -79,7 +86,7 @@ def run(
     async def work(client: Client) -> tuple[UUID, Any]:
         id = await client.start(
             ref, parameters, key=key, delay=delay, priority=priority, tenant=tenant, secrets=secrets,
-            budget=budgets, when_spent=when_spent,
+            budget=budgets, when_spent=when_spent, max_depth=max_depth, max_descendants=max_descendants,
         )  # fmt: skip
         if not wait:
             await _warn("it will wait", partial(_why_nothing_happens, client, ref))
@@ -89,7 +96,7 @@ def run(
     async def remote(client: HttpClient) -> tuple[UUID, Any]:
         id = await client.start(
             ref, parameters, key=key, delay=delay, priority=priority, tenant=tenant, secrets=secrets,
-            budget=budgets, when_spent=when_spent,
+            budget=budgets, when_spent=when_spent, max_depth=max_depth, max_descendants=max_descendants,
         )  # fmt: skip
         if not wait:
             await _warn("it will wait", partial(_why_over_http, client, ref))

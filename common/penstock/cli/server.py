@@ -73,7 +73,14 @@ class Steering(Protocol):
     async def answer(self, id: UUID, response: Any, *, by: str) -> None: ...
     async def signal(self, id: UUID, name: str, value: Any = ...) -> None: ...
     async def publish(
-        self, trigger: str, payload: Any = ..., *, key: str | None = ..., tenant: str = ...
+        self,
+        trigger: str,
+        payload: Any = ...,
+        *,
+        key: str | None = ...,
+        tenant: str = ...,
+        max_depth: int | None = ...,
+        max_descendants: int | None = ...,
     ) -> UUID: ...
 
 

@@ -135,6 +135,8 @@ class Client(StartAndWatch):
         secrets: Mapping[str, str] | None = None,
         budget: Mapping[str, Amount] | None = None,
         when_spent: str = "refuse",
+        max_depth: int | None = None,
+        max_descendants: int | None = None,
         connection: Any = None,
     ) -> UUID:
         """Start an action or workflow. `ref` is its ref, the object, or a call with parameters
@@ -143,7 +145,8 @@ class Client(StartAndWatch):
         `key`: a second start with the same key returns the same execution (Conflict if the parameters differ). `delay`
         (seconds) or `at` put off the start. An execution that has not started by `expires_at` ends as timeout. `by` is
         the starter, stored as the origin. `budget` is an amount for each unit, which all of its tree shares. `when_spent`
-        is the reaction to a spent budget: `refuse` or `wait`. `secrets` maps parameters to the names of the stored
+        is the reaction to a spent budget: `refuse` or `wait`. `max_depth` bounds the rules that follow from it one after the
+        other, and `max_descendants` the executions that they start. `secrets` maps parameters to the names of the stored
         secrets that they get.
         `connection` is an open asyncpg transaction of yours in which to submit; a relay publishes the execution after
         your commit. Raises NotFound, InvalidInput, Conflict.
@@ -152,8 +155,9 @@ class Client(StartAndWatch):
 
         ref, params = named_start(ref, params)
         request = Request(
-            ref, key, tenant, priority, delay, at, expires_at, options, by, secrets, budget, when_spent
-        )
+            ref, key, tenant, priority, delay, at, expires_at, options, by, secrets, budget, when_spent,
+            max_depth, max_descendants,
+        )  # fmt: skip
         return await self._submits.start(request, params, connection)
 
     async def start_many(
@@ -181,15 +185,26 @@ class Client(StartAndWatch):
         key: str | None = None,
         tenant: str = "public",
         source: str = "client",
+        max_depth: int | None = None,
+        max_descendants: int | None = None,
     ) -> UUID:
         """Publish an event, and return its id once it is durably stored. A second publish with the same `key` and
-        `source` returns the same event.
+        `source` returns the same event. `max_depth` bounds the rules that follow from it one after the other, and
+        `max_descendants` the executions that they start.
 
         Raises NotFound for an unknown trigger. Raises InvalidInput for a payload that its schema refuses, or a
         reserved source. Raises Conflict if the payload of the key differs.
         """
         source = check_source(source)
-        return await self.publishing.publish(trigger, payload, key=key, tenant=tenant, source=source)
+        return await self.publishing.publish(
+            trigger,
+            payload,
+            key=key,
+            tenant=tenant,
+            source=source,
+            max_depth=max_depth,
+            max_descendants=max_descendants,
+        )
 
     # -- results -------------------------------------------------------------------------------------------------
 

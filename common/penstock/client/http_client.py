@@ -103,6 +103,8 @@ class HttpClient(StartAndWait):
         secrets: Mapping[str, str] | None = None,
         budget: Mapping[str, Amount] | None = None,
         when_spent: str = "refuse",
+        max_depth: int | None = None,
+        max_descendants: int | None = None,
     ) -> UUID:
         """Start an action, as `Client.start`."""
         ref, params = named_start(ref, params)
@@ -115,16 +117,27 @@ class HttpClient(StartAndWait):
             "secrets": dict(secrets or {}) or None,
             "budget": None if budget is None else dict(budget),
             "when_spent": None if when_spent == "refuse" else when_spent,
+            "max_depth": max_depth,
+            "max_descendants": max_descendants,
         }
         present = {name: value for name, value in optional.items() if value is not None}
         response = await self._send("POST", "/executions", {**body, **present}, key=key)
         return UUID(response["id"])
 
     async def publish(
-        self, trigger: str, payload: Any = None, *, key: str | None = None, tenant: str = "public"
+        self,
+        trigger: str,
+        payload: Any = None,
+        *,
+        key: str | None = None,
+        tenant: str = "public",
+        max_depth: int | None = None,
+        max_descendants: int | None = None,
     ) -> UUID:
         """Publish an event, as `Client.publish`."""
         body = {"trigger": trigger, "payload": {} if payload is None else payload, "tenant": tenant}
+        bounds = {"max_depth": max_depth, "max_descendants": max_descendants}
+        body |= {name: bound for name, bound in bounds.items() if bound is not None}
         return UUID((await self._send("POST", "/events", body, key=key))["id"])
 
     async def result(self, id: UUID, *, timeout: float | None = None) -> Any:

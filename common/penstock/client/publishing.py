@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +14,7 @@ import orjson
 
 from penstock import tracing
 from penstock.client import answers
+from penstock.client.starts import check_bound
 from penstock.client.wrong_clock import with_new_ids
 from penstock.errors import InvalidInput, NotFound, WrongClock
 from penstock.language.schemas import Schema
@@ -38,12 +40,26 @@ class Publishing:
         self._group: GroupCommit[NewEvent, UUID] = GroupCommit(self._write)
         self._triggers: dict[str, tuple[Schema, float]] = {}
 
-    async def publish(self, trigger: str, payload: Any, *, key: str | None, tenant: str, source: str) -> UUID:
+    async def publish(
+        self,
+        trigger: str,
+        payload: Any,
+        *,
+        key: str | None,
+        tenant: str,
+        source: str,
+        max_depth: int | None = None,
+        max_descendants: int | None = None,
+    ) -> UUID:
         """Store an event, and return its id. The caller must have checked `source`. Raises NotFound, InvalidInput,
         Conflict."""
+        for name, bound in (("max_depth", max_depth), ("max_descendants", max_descendants)):
+            if bound is not None:
+                check_bound(name, bound)
         with tracing.producing(PUBLISH, trigger, tenant):
+            event = await self.checked(trigger, payload, key=key, tenant=tenant, source=source)
             return await self._group.submit(
-                await self.checked(trigger, payload, key=key, tenant=tenant, source=source)
+                replace(event, max_depth=max_depth, max_descendants=max_descendants)
             )
 
     async def checked(

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 import orjson
 
 from penstock.client.client import Client
-from penstock.language.rules.event_rules import evaluate
+from penstock.language.rules.event_rules import evaluate, parameters
 from penstock.operate.event_rules import KEPT_DAYS
-from penstock.store.events import events, rule_errors, rule_matches
+from penstock.store.events import bursts, events, rule_errors, rule_matches
 from penstock.store.events.events import Event, NewEnforcement
 from penstock.store.events.rule_errors import Place, RuleError
 from penstock.store.session.committed_once import committed_once
@@ -71,6 +71,7 @@ async def _look_again(tx: Transaction, held: Sequence[Place]) -> list[Rerun]:
     current = await events.rules(tx, sorted({event.trigger for event in by_id.values()}))
     by_ref = {rule.ref: rule for rule in current}
     compiled = await rule_matches.compiled(tx, current)
+    payloads = await _payloads(tx, held)
     unresolved: list[Rerun] = []
     hits: list[rule_matches.Hit] = []
     unmatched: list[Place] = []
@@ -79,7 +80,11 @@ async def _look_again(tx: Transaction, held: Sequence[Place]) -> list[Rerun]:
         if event is None or rule is None or rule.trigger != event.trigger:
             unresolved.append(Rerun(id, ref, "left", error=_missing(event)))
             continue
-        verdict = evaluate(compiled[rule.definition_id], event, orjson.loads(event.payload))
+        payload = orjson.loads(event.payload)
+        if (id, ref) in payloads:
+            verdict = parameters(compiled[rule.definition_id], event, payload, payloads[id, ref])
+        else:
+            verdict = evaluate(compiled[rule.definition_id], event, payload)
         if verdict.matched:
             hits.append((event, rule, verdict))
         else:
@@ -88,7 +93,10 @@ async def _look_again(tx: Transaction, held: Sequence[Place]) -> list[Rerun]:
     again: list[tuple[Place, NewEnforcement | None]] = [
         ((enforcement.event_id, enforcement.rule), enforcement) for enforcement in enforcements
     ]
-    await rule_errors.rerun(tx, again + [(place, None) for place in unmatched])
+    started = set(await rule_errors.rerun(tx, again + [(place, None) for place in unmatched]))
+    for enforcement in enforcements:
+        if enforcement.error is None and enforcement.id not in started:
+            enforcement.error = "its chain is still cut; `penstock rules errors` names the bound"
     return [
         *(
             Rerun(enforcement.event_id, enforcement.rule, "failed", error=enforcement.error)
@@ -99,6 +107,14 @@ async def _look_again(tx: Transaction, held: Sequence[Place]) -> list[Rerun]:
         *(Rerun(id, ref, "no match") for id, ref in unmatched),
         *unresolved,
     ]
+
+
+async def _payloads(tx: Transaction, held: Sequence[Place]) -> dict[Place, list[Any]]:
+    """Return the payloads of the closed bursts whose rule failed."""
+    members = await bursts.members(tx, held)
+    ids = sorted({id for burst in members.values() for id in burst})
+    by_id = {event.id: orjson.loads(event.payload) for event in await events.read(tx, ids, days=KEPT_DAYS)}
+    return {place: [by_id[id] for id in burst if id in by_id] for place, burst in members.items()}
 
 
 def _missing(event: Event | None) -> str:

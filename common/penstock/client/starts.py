@@ -16,7 +16,7 @@ from penstock.errors import InvalidInput, NotFound
 from penstock.language.rules.secret_references import checked_parameters, referring
 from penstock.language.schemas import Schema
 from penstock.language.terms.budgets import WhenSpent, check_budget
-from penstock.language.terms.column_ranges import HIGHEST_PRIORITY
+from penstock.language.terms.column_ranges import HIGHEST_PRIORITY, INTEGER
 from penstock.language.terms.durations import seconds as duration
 from penstock.language.terms.ids import new_id
 from penstock.language.terms.options import Wrong
@@ -47,6 +47,8 @@ class Request:
     secrets: Mapping[str, str] | None = None
     budget: Mapping[str, float] | None = None
     when_spent: str = "refuse"
+    max_depth: int | None = None
+    max_descendants: int | None = None
     started_by: UUID | None = None
     """The execution whose action starts this one, or None."""
 
@@ -178,7 +180,19 @@ def _options(request: Request) -> str | None:
         raise InvalidInput(
             f"when_spent is not {' or '.join(get_args(WhenSpent))}", hint="Give when_spent='wait'."
         )
+    for name in ("max_depth", "max_descendants"):
+        if (bound := getattr(request, name)) is not None:
+            options[name] = check_bound(name, bound)
     return orjson.dumps(options).decode() if options else None
+
+
+def check_bound(name: str, bound: Any) -> int:
+    """Return a bound of a chain. Raises InvalidInput if it is not a whole number from 1 on."""
+    if not isinstance(bound, int) or isinstance(bound, bool) or not 1 <= bound <= INTEGER:
+        raise InvalidInput(
+            f"{name} is not a whole number from 1 to {INTEGER}", hint=f"Give {name}=100, or leave it out."
+        )
+    return bound
 
 
 def _origin(request: Request) -> str | None:

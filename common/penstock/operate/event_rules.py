@@ -16,7 +16,8 @@ from penstock.language.terms.ids import new_id
 from penstock.language.terms.outside_names import check_tenant
 from penstock.operate.masking import Masking
 from penstock.store.definitions import catalog
-from penstock.store.events import event_list, events
+from penstock.store.events import bursts, event_list, events
+from penstock.store.events.bursts import BurstOfEvent
 from penstock.store.events.event_list import EventFilter
 from penstock.store.events.events import Enforcement, Event
 from penstock.store.session import clock
@@ -52,7 +53,28 @@ async def tried(session: Session, id: UUID) -> list[dict[str, Any]]:
     if not rows:
         raise NotFound(f"no event {id}", hint="It may be older than the events' retention.")
     enforced = {enforcement.rule: enforcement for enforcement in await events.enforcements(session, id)}
-    return await _verdicts(session, rows[0], orjson.loads(rows[0].payload), enforced)
+    verdicts = await _verdicts(session, rows[0], orjson.loads(rows[0].payload), enforced)
+    in_bursts = await bursts.of_event(session, id)
+    return [
+        {**verdict, **_of_burst(in_bursts[verdict["rule"]], id)} if verdict["rule"] in in_bursts else verdict
+        for verdict in verdicts
+    ]
+
+
+def _of_burst(burst: BurstOfEvent, event: UUID) -> dict[str, Any]:
+    """Return what a verdict says of an event in a burst."""
+    several = "1 event" if burst.events == 1 else f"{burst.events:,} events"
+    if burst.closed_at is None:
+        closing = (
+            "" if burst.due_at is None else f", which closes at {burst.due_at:%Y-%m-%d %H:%M:%S} UTC or later"
+        )
+        return {"why": f"it waits in an open burst of {several}{closing}"}
+    source = "this event" if burst.event_id == event else f"event {burst.event_id}"
+    return {
+        "why": f"it went into a burst of {several} that closed at {burst.closed_at:%Y-%m-%d %H:%M:%S} UTC; "
+        f"the execution has the parameters of {source}",
+        "execution": burst.execution_id,
+    }
 
 
 async def tried_on(

@@ -1,7 +1,7 @@
 -- Record which rules matched which events, once for each pair (I7), and create an execution for each match. An enforcement
 -- is written as executed, since its execution is created in the same transaction. Messages name it by the id of the
--- execution. If the parameters of a match could not be rendered, its enforcement is stored as failed. New enforcements are
--- announced if an operator asked for it.
+-- execution. If the parameters of a match could not be rendered, or its chain is cut, its enforcement is stored as failed. New
+-- enforcements are announced if an operator asked for it.
 create or replace function enforce_rules(
     p_ids uuid[], p_events uuid[], p_rules text[], p_definitions integer[], p_namespaces integer[],
     p_action_definitions integer[], p_priorities smallint[], p_params text[], p_options text[], p_errors text[]
@@ -13,6 +13,7 @@ declare
     v_new uuid[];
     v_messages message[] := '{}';
 begin
+    p_errors := cut_chains(p_ids, p_events, p_rules, p_options, p_errors, false);
     with made as (
         insert into enforcement (event_id, rule, definition_id, execution_id, status, namespace_id,
             action_definition_id, priority, params, options, error)
@@ -26,6 +27,11 @@ begin
         returning execution_id, status
     )
     select array_agg(execution_id), array_agg(execution_id) filter (where status = 'executed') into v_made, v_new from made;
+    if cardinality(v_made) is distinct from cardinality(p_ids) then
+        -- Another delivery of an event began its chains while this one waited for it.
+        delete from chain where id = any (p_ids) and id <> all (coalesce(v_made, '{}'));
+        delete from chain_step where id = any (p_ids) and id <> all (coalesce(v_made, '{}'));
+    end if;
     if v_made is not null and exists (select from cluster where 'enforcement.created' = any (announced)) then
         v_messages := stage('enforcement.created', v_made, 150);
     end if;

@@ -1,5 +1,5 @@
 -- Store the new results of rules for events on which these rules had failed. A rule that matches without an error starts its
--- execution, under its id in `p_ids` (`started`). A rule that fails again keeps its new error. If a rule does not match, its
+-- execution, under its id in `p_ids` (`started`), unless its chain is cut. A rule that fails again keeps its new error. If a rule does not match, its
 -- enforcement is deleted. An enforcement that is no longer failed was settled by another transaction, and is left alone (I7).
 create or replace function rerun_enforcements(
     p_events uuid[], p_rules text[], p_matched boolean[], p_ids uuid[], p_definitions integer[], p_namespaces integer[],
@@ -18,6 +18,7 @@ begin
     delete from enforcement e using unnest(p_events, p_rules, p_matched) as d (event_id, rule, matched)
     where (e.event_id, e.rule) = (d.event_id, d.rule) and e.error is not null and not d.matched;
 
+    p_errors := cut_chains(p_ids, p_events, p_rules, p_options, p_errors, true);
     with changed as (
         update enforcement e set execution_id = d.id, definition_id = d.definition_id, namespace_id = d.namespace_id,
             action_definition_id = d.action_definition_id, priority = coalesce(d.priority, 0), params = d.params::jsonb,

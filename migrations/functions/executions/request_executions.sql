@@ -29,6 +29,9 @@ begin
     if p_options is not null and exists (select from unnest(p_options) o where o like '%"budget"%') then
         perform create_budgets(p_ids, p_options, p_parents);
     end if;
+    if p_options is not null and exists (select from unnest(p_options) o where o like '%"max_de%') then
+        perform start_chains(p_ids, p_options, p_parents);
+    end if;
     if p_priorities is null and p_parents is not null then
         p_priorities := inherited_priorities(p_parents);
     end if;

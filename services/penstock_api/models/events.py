@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from penstock.language.terms.column_ranges import INTEGER
 from penstock_api.models.definitions import Verdict
 from penstock_api.models.model import Answer, Given, Tenant
 
@@ -18,6 +19,18 @@ class Publish(Given):
     trigger: str = Field(description="The trigger, such as `shop.order_placed`.", max_length=300)
     payload: Any = Field(default_factory=dict)
     tenant: Tenant = "public"
+    max_depth: int | None = Field(
+        default=None,
+        ge=1,
+        le=INTEGER,
+        description="The number of rules that may follow from it one after the other.",
+    )
+    max_descendants: int | None = Field(
+        default=None,
+        ge=1,
+        le=INTEGER,
+        description="The number of executions that rules may start in what follows from it.",
+    )
 
 
 class Published(Answer):

@@ -36,7 +36,13 @@ async def publish(
     """Publish an event. The answer comes once the event is durably stored."""
     tenant = own(caller, given.tenant)
     id = await here.client.publishing.publish(
-        given.trigger, given.payload, key=idempotency_key, tenant=tenant, source=API
+        given.trigger,
+        given.payload,
+        key=idempotency_key,
+        tenant=tenant,
+        source=API,
+        max_depth=given.max_depth,
+        max_descendants=given.max_descendants,
     )
     response.headers["location"] = f"/api/v1/events/{id}"
     return models.Published(id=id)

@@ -63,6 +63,8 @@ async def start(
         secrets=given.secrets,
         budget=given.budget,
         when_spent=given.when_spent,
+        max_depth=given.max_depth,
+        max_descendants=given.max_descendants,
     )
     response.headers["location"] = f"/api/v1/executions/{id}"
     return models.Started(id=id)

@@ -51,6 +51,10 @@ def keyed(settings: Settings) -> Mapping[str, int]:
         # No longer than the archive: invariant I7 requires that an enforcement's execution exists.
         "enforcement": min(keys, settings.archive_retention_days),
         "early_outcome": 1,
+        "burst": min(keys, settings.archive_retention_days),
+        "burst_event": min(keys, settings.archive_retention_days),
+        "chain": settings.archive_retention_days,
+        "chain_step": settings.archive_retention_days,
         "effect": settings.archive_retention_days,
         "workflow_command": settings.archive_retention_days,
         "awaited": 1,  # rows of processes that died; a process that still waits writes its rows again earlier

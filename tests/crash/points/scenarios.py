@@ -256,6 +256,25 @@ async def every_letter_came_once(world: World) -> None:
     assert await world.value("select count(*) from event") == 2
 
 
+async def edits(world: World) -> None:
+    for n in (1, 2, 3):
+        await again(lambda n=n: world.client.publish("pt.edited", {"n": n}, key=f"edit-{n}"))  # type: ignore[misc]
+    await world.until("select 1 from burst having sum(events) >= 3")
+    await world.until(
+        "select 1 from execution where finished_at is not null having count(*) >= (select count(*) from burst)"
+    )
+
+
+async def each_burst_ran_once(world: World) -> None:
+    kept = await world.rows(
+        "select v.payload ->> 'n' as n from burst b join event v on v.id = b.event_id order by v.payload ->> 'n'"
+    )
+    assert await world.results("pt.charge") == [row["n"] for row in kept]
+    assert kept[-1]["n"] == "3"
+    assert await world.value("select count(distinct event_id) from burst_event where burst is not null") == 3
+    assert await world.value("select count(*) from burst_event") == 3
+
+
 SCENARIOS = {
     one.name: one
     for one in (
@@ -266,6 +285,7 @@ SCENARIOS = {
         Scenario("workflow", workflow, workflow_is_right),
         Scenario("inquiry", inquiry, it_was_answered_once),
         Scenario("cron", cron, every_fire_ran_once, definitions=(*works.ALL, works.ticking)),
+        Scenario("bursts", edits, each_burst_ran_once, (works.charge, works.edited, works.on_edited)),
         Scenario("polls", polling, every_letter_came_once, (works.sort, works.letters, works.on_letter)),
         Scenario(
             "durable",

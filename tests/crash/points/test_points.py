@@ -32,6 +32,7 @@ SHORT = {
     "upkeep": 2,
     "durable": 4,
     "assigned": 5,
+    "bursts": 6,
 }
 """Of these so many points, spread over what they pass."""
 

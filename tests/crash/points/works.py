@@ -149,4 +149,13 @@ tasks:
 """)
 
 ACTIONS = (charge, one_at_a_time, flaky, bad, nap, ask, told, unserved, held, followed)
+edited = Trigger("pt.edited")
+on_edited = Rule(
+    "pt.on_edited",
+    trigger=edited,
+    action="pt.charge",
+    params={"order": "{{ payload.n }}"},
+    debounce="300ms",
+    max_descendants=5,
+)
 ALL: tuple[Any, ...] = (*ACTIONS, placed, on_placed, one, one_held, twice, flow, nested)

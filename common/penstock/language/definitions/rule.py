@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-from pydantic import Field, StrictBool
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, model_validator
 
 from penstock.language.definitions.declaration import Declaration
 from penstock.language.definitions.qualified_name import Ref
 from penstock.language.expressions.template_checks import Condition, Templates
 from penstock.language.terms.budgets import Budget, WhenSpent
-from penstock.language.terms.column_ranges import HIGHEST_PRIORITY
+from penstock.language.terms.bursts import Keep
+from penstock.language.terms.column_ranges import HIGHEST_PRIORITY, INTEGER
 from penstock.language.terms.durations import PositiveDuration
+from penstock.language.terms.options import Items, Wrong
 from penstock.language.terms.outside_names import TENANT
 
 Priority = Annotated[int, Field(ge=-HIGHEST_PRIORITY, le=HIGHEST_PRIORITY)]
 """The priority of an execution that waits for a slot. Higher ones go first, and 0 is the default."""
+Bound = Annotated[int, Field(strict=True, ge=1, le=INTEGER)]
 Tenant = Annotated[str, Field(strict=True, pattern=TENANT)]
+
+LONGEST_S = 86_400
+"""The longest time of a burst, in seconds."""
+_PATH = re.compile(r"(payload|event)(\.[A-Za-z0-9_-]+)*")
+
+
+def _at_most_a_day(seconds: float) -> float:
+    if seconds > LONGEST_S:
+        raise Wrong("is longer than a day", "Write at most '1d'.")
+    return seconds
+
+
+def _paths(value: object) -> object:
+    several = list(value) if isinstance(value, list | tuple) else [value]
+    for path in several:
+        if not isinstance(path, str) or not _PATH.fullmatch(path):
+            raise Wrong(
+                f"is not a path of an event: {path!r}",
+                "Write a path such as 'payload.doc' or 'event.tenant'.",
+            )
+    if len(set(several)) < len(several):
+        raise Wrong("names a path twice", None)
+    return tuple(several)
 
 
 class Rule(Declaration):
@@ -49,6 +76,21 @@ class Rule(Declaration):
     when_spent: WhenSpent = "refuse"
     """The reaction to a spent budget. refuse: what needs more than is left is cancelled. wait: it waits until a person raises the
     budget."""
+    max_depth: Bound | None = None
+    """The number of rules, one after the other, in the chain of events that an execution of this rule begins. None: no bound."""
+    max_descendants: Bound | None = None
+    """The number of executions that rules start in the chain that an execution of this rule begins, with that execution. None: no
+    bound."""
+
+    debounce: Annotated[PositiveDuration, AfterValidator(_at_most_a_day)] | None = None
+    """The time without another matching event after which a burst of them closes, at most a day. The rule then starts one
+    execution for the burst. None: it starts one for each event."""
+    by: Annotated[Items[str], BeforeValidator(_paths)] = ()
+    """Paths within `event` and `payload`, such as `payload.doc`. Events with different values there are in different bursts."""
+    at_most: Annotated[PositiveDuration, AfterValidator(_at_most_a_day)] | None = None
+    """The time after its first event at which a burst closes in any case, at most a day."""
+    keep: Keep = "last"
+    """The event of a burst from which the parameters are made. all: the last one, and `payloads` is the list of all payloads."""
 
     if TYPE_CHECKING:
 
@@ -66,5 +108,17 @@ class Rule(Declaration):
             expires: object = None,
             budget: Mapping[str, float] | None = None,
             when_spent: WhenSpent = "refuse",
+            max_depth: int | None = None,
+            max_descendants: int | None = None,
+            debounce: object = None,
+            by: str | Sequence[str] = (),
+            at_most: object = None,
+            keep: Keep = "last",
             description: str = "",
         ) -> None: ...
+
+    @model_validator(mode="after")
+    def _relations(self) -> Self:
+        if self.debounce is None and (self.by or self.at_most is not None or self.keep != "last"):
+            raise Wrong("has by, at_most or keep without debounce", "Add the time: debounce='5s'.")
+        return self

@@ -120,9 +120,14 @@ def _of_rule(rule: Rule, targets: _ReferenceTargets) -> Iterator[Problem]:
     trigger = targets.triggers.get(rule.trigger)
     payload = names_of(trigger.schema) if trigger else None
     available = {"event": {**dict.fromkeys(EVENT), "payload": payload}, "payload": payload}
+    in_params = {**available, "payloads": None} if rule.keep == "all" else available
     if rule.when is not None:
         yield from _undefined(("when",), condition(rule.when).names, available)
-    yield from _undefined(("params",), names_used(rule.params), available | {"secrets": None})
+    if rule.by:
+        yield from _undefined(
+            ("by",), NamesUsed(frozenset(tuple(path.split(".")) for path in rule.by)), available
+        )
+    yield from _undefined(("params",), names_used(rule.params), in_params | {"secrets": None})
 
 
 def _of_schedule(schedule: Schedule, targets: _ReferenceTargets) -> Iterator[Problem]:

@@ -19,7 +19,7 @@ from penstock.tracing import Carrier
 class NewEvent:
     """An event to store; `payload` is JSON. An event with a `message_id` is stored once for its tenant, trigger and
     source. `digest` identifies the payload, to detect another event with the same message id. `trace` is the trace
-    context of the event."""
+    context of the event. `max_depth` and `max_descendants` bound the chain that it begins."""
 
     trigger: str
     tenant: str
@@ -28,6 +28,8 @@ class NewEvent:
     message_id: str | None = None
     digest: str | None = None
     trace: Carrier | None = None
+    max_depth: int | None = None
+    max_descendants: int | None = None
     id: UUID = field(default_factory=new_id, kw_only=True)
 
 
@@ -63,6 +65,7 @@ async def store(tx: Transaction, events: Sequence[NewEvent], *, matched: bool) -
     )
     stored = StoredEvents(row["stored"], dict(row["existing"]), dict(row["conflicts"]))
     await _keep_traces(tx, events, set(stored.stored))
+    await _begin_chains(tx, [event for event in events if event.id in set(stored.stored)])
     return stored
 
 
@@ -75,6 +78,20 @@ async def _keep_traces(tx: Transaction, events: Sequence[NewEvent], stored: Coll
     traces = {event.id: event.trace for event in events if event.trace is not None and event.id in stored}
     if traces:
         await tx.fetch(KEEP_TRACES, list(traces), [orjson.dumps(trace).decode() for trace in traces.values()])
+
+
+BEGIN_CHAINS = "select begin_chains($1::uuid[], $2::integer[], $3::integer[])"
+
+
+async def _begin_chains(tx: Transaction, events: Sequence[NewEvent]) -> None:
+    bounded = [event for event in events if event.max_depth or event.max_descendants]
+    if bounded:
+        await tx.fetch(
+            BEGIN_CHAINS,
+            [event.id for event in bounded],
+            [event.max_depth for event in bounded],
+            [event.max_descendants for event in bounded],
+        )
 
 
 @dataclass(slots=True)

@@ -39,14 +39,18 @@ async def filter_waiting(tx: Transaction, ids: Sequence[UUID]) -> set[UUID]:
 
 
 RECORD = """
-insert into effect (parent, id, kind)
-select * from unnest($1::uuid[], $2::uuid[], $3::text[]) as d (parent, id, kind) order by 1, 2
-on conflict do nothing
+with recorded as (
+    insert into effect (parent, id, kind)
+    select * from unnest($1::uuid[], $2::uuid[], $3::text[]) as d (parent, id, kind) order by 1, 2
+    on conflict do nothing
+)
+select join_chains($1::uuid[], $2::uuid[])
 """
 
 
 async def record(tx: Transaction, effects: Sequence[tuple[UUID, UUID, Kind]]) -> None:
-    """Record effects, each as the execution that caused it, the id of the effect, and its kind."""
+    """Record effects, each as the execution that caused it, the id of the effect, and its kind. They join the chains of
+    that execution's tree."""
     await tx.fetch(
         RECORD,
         [parent for parent, _, _ in effects],

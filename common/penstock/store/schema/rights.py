@@ -66,6 +66,11 @@ workflow_kept       rad       rad     rad   -       -
 workflow_task       rawd      rawd    rawd  -       -
 workflow_variable   rawd      rawd    rawd  -       -
 
+burst               rad       r       r     -       r
+burst_event         rawd      -       r     -       r
+burst_key           rawd      -       r     -       r
+chain               rawd      ra      rawd  -       r
+chain_step          rad       ra      rad   -       r
 event               rawd      ra      ra    -       r*
 event_key           rad       ra      ra    -       -
 event_path          ra        ra      ra    -       -
@@ -153,6 +158,7 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "submit_executions": ("executor", "worker", "api", "client"),
     "place_alike": ("executor", "api", "client"),
     "assign_scheduled": ("executor", "worker", "api"),
+    "begin_chains": ("executor", "worker", "api", "client"),
     "store_events": ("executor", "worker", "api", "client"),
     "find_executions": ("executor", "worker", "api", "client"),
     "moves_of_execution": ("executor", "worker", "api", "client"),

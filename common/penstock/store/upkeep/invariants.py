@@ -178,6 +178,24 @@ INVARIANTS = (
                and not exists (select from open_fire o where o.execution_id = f.execution_id)""",
     ),
     Invariant(
+        "I7c",
+        "one execution for each burst of events, with the event that it keeps; each open burst has its key",
+        # Only bursts of the last day: the retention deletes their rows and their enforcements at different times.
+        """select b.id::text from burst b
+           join lateral (
+               select count(*) as events, count(n.event_id) as enforced, bool_or(n.event_id = b.event_id) as kept,
+                   (array_agg(m.event_id order by m.at, m.event_id))[1] as first,
+                   (array_agg(m.event_id order by m.at desc, m.event_id desc))[1] as last
+               from burst_event m left join enforcement n on n.event_id = m.event_id and n.rule = m.rule
+               where m.burst = b.id) x on true
+           where b.closed_at > clock_timestamp() - interval '1 day'
+               and (x.events <> b.events or x.enforced <> 1 or x.kept is not true
+                   or b.event_id is distinct from case b.keep when 'first' then x.first else x.last end)
+           union all select m.event_id::text from burst_event m where m.burst is null and (
+               exists (select from enforcement n where n.event_id = m.event_id and n.rule = m.rule)
+               or not exists (select from burst_key k where k.rule = m.rule and k.tenant = m.tenant and k.key = m.key))""",
+    ),
+    Invariant(
         "I8",
         "outbox: what was staged is published, or is being tried",
         f"""select id::text from outbox where due_at < clock_timestamp() - {SETTLED} * 20 and tries = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Index, Integer, SmallInteger, Table, Text, text
+from sqlalchemy import ARRAY, Column, Index, Integer, SmallInteger, Table, Text, text
 from sqlalchemy.dialects.postgresql import JSONB, UUID
 
 from tests.penstock.store.tables.metadata import INSTANT, METADATA
@@ -89,4 +89,78 @@ idempotency = Table(
     Column("digest", Text, nullable=False),
     Column("created_at", INSTANT, nullable=False, server_default=text("now()")),
     Index("idempotency_created", "created_at"),
+)
+
+
+burst_event = Table(
+    "burst_event",
+    METADATA,
+    Column("event_id", UUID, primary_key=True),
+    Column("rule", Text, primary_key=True),
+    Column("tenant", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("at", INSTANT, nullable=False),
+    Column("definition_id", Integer, nullable=False),
+    Column("burst", UUID),
+    Index(
+        "burst_event_open", "rule", "tenant", "key", "at", "event_id", postgresql_where=text("burst is null")
+    ),
+    Index("burst_event_closed", "burst", postgresql_where=text("burst is not null")),
+    Index("burst_event_at", "at"),
+)
+
+
+burst_key = Table(
+    "burst_key",
+    METADATA,
+    Column("rule", Text, primary_key=True),
+    Column("tenant", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("due_at", INSTANT, nullable=False),
+    Index("burst_key_due", "due_at"),
+)
+
+
+burst = Table(
+    "burst",
+    METADATA,
+    Column("id", UUID, primary_key=True),
+    Column("rule", Text, nullable=False),
+    Column("tenant", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("keep", Text, nullable=False),
+    Column("event_id", UUID, nullable=False),
+    Column("events", Integer, nullable=False),
+    Column("first_at", INSTANT, nullable=False),
+    Column("last_at", INSTANT, nullable=False),
+    Column("closed_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Index("burst_closed", "closed_at"),
+)
+
+
+chain = Table(
+    "chain",
+    METADATA,
+    Column("id", UUID, primary_key=True),
+    Column("rule", Text),
+    Column("max_depth", Integer),
+    Column("max_descendants", Integer),
+    Column("depth", Integer, nullable=False),
+    Column("descendants", Integer, nullable=False, server_default=text("0")),
+    Column("cut_at", INSTANT),
+    Column("created_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Index("chain_created", "created_at"),
+)
+
+
+chain_step = Table(
+    "chain_step",
+    METADATA,
+    Column("id", UUID, primary_key=True),
+    Column("cause", UUID),
+    Column("name", Text),
+    Column("depth", Integer, nullable=False),
+    Column("chains", ARRAY(UUID), nullable=False),
+    Column("created_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Index("chain_step_created", "created_at"),
 )

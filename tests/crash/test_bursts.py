@@ -1,0 +1,94 @@
+"""kill -9 of executors while bursts of events are matched and closed: one execution each, with the last payload.
+
+`PENSTOCK_BURST_EVENTS` and `PENSTOCK_BURST_KEYS` make it larger; `-s` prints its rates.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from pathlib import Path
+
+import orjson
+import pytest
+
+from penstock import Rule, Trigger, action
+from tests.crash.processes import Fleet
+from tests.flows.installation import Installation
+from tests.penstock.store.events.test_bursts_model import model
+
+pytestmark = pytest.mark.either_transport
+
+EVENTS = int(os.environ.get("PENSTOCK_BURST_EVENTS", "3000"))
+KEYS = int(os.environ.get("PENSTOCK_BURST_KEYS", "60"))
+WAVES = 4
+QUIET_S = 2.0
+BESIDE = 200
+"""The number of events that are published at once."""
+
+edited = Trigger("docs.edited", schema={"key": "string", "n": "integer"})
+
+
+@action(pack="docs")
+async def index(key: str, n: int) -> None: ...
+
+
+rule = Rule(
+    "docs.on_edit",
+    trigger=edited,
+    action=index,
+    params={"key": "{{ payload.key }}", "n": "{{ payload.n }}"},
+    debounce=QUIET_S,
+    by="payload.key",
+)
+
+
+async def test_each_burst_starts_once_while_executors_are_killed(
+    house: Installation, database: str, broker: str | None, tmp_path: Path
+) -> None:
+    await house.apply(edited, index, rule)
+    dice = random.Random(11)
+    done = asyncio.Event()
+
+    async def kill(fleet: Fleet) -> None:
+        while not done.is_set():
+            await asyncio.sleep(dice.uniform(0.3, 1.2))
+            fleet.kill(dice.choice(fleet.alive))
+            fleet.executor()
+
+    with Fleet(database, broker, tmp_path / "services.log") as fleet:
+        fleet.executor()
+        fleet.executor()
+        killing = asyncio.create_task(kill(fleet))
+        n = 0
+        published = 0.0
+        for _ in range(WAVES):
+            began = time.monotonic()
+            for _ in range(EVENTS // WAVES // BESIDE + 1):
+                payloads = [{"key": str(dice.randrange(KEYS)), "n": n + i} for i in range(BESIDE)]
+                n += BESIDE
+                await asyncio.gather(*(house.client.publish("docs.edited", payload) for payload in payloads))
+            published += time.monotonic() - began
+            await asyncio.sleep(2 * QUIET_S)
+        began = time.monotonic()
+        await house.until(
+            "select 1 where not exists (select from unmatched) and not exists (select from burst_key)",
+            seconds=300,
+        )
+        done.set()
+        await killing
+        print(
+            f"{n} events at {n / published:.0f}/s, {fleet.killed} kills, {time.monotonic() - began:.1f} s behind"
+        )
+    rows = await house.rows("select created_at, id, payload::text as payload from event")
+    bodies = [(row["created_at"], row["id"], orjson.loads(row["payload"])) for row in rows]
+    stored = [(at, id, body["key"], body["n"]) for at, id, body in bodies]
+    started = await house.rows("select params::text as params from payload")
+    outcomes = sorted([body["key"], body["n"]] for body in (orjson.loads(row["params"]) for row in started))
+    assert len(stored) == n
+    assert fleet.killed > 3
+    assert outcomes == model(stored, QUIET_S, None, "last")
+    print(f"{len(outcomes)} bursts")
+    await house.sound()
