@@ -110,7 +110,7 @@ async def _look_again(tx: Transaction, held: Sequence[Place]) -> list[Rerun]:
 
 
 async def _payloads(tx: Transaction, held: Sequence[Place]) -> dict[Place, list[Any]]:
-    """Return the payloads of the closed bursts whose rule failed."""
+    """Return the payloads of the closed bursts for which a rule failed."""
     members = await bursts.members(tx, held)
     ids = sorted({id for burst in members.values() for id in burst})
     by_id = {event.id: orjson.loads(event.payload) for event in await events.read(tx, ids, days=KEPT_DAYS)}

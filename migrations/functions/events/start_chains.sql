@@ -1,4 +1,4 @@
--- Begin a chain with each new execution whose options bound it. The caller creates the executions in the same transaction. The
+-- Begin a chain with each new execution that its options bound. The caller creates the executions in the same transaction. The
 -- bounds of a rule are in the same options, and its executions have their step already (cut_chains).
 create or replace function start_chains(p_ids uuid[], p_options text[], p_parents uuid[]) returns void
 language plpgsql
