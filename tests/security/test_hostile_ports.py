@@ -6,14 +6,13 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from penstock.messaging.metrics import Metrics
 from penstock.messaging.supervision import Supervisor
-from penstock.service.assembly import Parts
-from penstock.service.health import Health, serve_health
+from penstock.service.health import Health, listen
 from penstock.settings import Settings
 
 GOOD = b"GET /live HTTP/1.1\r\nHost: localhost\r\nA: b\r\n\r\n"
@@ -75,18 +74,10 @@ class Port:
 
 @pytest.fixture
 async def port() -> AsyncIterator[Port]:
-    class Transport:
-        healthy = True
+    async def ready() -> None:
+        """Name no reason that the service is not ready."""
 
-    parts = Parts(
-        Settings(port=0, host="127.0.0.1"),
-        cast(Any, None),
-        cast(Any, Transport()),
-        cast(Any, None),
-        Supervisor(),
-        Metrics(),
-    )
-    found = Port(await serve_health(parts))
+    found = Port(await listen(Settings(port=0, host="127.0.0.1"), Supervisor(), Metrics(), ready))
     asyncio.get_running_loop().set_exception_handler(lambda _, context: found.faults.append(context))
     yield found
     await found.health.close()
