@@ -72,6 +72,8 @@ OF_AN_EVENT: Mapping[str, Field] = {
     "rows": Field(int, "how many rows"),
     "schedule": Field(str, "the ref of a schedule"),
     "seconds": Field(float, "how long"),
+    "gateways": Field(list, "the addresses of the gateways that a worker calls"),
+    "server": Field(str, "the address of a gateway"),
     "statuses": Field(dict, "how many of each status"),
     "times": Field(int, "how many times it was tried"),
     "transport": Field(str, "`rabbitmq` or `postgres`"),

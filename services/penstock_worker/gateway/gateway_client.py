@@ -90,7 +90,7 @@ class GatewayClient:
                 reason = f"{type(error).__name__}: {error}".rstrip(": ")
             if self._is_answered:
                 self._is_answered = False
-                log.warning("worker.gateway_does_not_answer", server=server, message=name, reason=reason)
+                log.warning("worker.gateway_does_not_answer", server=server, what=name, reason=reason)
             self._servers.append(self._servers.pop(self._servers.index(server)))
             message = {**message, **again}
             await asyncio.sleep(pause * random.uniform(0.8, 1.2))
