@@ -19,6 +19,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "priority": ("execution.priority", "enforcement.priority", "archive.priority", "waiter.rank", "lane.rank"),
     "retry": ("execution.failures", "execution.attempt", "attempt.attempt", "archive.failures", "history.attempt"),
     "max_attempts": ("execution.failures", "execution.attempt", "attempt.attempt", "step.tries"),
+    "max_depth": ("chain.max_depth", "chain.depth", "chain_step.depth"),
+    "max_descendants": ("chain.max_descendants", "chain.descendants"),
     "max_recoveries": ("execution.recoveries", "archive.recoveries", "fire.recoveries"),
 }  # fmt: skip
 """Columns that keep a number, or count up to it, by the option's last word."""
