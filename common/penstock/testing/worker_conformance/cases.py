@@ -177,11 +177,18 @@ async def deferral_frees_the_slot(house: Surroundings) -> None:
 
 @case
 async def time_runs_out(house: Surroundings) -> None:
-    """An attempt that takes longer than its time ends as timeout."""
-    execution = await house.until_ended(
-        await house.start({"sleep": 30}, action="conformance.brief"), seconds=30
-    )
+    """A worker ends an attempt that takes longer than its time, and does not leave that to the executors."""
+    id = await house.start({"sleep": 30}, action="conformance.brief")
+    execution = await house.until_ended(id, seconds=30)
     same(execution.status, "timeout", "the status")
+    outcomes: set[str] = set()
+    for _ in range(50):  # a call is listed after its answer
+        ends = [end for call in house.proxy.of("finish") for end in call.message["ends"]]
+        outcomes = {end["outcome"] for end in ends if end["execution"] == str(id)}
+        if outcomes:
+            break
+        await asyncio.sleep(0.1)
+    same(outcomes, {"timed_out"}, "the outcome that the worker reported")
 
 
 # -- output --------------------------------------------------------------------------------------------------------------
@@ -376,7 +383,7 @@ async def request_ids_are_unique(house: Surroundings) -> None:
 
 @case
 async def stale_end_is_dropped(house: Surroundings) -> None:
-    """A worker that is run_ids that a claim is lost drops the attempt, and goes on."""
+    """A worker that is told that a claim is lost drops the attempt, and goes on."""
     held = house.proxy.plant("finish", "hold")
     id = await house.start(BEGUN, {"return": "held"})
     await house.until_running(id)
