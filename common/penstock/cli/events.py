@@ -12,6 +12,7 @@ import typer
 from penstock.cli import execution_filter as of
 from penstock.cli import name_completion
 from penstock.cli.arguments import parse_params
+from penstock.cli.chain_options import MaxDepth, MaxDescendants
 from penstock.cli.command_runner import with_session
 from penstock.cli.executions import print_execution
 from penstock.cli.output import Json, age, err, fields, json_line, out, table
@@ -43,13 +44,8 @@ def publish(
         str | None, typer.Option(help="The idempotency key: the same key gives the same event.")
     ] = None,
     tenant: Annotated[str, typer.Option(help="The tenant of the event.")] = "public",
-    max_depth: Annotated[
-        int | None,
-        typer.Option(min=1, help="The number of rules that may follow from it one after the other."),
-    ] = None,
-    max_descendants: Annotated[
-        int | None, typer.Option(min=1, help="The number of executions that rules may start after it.")
-    ] = None,
+    max_depth: MaxDepth = None,
+    max_descendants: MaxDescendants = None,
     json: Json = False,
 ) -> None:
     """Publish an event."""

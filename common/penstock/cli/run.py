@@ -15,6 +15,7 @@ from rich.markup import escape
 
 from penstock.cli import name_completion
 from penstock.cli.arguments import parse_params
+from penstock.cli.chain_options import MaxDepth, MaxDescendants
 from penstock.cli.output import Json, err, json_line, out
 from penstock.cli.server import done
 from penstock.client.client import Client
@@ -68,13 +69,8 @@ def run(
     when_spent: Annotated[
         WhenSpent, typer.Option(help="What happens to an execution that needs more than is left of a budget.")
     ] = "refuse",
-    max_depth: Annotated[
-        int | None,
-        typer.Option(min=1, help="The number of rules that may follow from it one after the other."),
-    ] = None,
-    max_descendants: Annotated[
-        int | None, typer.Option(min=1, help="The number of executions that rules may start after it.")
-    ] = None,
+    max_depth: MaxDepth = None,
+    max_descendants: MaxDescendants = None,
     json: Json = False,
 ) -> None:
     """Start an action or workflow. With --wait: exit code 0 if it completed, 1 if it ended in any other way."""

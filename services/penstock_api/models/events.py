@@ -8,9 +8,8 @@ from uuid import UUID
 
 from pydantic import Field
 
-from penstock.language.terms.column_ranges import INTEGER
 from penstock_api.models.definitions import Verdict
-from penstock_api.models.model import Answer, Given, Tenant
+from penstock_api.models.model import Answer, Given, MaxDepth, MaxDescendants, Tenant
 
 
 class Publish(Given):
@@ -19,18 +18,8 @@ class Publish(Given):
     trigger: str = Field(description="The trigger, such as `shop.order_placed`.", max_length=300)
     payload: Any = Field(default_factory=dict)
     tenant: Tenant = "public"
-    max_depth: int | None = Field(
-        default=None,
-        ge=1,
-        le=INTEGER,
-        description="The number of rules that may follow from it one after the other.",
-    )
-    max_descendants: int | None = Field(
-        default=None,
-        ge=1,
-        le=INTEGER,
-        description="The number of executions that rules may start in what follows from it.",
-    )
+    max_depth: MaxDepth = None
+    max_descendants: MaxDescendants = None
 
 
 class Published(Answer):

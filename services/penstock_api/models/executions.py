@@ -9,8 +9,18 @@ from uuid import UUID
 from pydantic import BeforeValidator, Field
 
 from penstock.language.terms.budgets import MAX_UNITS, UNIT, WhenSpent
-from penstock.language.terms.column_ranges import HIGHEST_PRIORITY, INTEGER, MAX_AMOUNT
-from penstock_api.models.model import Answer, Given, Instant, JsonText, Seconds, Tenant, Text
+from penstock.language.terms.column_ranges import HIGHEST_PRIORITY, MAX_AMOUNT
+from penstock_api.models.model import (
+    Answer,
+    Given,
+    Instant,
+    JsonText,
+    MaxDepth,
+    MaxDescendants,
+    Seconds,
+    Tenant,
+    Text,
+)
 
 
 def _item(value: int | None) -> int | None:
@@ -50,18 +60,8 @@ class Start(Given):
     when_spent: WhenSpent = Field(
         default="refuse", description="What happens to an execution that needs more than is left of a budget."
     )
-    max_depth: int | None = Field(
-        default=None,
-        ge=1,
-        le=INTEGER,
-        description="The number of rules that may follow from it one after the other.",
-    )
-    max_descendants: int | None = Field(
-        default=None,
-        ge=1,
-        le=INTEGER,
-        description="The number of executions that rules may start in what follows from it.",
-    )
+    max_depth: MaxDepth = None
+    max_descendants: MaxDescendants = None
 
 
 class Started(Answer):

@@ -9,6 +9,7 @@ from uuid import UUID
 import orjson
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
+from penstock.language.terms.column_ranges import INTEGER
 from penstock.language.terms.outside_names import TENANT
 
 T = TypeVar("T")
@@ -53,4 +54,14 @@ Instant = Annotated[
 Id = Annotated[UUID, Strict(False)]
 """An id in a request, where it is text."""
 Tenant = Annotated[str, Field(pattern=TENANT)]
+MaxDepth = Annotated[
+    int | None,
+    Field(ge=1, le=INTEGER, description="The number of rules that may follow from it one after the other."),
+]
+MaxDescendants = Annotated[
+    int | None,
+    Field(
+        ge=1, le=INTEGER, description="The number of executions that rules may start in what follows from it."
+    ),
+]
 Text = Annotated[str, Field(max_length=10_000)]
