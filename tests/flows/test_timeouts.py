@@ -124,8 +124,11 @@ async def test_an_attempt_that_its_worker_forgot_is_recovered(house: Installatio
     [worker] = await house.until("select id from process where kind = 'worker'")
     id = await house.client.start("shop.wait_for", {"seconds": 1.0}, delay=3600)
     # As if a claim was committed and its answer lost: the database has it, the worker does not. All in one
-    # transaction, or the executor would send the work to the worker before its message is taken away.
+    # transaction, or the executor would send the work to the worker before its message is taken away; and without permits, or
+    # the work would be assigned to the worker at once.
     async with house.session.transaction() as tx:
+        await tx.execute("lock table permit in share row exclusive mode")
+        await tx.execute("delete from permit")
         await tx.execute("update execution set not_before = null where id = $1", id)
         await tx.execute("select * from schedule_executions(array[$1::uuid])", id)
         assert await tx.fetch("delete from outbox where queue = 'work.default' returning 1")
