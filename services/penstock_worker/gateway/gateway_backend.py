@@ -137,7 +137,7 @@ class GatewayBackend:
         self._slots.freed = self._room.set
         self._beginning = asyncio.Lock()
         self.is_taking = False
-        """Whether a take waits at a gateway."""
+        """True while a take waits at a gateway."""
         self._has_warned = False
         self.lost = 0
         """The number of attempts that were taken away, with a refused or unreported result."""
