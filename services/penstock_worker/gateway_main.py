@@ -110,7 +110,7 @@ async def work_over_gateway(
             silent=partial(heartbeat_answer.silent, runner),
             unknown=unknown,
         )
-        backend.began, backend.taken = heartbeat.begin, heartbeat.look
+        backend.began, backend.taken = heartbeat.begin, heartbeat.note_taken
         backend.ended = lambda: runner.lose(list(runner.slots.held()), confirmed=True)
         metrics.show(
             gauges={"running": lambda: len(runner.running), "free_slots": lambda: runner.slots.free},

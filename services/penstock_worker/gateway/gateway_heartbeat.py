@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import math
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -24,6 +25,9 @@ log = structlog.get_logger()
 
 SHORTEST_S = 0.05
 """The shortest time between two heartbeats in seconds: an answer may name an attempt that is still on its way here."""
+FIRST_BEAT_S = 0.2
+"""Seconds from the arrival of attempts to the first heartbeat that names them. A shorter attempt needs no heartbeat, and a
+longer one hears of its cancellation from then on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,8 @@ class GatewayHeartbeat:
         self._beating: asyncio.AbstractEventLoop | None = None
         self._woken = asyncio.Event()
         self._ended = threading.Event()
+        self._has_taken = False
+        """True from the arrival of attempts to the next heartbeat."""
         self._told: set[tuple[UUID, int]] = set()
         """The attempts that the worker has been told to cancel."""
         beating = partial(contextvars.copy_context().run, self._run)
@@ -83,8 +89,13 @@ class GatewayHeartbeat:
         self._session = session
         self.look()
 
+    def note_taken(self) -> None:
+        """Send a heartbeat soon if the worker still holds the attempts that have arrived."""
+        self._has_taken = True
+        self.look()
+
     def look(self) -> None:
-        """Send a heartbeat soon if the worker holds attempts."""
+        """Send a heartbeat at once if the worker holds attempts."""
         if self._beating is not None:
             with contextlib.suppress(RuntimeError):  # its thread has just ended
                 self._beating.call_soon_threadsafe(self._woken.set)
@@ -113,14 +124,19 @@ class GatewayHeartbeat:
     async def _beat_session(self, client: GatewayClient, session: GatewaySession) -> None:
         """Send the heartbeats of a session until it has ended or another one has begun."""
         answered_at, is_silent = time.monotonic(), False
+        sent_at = -math.inf
         while session is self._session and not self._ended.is_set():
             self._woken.clear()
             holding = self._holding()
             began = time.monotonic()
-            if not holding and self._is_taking():
+            # The gateway writes no heartbeat of a take while the worker has a claim, as it may have for a moment each time.
+            is_due = self._has_taken and began > sent_at + session.beat_every
+            if not holding and not is_due and self._is_taking():
                 answered_at, is_silent = began, False
                 await self._wait(session.beat_every)
+                await self._wait_for_stop(FIRST_BEAT_S if self._has_taken else 0.0)
                 continue
+            sent_at, self._has_taken = began, False
             try:
                 calling = self._call_gateway(client, session, holding)
                 if is_silent:
@@ -189,6 +205,17 @@ class GatewayHeartbeat:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._woken.wait()
+
+    async def _wait_for_stop(self, seconds: float) -> None:
+        """Wait `seconds`, or until this heartbeat is stopped or another session has begun."""
+        session, until = self._session, time.monotonic() + seconds
+        while (
+            not self._ended.is_set()
+            and session is self._session
+            and (remaining := until - time.monotonic()) > 0
+        ):
+            self._woken.clear()
+            await self._wait(remaining)
 
     def _call(self, function: Callable[..., None], *args: Any) -> None:
         if not self._loop.is_closed():
