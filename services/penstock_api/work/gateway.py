@@ -18,7 +18,7 @@ from penstock_api.session_pool import SessionPool
 from penstock_api.work.beats import Beats
 from penstock_api.work.definitions import Definitions
 from penstock_api.work.held_attempts import HeldAttempts
-from penstock_api.work.sessions import Sessions
+from penstock_api.work.sessions import CACHED_S, Sessions, patience
 from penstock_api.work.takes import Takes
 
 log = structlog.get_logger()
@@ -96,15 +96,21 @@ class Gateway:
             await asyncio.sleep(PAUSE_S * random.uniform(0.5, 1.5))
 
     async def _beat(self) -> None:
-        """Write heartbeats of the workers with a take that waits: a call that is open is a sign of life."""
+        """Write heartbeats of the workers with a take that waits: a call that is open is a sign of life. The same statement
+        reads their states, so that the next take of an idle worker asks nothing."""
         every = self._settings.heartbeat_interval
+        older = max(every, patience(self._settings) / 3)  # two may fail before the worker counts as lost
         while True:
-            await asyncio.sleep(every * random.uniform(0.8, 1.0))
+            await asyncio.sleep(min(every, CACHED_S) * random.uniform(0.8, 1.0))
             workers = {take.worker.id for take in self.takes.waiting}
             if not workers:
                 continue
             try:
+                began = asyncio.get_running_loop().time()
                 async with self.pool.session() as session:
-                    await remote_workers.beat_waiting(session, sorted(workers), self._settings.silence, every)
+                    states = await remote_workers.beat_waiting(
+                        session, sorted(workers), self._settings.silence, older
+                    )
+                self.sessions.refresh(states, began)
             except Exception as error:
                 log.warning("gateway.heartbeats_failed", reason=str(error), exc_info=not is_transient(error))

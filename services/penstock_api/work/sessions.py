@@ -58,6 +58,8 @@ class Sessions:
         self._settings = settings
         self._definitions = definitions
         self._cached: OrderedDict[bytes, tuple[RemoteWorker, float]] = OrderedDict()
+        self._digests: dict[UUID, bytes] = {}
+        """The digests of the cached sessions, by worker."""
 
     async def begin(self, session: Session, caller: Caller, hello: NewWorker) -> tuple[RemoteWorker, str]:
         """Register a worker. Return it with the secret of its session. Raises NotAllowed, InvalidInput."""
@@ -97,25 +99,41 @@ class Sessions:
         else:
             worker = await self._read(session, secret, None if cached is None else cached[0])
             self._cached[digest] = worker, now
+            self._digests[worker.id] = digest
             while len(self._cached) > MOST_CACHED:
-                self._cached.popitem(last=False)
+                _, (oldest, _) = self._cached.popitem(last=False)
+                del self._digests[oldest.id]
         if worker.token != caller.name or not _is_within(worker.tenants, caller.tenants):
             raise _ended()
         _refuse_others("route", "routes", worker.identity.routes, caller.routes)
         _refuse_others("pack", "packs", _packs(worker.identity.actions), caller.packs)
         return worker
 
+    def refresh(self, states: Mapping[UUID, str], at: float) -> None:
+        """Cache sessions for CACHED_S from `at`, when the states of their workers were read. None of the workers is dead."""
+        for id, state in states.items():
+            digest = self._digests.get(id)
+            if digest is not None:
+                worker, read_at = self._cached[digest]
+                worker.cordoned = state == "cordoned"
+                self._cached[digest] = worker, max(read_at, at)
+
     async def end(self, session: Session, worker: RemoteWorker, secret: str) -> None:
         """Delete the registration of a worker. Attempts that it still holds are taken back soon."""
-        self._cached.pop(_digest(secret), None)
+        self._forget(_digest(secret))
         await heartbeats.leave(session, worker.id)
         log.info("gateway.bye", worker=worker.identity.name, worker_id=str(worker.id))
+
+    def _forget(self, digest: bytes) -> None:
+        cached = self._cached.pop(digest, None)
+        if cached is not None:
+            del self._digests[cached[0].id]
 
     async def _read(self, session: Session, secret: str, cached: RemoteWorker | None) -> RemoteWorker:
         digest = _digest(secret)
         row = await remote_workers.find(session, _id_in(secret), digest)
         if row is None:
-            self._cached.pop(digest, None)
+            self._forget(digest)
             raise _ended()
         if cached is not None:  # its row changes in its state alone
             cached.cordoned = row.state == "cordoned"

@@ -19,8 +19,10 @@ from penstock.language.terms.sources import Source
 from penstock.operate import secrets
 from penstock.operate.access import find_work_caller
 from penstock.service.assembly import assembled
+from penstock.store.processes import remote_workers
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
+from penstock_api.work import sessions
 from tests.flows.installation import AS_USED
 from tests.penstock_api.conftest import Api
 from tests.servers import databases
@@ -347,6 +349,38 @@ async def test_unknown_fields_are_ignored(api: Api) -> None:
         await api.house.client.start(ref)
         [attempt] = await worker.take(mood="good")
         assert (await worker.finish(attempt, result=1, colour="blue")).status_code == 200
+
+
+async def test_sessions_of_waiting_workers_are_read_together(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "CACHED_S", 1.0)
+    ref = await remote(api)
+    gateway = api.app.state.backend.gateway
+    async with working(api, ref) as worker:
+        id = UUID(worker.welcome["worker"])
+        await worker.take(wait=0.0)
+        await api.house.rows(
+            "update process set beat_at = clock_timestamp() - interval '20 seconds' where id = $1", id
+        )
+        async with gateway.pool.session() as session:
+            states = await remote_workers.beat_waiting(session, [id, uuid4()], 30.0, 10.0)
+        assert states == {id: "active"}
+        [beat] = await api.house.rows(
+            "select clock_timestamp() - beat_at < interval '9 seconds' as fresh from process where id = $1",
+            id,
+        )
+        assert beat["fresh"]
+        await asyncio.sleep(1.1)
+        gateway.sessions.refresh({id: "cordoned", uuid4(): "active"}, asyncio.get_running_loop().time())
+        await api.house.rows("delete from process where id = $1", id)
+        answer = await worker.ok("take", {"request": str(uuid4()), "slots": 1, "wait": 0.0})
+        assert answer == {"attempts": [], "drain": True}  # from the cache
+        async with gateway.pool.session() as session:
+            assert await remote_workers.beat_waiting(session, [id], 30.0, 10.0) == {}
+        await asyncio.sleep(1.1)
+        refused = await worker.post("take", {"request": str(uuid4()), "slots": 1, "wait": 0.0})
+        assert refused.json()["type"].endswith("UnknownSession")
 
 
 async def test_cordoned_worker_takes_nothing(api: Api) -> None:

@@ -88,16 +88,21 @@ async def beat(session: Session, worker: UUID, holding: Mapping[UUID, int], sile
 
 
 BEAT_WAITING = """
-update process set beat_at = clock_timestamp() from (select note_silence(make_interval(secs => $2))) noted
-where id = any($1::uuid[]) and state <> 'dead' and not exists (select from claim c where c.worker = process.id)
-    and beat_at < clock_timestamp() - make_interval(secs => $3)
+with noted as (select note_silence(make_interval(secs => $2))), beaten as (
+    update process set beat_at = clock_timestamp() from noted
+    where id = any($1::uuid[]) and state <> 'dead' and not exists (select from claim c where c.worker = process.id)
+        and beat_at < clock_timestamp() - make_interval(secs => $3))
+select id, state from process where id = any($1::uuid[]) and state <> 'dead'
 """
 
 
-async def beat_waiting(session: Session, workers: Sequence[UUID], silence: float, older: float) -> None:
+async def beat_waiting(
+    session: Session, workers: Sequence[UUID], silence: float, older: float
+) -> dict[UUID, str]:
     """Write heartbeats of workers that wait for work at a gateway. A worker with a heartbeat in the last `older` seconds
-    needs none. A worker with attempts has to send its own."""
-    await session.fetch(BEAT_WAITING, list(workers), silence, older)
+    needs none. A worker with attempts has to send its own. Return the states of those workers that live."""
+    rows = await session.fetch(BEAT_WAITING, list(workers), silence, older)
+    return {row["id"]: row["state"] for row in rows}
 
 
 CANCELING = """
