@@ -119,7 +119,8 @@ def _broken(breaker: BreakerState, whose: str, turn: str) -> str:
     """Explain the wait at a breaker that is open, or releases what has waited."""
     name = breaker.ref.removesuffix(".breaker")
     if breaker.state == "releasing":
-        return f"The breaker of {name}{whose} is releasing: {turn}, and at most {count(breaker.allowed or 0, 'call')} may be under way."
+        calls = count(breaker.allowed or 0, "call")
+        return f"The breaker of {name}{whose} is releasing: {turn}, and at most {calls} may be under way."
     since = "" if breaker.since is None else f" since {breaker.since:%Y-%m-%d %H:%M:%S} UTC"
     if breaker.by_whom is not None:
         reason = f" ({breaker.reason})" if breaker.reason else ""

@@ -116,7 +116,8 @@ select k.limit_id, k.group_value, l.ref, nullif(l.max, 2147483647) as max, l.by,
     (select count(*) from slot s where s.limit_id = k.limit_id and s.group_value = k.group_value) as held,
     (select extract(epoch from min(w.at) - clock_timestamp())::float8 from wake w
      where w.limit_id = k.limit_id and w.group_value = k.group_value) as next_look,
-    l.unit, l.breaker is not null as breaker, (select b.amount from budget b where l.budget = l.id and b.owner::text = k.group_value and b.unit = l.unit)::float8
+    l.unit, l.breaker is not null as breaker,
+    (select b.amount from budget b where l.budget = l.id and b.owner::text = k.group_value and b.unit = l.unit)::float8
         as budget,
     case when l.budget is not null then k.cost::float8
         when l.cost is not null then least(k.cost, l.max, coalesce(l.rate_count, l.max))::float8 end as needs,

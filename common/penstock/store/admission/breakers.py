@@ -124,7 +124,8 @@ from breaker b where b.limit_id = $1 and b.group_value = $2
 async def open_(
     tx: Transaction, key: BreakerKey, probe_at: datetime | None, by: str, reason: str | None
 ) -> None:
-    """Open the breaker of a key by hand. It probes at an instant; None: not before it is closed. The caller has locked the key."""
+    """Open the breaker of a key by hand. It probes at an instant; None: not before it is closed. The caller has locked the
+    key."""
     await tx.fetch(OPEN, key.limit_id, key.group_value, probe_at, by, reason)
 
 

@@ -197,7 +197,8 @@ async def regroup(tx: Transaction, stored: Sequence[Stored], namespaces: Sequenc
 class LimitInForce:
     """A limit that is in force. `by_hand`: it was set by hand; `declared` is the declared version (JSON) in either
     case. `held` executions hold a slot, and `waiting` ones wait for one. With a `cost`, the slots take `used` of `max`, in the
-    `unit`. With `budget`, the budgets of trees in that unit bound it. With `breaker` (JSON), it is a breaker. `covers` is the number of its namespaces,
+    `unit`. With `budget`, the budgets of trees in that unit bound it.
+    With `breaker` (JSON), it is a breaker. `covers` is the number of its namespaces,
     counting actions that were started at least once."""
 
     ref: str

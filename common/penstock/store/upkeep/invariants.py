@@ -83,7 +83,8 @@ INVARIANTS = (
            join slot s on s.limit_id = b.limit_id and s.group_value = b.group_value and s.admitted_at >= b.opened_at
            join execution e on e.id = s.execution_id and e.status in ('scheduled', 'running', 'canceling')
            group by b.limit_id, b.group_value, b.releasing_since, b.probe_at, b.allowed
-           having count(*) > case when b.releasing_since is not null or b.probe_at <= clock_timestamp() then b.allowed else 0 end""",
+           having count(*) > case when b.releasing_since is not null or b.probe_at <= clock_timestamp()
+               then b.allowed else 0 end""",
     ),
     Invariant(
         "I3s",
