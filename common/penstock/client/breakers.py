@@ -89,9 +89,9 @@ async def _locked(tx: Transaction, ref: str, parameters: Mapping[str, Any]) -> B
     name = await _stored_ref(tx, ref)
     by = await breakers.parameters_of(tx, name) or []
     if {path.partition(".")[0] for path in by} != set(parameters):
-        wanted = ", ".join(by) or "none"
+        names = ", ".join(by) or "none"
         raise InvalidInput(
-            f"the breaker of {ref} is for each: {wanted}",
+            f"the breaker of {ref} is for each: {names}",
             hint=f"Give {' '.join(f'{path}=VALUE' for path in by)}." if by else "Give no parameters.",
         )
     key = await breakers.lock(tx, name, orjson.dumps(dict(parameters)).decode())

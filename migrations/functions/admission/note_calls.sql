@@ -1,6 +1,6 @@
--- Count the ended attempts of keys with breakers, whose slots the caller has freed. A failed attempt and a timeout count as
+-- Count ended attempts of keys with breakers. The caller has freed their slots. A failed attempt and a timeout count as
 -- failures, a completed one as a success. Nothing else counts: not a cancelled, lost, deferred or waiting attempt, not one that was
--- handed back, and not one whose parameters were refused. The breaker opens at its threshold. Of an open one, only what
+-- handed back, and not one with refused parameters. The breaker opens at its threshold. Of an open one, only what
 -- was admitted since it opened counts: a failed probe waits for another time, and a completed one begins the release.
 -- While it releases, the number of calls doubles once as many have completed. It is closed when no execution waits there any more.
 -- The caller holds the locks of the keys, so no other transaction counts meanwhile.

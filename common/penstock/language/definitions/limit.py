@@ -182,8 +182,8 @@ class Limit(Declaration):
     @model_validator(mode="after")
     def _whole(self) -> Self:
         if self.breaker is not None:
-            others = (self.max, self.rate, self.budget, self.cost, self.max_waiting, self.unit or None)
-            if any(other is not None for other in others) or self.fair or self.when_full != "enqueue":
+            bounding = (self.max, self.rate, self.budget, self.cost, self.max_waiting, self.unit or None)
+            if any(bound is not None for bound in bounding) or self.fair or self.when_full != "enqueue":
                 raise Wrong("with a breaker, has no other bound", "Use a second limit for the rest.")
             if self.breaker.by:
                 raise Wrong("breaker: by belongs to the limit", "Limit(breaker={...}, by='host', ...)")

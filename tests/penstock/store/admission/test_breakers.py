@@ -17,7 +17,7 @@ async def open_state(desk: Desk) -> breakers.BreakerState:
     return state
 
 
-async def test_claim_refuses_what_was_admitted_before_the_opening(desk: Desk) -> None:
+async def test_claim_refuses_executions_admitted_before_opening(desk: Desk) -> None:
     await desk.open(BANK)
     ids = await desk.start(5)
     await desk.claim(ids[:2])
