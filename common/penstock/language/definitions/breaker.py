@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -35,6 +36,18 @@ class Breaker(Options):
     """The time from the opening, or from a failed probe, to the next probe."""
     by: Paths = ()
     """Paths of parameters. Each combination of their values has a breaker of its own."""
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            failures: int,
+            *,
+            of: int | None = None,
+            within: float | str = 60,
+            probe: float | str = 30,
+            by: str | Sequence[str] = (),
+        ) -> None: ...
 
     @model_validator(mode="after")
     def _reachable(self) -> Self:
