@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.errors import PenstockError
     from penstock.language.definitions import (
         Action,
+        Breaker,
         Document,
         Limit,
         MissedFires,
@@ -111,6 +112,7 @@ _HOMES = {
     "Action": "language.definitions",
     "ActionRef": "language.terms.action_ref",
     "AskInquiry": "run.steering",
+    "Breaker": "language.definitions",
     "Client": "client.client",
     "Defer": "run.steering",
     "Later": "run.steering",
@@ -155,6 +157,7 @@ __all__ = [
     "Action",
     "ActionRef",
     "AskInquiry",
+    "Breaker",
     "Client",
     "Context",
     "ContextTask",

@@ -10,6 +10,7 @@ EXAMPLES: Mapping[str, str] = {
     "Action": "assert isinstance(charge, Action)\ncharge.ref  # 'shop.charge'",
     "ActionRef": "charged: ActionRef[..., object] = charge\nassert isinstance(charge, ActionRef)",
     "AskInquiry": "def deploy():\n    return AskInquiry('Deploy?', schema={'type': 'boolean'}, timeout=3600, default=False)",
+    "Breaker": "@action(pack='shop', breaker=Breaker(20, of=50, within='1m', probe='30s', by='host'))\nasync def fetch(host: str) -> None: ...",
     "Client": "async def main():\n    async with Client.connect() as client:\n        return await client.run('shop.charge', {'order': 7}, timeout=10)",
     "Context": "def total(context: Context) -> None:\n    context['total'] = sum(context['prices'])",
     "ContextTask": "pack = Pack('etl')\n\n@task()\nasync def extract(context): ...\n\nassert isinstance(extract, ContextTask)",

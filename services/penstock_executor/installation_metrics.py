@@ -56,6 +56,7 @@ def _waiting(of: Figures) -> Iterable[Metric]:
     counts["timer"] -= min(of.held, counts["timer"])  # a held execution waits for no instant
     yield _gauge("waiting", counts)
     yield gauge("held", {(): of.held})
+    yield gauge("breakers", {("open",): of.breakers_open, ("releasing",): of.breakers_releasing})
     for kind in ("action", "workflow"):
         running = sum(
             work.count for work in of.work if work.kind == kind and work.status in (RUNNING, CANCELING)

@@ -26,6 +26,7 @@ BASES: dict[str, dict[str, Any]] = {
 ITEMS = {"with_items": [1, 2], "input": {"item": "{{ item }}"}}
 CONTAINERS: dict[str, dict[str, Any]] = {
     "limits": {"max": 7},
+    "breaker": {"failures": 1},
     "poll": {"every": 3600, "function": "code.work:find"},
     "wait_for_event": {"trigger": "shop.paid"},
     "inquiry": {"prompt": "May it?"},
@@ -58,6 +59,7 @@ BESIDE: dict[str, dict[str, Any]] = {
 """What an option needs beside it."""
 INSTEAD_OF: dict[str, str] = {
     "limits.budget": "max",
+    "limits.breaker": "max",
     **dict.fromkeys(("schedules.every", "schedules.at", "schedules.rrule"), "cron"),
     **dict.fromkeys(("actions.command", "actions.url", "actions.image", "actions.options"), "function"),
     **dict.fromkeys(("tasks.workflow", "wait_for_event", "inquiry", "on_exit.workflow"), "action"),
@@ -74,6 +76,7 @@ LEGAL: dict[str, Any] = {
     "result": {"type": "object"}, "schema": {"n": "integer"}, "every": 60, "poll.every": 3600, "when": "payload.n > 1",
     "tasks.when": "all_done", "params": {"n": 1}, "tenant": "public", "expires": "1h", "scope": "shop", "by": "customer",
     "rate": "100/min", "burst": 10, "per": "1m", "cost": "{{ parameters.n }}", "unit": "tokens", "limits.budget": "tokens",
+    "breaker": {"failures": 20, "of": 50}, "breaker.of": 50, "within": "1m", "probe": "30s",
     "rules.by": "payload.doc", "debounce": "5s", "rules.at_most": "1m", "rules.keep": "first",
     "max_depth": 3, "max_descendants": 50, "rules.budget": {"tokens": 100}, "when_spent": "wait",
     "fair": "customer", "max_waiting": 5, "cron": "0 4 * * *", "at": "2100-01-31T09:00",
@@ -94,7 +97,7 @@ LEGAL: dict[str, Any] = {
 """Values that are taken, by the last words of an option's path; other options have a legal value in their schema."""
 NAMES = ("ref", "name", "format", "pattern")
 """Options that name the thing itself: odd values alone are tried for them."""
-NOT_HERE = ("limits.scope", "on_exit.publish", "workflows.workflow")
+NOT_HERE = ("limits.scope", "limits.breaker.by", "on_exit.publish", "workflows.workflow")
 """Options that the schema of a model shows wherever the model stands, and that are refused in places."""
 PLACEHOLDERS = ("*", "[]")
 

@@ -34,6 +34,10 @@ NO_COLUMN = (
     "concurrency",
     "batch_size",
     "join",
+    "failures",
+    "of",
+    "within",
+    "probe",
 )
 """Options that are read from the body of a definition alone."""
 RANGES = {"smallint": SMALLINT, "integer": INTEGER, "bigint": 2**63 - 1}

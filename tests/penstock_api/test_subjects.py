@@ -7,10 +7,15 @@ from typing import Any
 
 import httpx
 
+from penstock import action
 from penstock.language.workflows import from_yaml
 from tests.penstock_api.conftest import Api
 
 V1 = "/api/v1"
+
+
+@action(pack="bank", breaker={"failures": 2, "of": 4, "by": "host"})
+async def pay(host: str) -> None: ...
 
 
 async def got(call: httpx.AsyncClient, path: str, **query: Any) -> Any:
@@ -73,6 +78,28 @@ async def test_a_limit_is_changed_and_shows_its_holders_and_waiters(
     assert (await sent(call, "DELETE", "/limits/shop.door"))["in_force"]["max"] == 2
     for id in ids:
         await sent(call, "POST", f"/executions/{id}/cancel", {})
+
+
+async def test_breaker_is_opened_listed_and_closed(api: Api, call: httpx.AsyncClient) -> None:
+    await api.house.apply(pay)
+    bank = {"ref": "bank.pay", "parameters": {"host": "a"}}
+    assert (await call.post(f"{V1}/breakers/close", json=bank)).status_code == 409
+    assert (await call.post(f"{V1}/breakers/open", json={"ref": "bank.missing"})).status_code == 404
+    assert (await call.post(f"{V1}/breakers/open", json={"ref": "bank.pay"})).status_code == 422
+    await sent(call, "POST", "/breakers/open", {**bank, "reason": "it moves"})
+    [row] = await got(call, "/breakers")
+    assert (row["ref"], row["group_value"], row["state"]) == ("bank.pay.breaker", '["a"]', "open")
+    assert (row["by_whom"], row["reason"], row["probe_in"]) == ("token:all", "it moves", None)
+    assert "it moves" in (await call.get("/limits")).text
+    await sent(call, "POST", "/breakers/close", bank)
+    [row] = await got(call, "/breakers")
+    assert (row["state"], row["allowed"]) == ("releasing", 2)
+    await sent(call, "POST", "/breakers/close", {**bank, "at_once": True})
+    assert await got(call, "/breakers") == []
+    notes = await api.house.rows(
+        "select operation from audit where operation like '%breaker%' and outcome = 'done'"
+    )
+    assert len(notes) == 3
 
 
 async def test_a_schedule_is_made_changed_previewed_paused_run_and_deleted(

@@ -62,7 +62,7 @@ async def test_it_has_every_method_that_the_client_has() -> None:
     there = HttpClient("http://127.0.0.1:1")
     try:
         assert public(client) == public(there) | {"close"}
-        for part in ("limits", "rules", "schedules", "workers"):
+        for part in ("breakers", "limits", "rules", "schedules", "workers"):
             assert public(getattr(client, part)) == public(getattr(there, part)), part
     finally:
         client.close()

@@ -36,6 +36,9 @@ GET     /api/v1/executions/{id}/why                    read    own
 POST    /api/v1/executions/{id}/cancel                 operate own
 POST    /api/v1/executions/{id}/priority               operate own
 POST    /api/v1/executions/{id}/budget                 operate own
+GET     /api/v1/breakers                               read    all
+POST    /api/v1/breakers/open                          operate all
+POST    /api/v1/breakers/close                         operate all
 GET     /api/v1/holds                                  read    all
 POST    /api/v1/holds                                  operate all
 POST    /api/v1/holds/release                          operate all

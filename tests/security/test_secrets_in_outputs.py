@@ -191,6 +191,7 @@ SILENT = {
     *(("schedule", word) for word in ("create", "update", "enable", "disable", "pause", "delete", "backfill")),
     *(("polls", word) for word in ("show", "enable", "disable", "reset")),
     *(("limit", word) for word in ("set", "rm")),
+    *(("breaker", word) for word in ("list", "open", "close")),
     *(("workers", word) for word in ("cordon", "uncordon")),
     *(("dead-letters", word) for word in ("replay", "drop")),
     *(("tokens", word) for word in ("create", "rotate", "revoke")),

@@ -55,6 +55,7 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "Look after it": {
         "limits": ("limit",),
+        "breakers": ("breaker",),
         "holds": ("hold", "release", "holds"),
         "routes": ("routes",),
         "operations": ("check", "repair", "workers"),

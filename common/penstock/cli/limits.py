@@ -175,6 +175,9 @@ def allows(row: LimitInForce) -> str:
     """Return the text of a limit's bounds: `5 at once, 100 in 60 s`, or `90,000 tokens in 60 s`."""
     if row.budget:
         return f"the budget of {row.unit} of each tree"
+    if row.breaker:
+        numbers = orjson.loads(row.breaker)
+        return f"a breaker, {numbers['failures']} of {numbers['of']} in {numbers['within']:g} s"
     unit = f" {row.unit}" if row.unit else ""
     parts = [f"{row.max:,}{unit} at once"] if row.max else []
     if row.rate_count:
@@ -195,7 +198,11 @@ def _set_by(row: LimitInForce) -> str:
 
 
 def _plain(row: LimitInForce) -> dict[str, Any]:
-    return {**asdict(row), "declared": orjson.loads(row.declared) if row.declared else None}
+    return {
+        **asdict(row),
+        "breaker": orjson.loads(row.breaker) if row.breaker else None,
+        "declared": orjson.loads(row.declared) if row.declared else None,
+    }
 
 
 def add_to(app: typer.Typer) -> None:

@@ -40,6 +40,24 @@ class Holding(Protocol):
     async def release(self, kind: str, name: str, rate: str | None = ...) -> None: ...
 
 
+class Breaking(Protocol):
+    """The operations on breakers that both clients have."""
+
+    async def open(
+        self,
+        ref: str,
+        parameters: Mapping[str, Any] | None = ...,
+        *,
+        by: str,
+        reason: str | None = ...,
+        until: datetime | None = ...,
+    ) -> None: ...
+
+    async def close(
+        self, ref: str, parameters: Mapping[str, Any] | None = ..., *, at_once: bool = ...
+    ) -> None: ...
+
+
 class Steering(Protocol):
     """The methods that both `Client` and `HttpClient` have and that commands need."""
 
@@ -47,6 +65,9 @@ class Steering(Protocol):
 
     @property
     def holds(self) -> Holding: ...
+
+    @property
+    def breakers(self) -> Breaking: ...
 
     async def set_priority(self, id: UUID, priority: int) -> int: ...
     async def raise_budget(self, id: UUID, unit: str, amount: float) -> None: ...

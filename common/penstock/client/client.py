@@ -22,6 +22,7 @@ from penstock.language.terms.event_sources import check_source
 from penstock.language.terms.ids import new_id
 
 if TYPE_CHECKING:
+    from penstock.client.breakers import Breakers
     from penstock.client.holds import Holds
     from penstock.client.limits import Limits
     from penstock.client.schedules import Schedules
@@ -114,6 +115,13 @@ class Client(StartAndWatch):
         from penstock.client.holds import Holds
 
         return Holds(self.session)
+
+    @cached_property
+    def breakers(self) -> Breakers:
+        """Return the operations on breakers."""
+        from penstock.client.breakers import Breakers
+
+        return Breakers(self.session)
 
     async def close(self) -> None:
         """End the waits for results, with an error for their callers. The creator of the connections closes those."""

@@ -22,6 +22,7 @@ from penstock.client.bulk import Outcome
 from penstock.client.checked_arguments import checks_arguments
 from penstock.client.command_kinds import check_command
 from penstock.client.http_subjects import (
+    HttpBreakers,
     HttpHolds,
     HttpLimits,
     HttpRules,
@@ -76,6 +77,7 @@ class HttpClient(StartAndWait):
             transport=transport,
         )
         self.limits = HttpLimits(self._tell)
+        self.breakers = HttpBreakers(self._tell)
         self.holds = HttpHolds(self._tell)
         self.rules = HttpRules(self._tell)
         self.schedules = HttpSchedules(self._tell)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 
 from penstock.client.checked_arguments import checks_arguments
 from penstock.client.http_words import segment, text_of
+from penstock.store.admission.breakers import BreakerState
 from penstock.store.admission.holds import Hold
 from penstock.store.admission.limits import LimitInForce
 from penstock.store.processes.processes import Process
@@ -19,6 +20,7 @@ Ask = Callable[..., Coroutine[Any, Any, Any]]
 """The function that sends a request: a method, a path, and a body or None."""
 
 _HOLDS = TypeAdapter(list[Hold])
+_BREAKERS = TypeAdapter(list[BreakerState])
 _LIMITS = TypeAdapter(list[LimitInForce])
 _PROCESSES = TypeAdapter(list[Process])
 
@@ -62,6 +64,37 @@ class HttpHolds:
     async def release(self, kind: str, name: str, rate: str | None = None) -> None:
         """Release what is held: at once, or at a rate. Raises NotFound and InvalidInput."""
         await self._ask("POST", "/holds/release", {"kind": kind, "name": name, "rate": rate})
+
+
+@checks_arguments
+class HttpBreakers:
+    """The breakers over HTTP, as `Client.breakers`."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    async def all(self) -> list[BreakerState]:
+        return _BREAKERS.validate_python(await self._ask("GET", "/breakers"))
+
+    async def open(
+        self,
+        ref: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        by: str = "",
+        reason: str | None = None,
+        until: datetime | None = None,
+    ) -> None:
+        """Open a breaker by hand. The server knows the caller, and `by` is not sent. Raises NotFound and InvalidInput."""
+        body = {"ref": ref, "parameters": parameters, "reason": reason, "until": until}
+        await self._ask("POST", "/breakers/open", body)
+
+    async def close(
+        self, ref: str, parameters: Mapping[str, Any] | None = None, *, at_once: bool = False
+    ) -> None:
+        """Close a breaker. Raises NotFound, Conflict and InvalidInput."""
+        body = {"ref": ref, "parameters": parameters, "at_once": at_once}
+        await self._ask("POST", "/breakers/close", body)
 
 
 @checks_arguments
@@ -128,7 +161,9 @@ class HttpWorkers:
 
 
 def _limits(rows: Sequence[dict[str, Any]]) -> list[LimitInForce]:
-    return _LIMITS.validate_python([{**row, "declared": text_of(row["declared"])} for row in rows])
+    return _LIMITS.validate_python(
+        [{**row, **{name: text_of(row[name]) for name in ("declared", "breaker")}} for row in rows]
+    )
 
 
 def processes_of(rows: Sequence[dict[str, Any]]) -> list[Process]:

@@ -10,7 +10,14 @@ import httpx
 
 from penstock.client.blocking import Blocking, BlockingClient, C, LoopThread, waiting
 from penstock.client.http_client import HttpClient
-from penstock.client.http_subjects import HttpHolds, HttpLimits, HttpRules, HttpSchedules, HttpWorkers
+from penstock.client.http_subjects import (
+    HttpBreakers,
+    HttpHolds,
+    HttpLimits,
+    HttpRules,
+    HttpSchedules,
+    HttpWorkers,
+)
 from penstock.client.start_and_wait import BlockingStartAndWait
 
 
@@ -27,6 +34,14 @@ class SyncHttpLimits(Part[HttpLimits]):
     in_force = waiting(HttpLimits.in_force)
     set = waiting(HttpLimits.set)
     remove = waiting(HttpLimits.remove)
+
+
+class SyncHttpBreakers(Part[HttpBreakers]):
+    """`HttpClient.breakers` with methods that block."""
+
+    all = waiting(HttpBreakers.all)
+    open = waiting(HttpBreakers.open)
+    close = waiting(HttpBreakers.close)
 
 
 class SyncHttpHolds(Part[HttpHolds]):
@@ -73,6 +88,7 @@ class SyncHttpClient(BlockingStartAndWait, BlockingClient[HttpClient]):
         self._client = HttpClient(server, token=token, transport=transport)
         self._thread = LoopThread()
         self.limits = SyncHttpLimits(self._client.limits, self._thread)
+        self.breakers = SyncHttpBreakers(self._client.breakers, self._thread)
         self.holds = SyncHttpHolds(self._client.holds, self._thread)
         self.rules = SyncHttpRules(self._client.rules, self._thread)
         self.schedules = SyncHttpSchedules(self._client.schedules, self._thread)

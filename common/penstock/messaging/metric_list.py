@@ -97,6 +97,7 @@ OF_THE_INSTALLATION: Mapping[str, Described] = {
         "cause",
     ),
     "held": _gauge("Executions that a hold keeps from starting: `penstock holds` lists the holds"),
+    "breakers": _gauge("Breakers that are not closed: open, or releasing what waited", "state"),
     "actions_running": _gauge("Attempts that run"),
     "workflows_running": _gauge("Workflows that are under way"),
     "route_ready": _gauge(

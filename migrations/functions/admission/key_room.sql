@@ -1,6 +1,7 @@
 -- Return how many more executions may start under each key: the limit minus the holders, bounded by the rate. The caller
 -- holds the locks of the keys. Where a key has free slots and only its rate is used up, write a wake row for the instant of
--- the next permitted start. Where the limit has a cost, held and free are amounts in its unit.
+-- the next permitted start. Where the limit has a cost, held and free are amounts in its unit. Where it is a breaker, the breaker
+-- bounds what is free.
 create or replace function key_room(p_keys limit_key[]) returns room[]
 language plpgsql
 as $$
@@ -12,7 +13,8 @@ begin
         select (k.limit_id, k.group_value, s.held,
             case when l.cost is null then l.max when l.budget is not null then 'Infinity'::numeric
                 else least(l.max, coalesce(l.rate_count, l.max)) end, l.rate_count is not null,
-            case when l.cost is null then greatest(l.max - s.held, 0) else l.max - s.held end, l.cost is not null)::room
+            case when l.breaker is not null then breaker_room(l.id, k.group_value)
+                when l.cost is null then greatest(l.max - s.held, 0) else l.max - s.held end, l.cost is not null)::room
         from unnest(p_keys) k join concurrency_limit l on l.id = k.limit_id
         cross join lateral (
             select case when l.cost is null then count(*) else coalesce(sum(coalesce(s.cost, 1)), 0) end as held from slot s

@@ -1,5 +1,5 @@
 -- Free the slots in `p_held`, take its executions without a slot out of their lanes, let `p_line` (null for none) join their
--- lanes, and promote the next waiters. The caller has moved the rows of these executions in this transaction (rows before
+-- lanes, count the ended attempts for breakers, and promote the next waiters. The caller has moved the rows of these executions in this transaction (rows before
 -- keys), so no other transaction admits one of them meanwhile.
 -- planner: lookups
 create or replace function release(p_held held[], p_line candidate[]) returns message[]
@@ -14,6 +14,7 @@ declare
     v_weighted held[];
     v_attempts integer[];
     v_waiting uuid[];
+    v_calls breaker_call[];
 begin
     -- Without a slot to free, no keys around these are locked. A caller that refuses new executions (refuse) holds these
     -- already.
@@ -28,11 +29,13 @@ begin
             select x.ctid from unnest(p_held) h cross join lateral (
                 select s.ctid from slot s where s.limit_id = h.limit_id and s.group_value = h.group_value
                     and s.execution_id = h.execution_id offset 0) x))
-        returning execution_id, attempt, limit_id, group_value, cost
+        returning execution_id, attempt, limit_id, group_value, cost, admitted_at
     )
     select array_agg(execution_id), array_agg((execution_id, limit_id, group_value)::held) filter (where cost is not null),
-        array_agg(attempt) filter (where cost is not null)
-    into v_freed, v_weighted, v_attempts from freed;
+        array_agg(attempt) filter (where cost is not null),
+        array_agg((execution_id, limit_id, group_value, attempt, admitted_at)::breaker_call)
+            filter (where limit_id in (select id from concurrency_limit where breaker is not null))
+    into v_freed, v_weighted, v_attempts, v_calls from freed;
     if v_weighted is not null then
         -- An attempt that no worker has claimed took nothing of its budget.
         delete from budget_entry y using unnest(v_weighted, v_attempts) f (execution_id, limit_id, group_value, attempt)
@@ -47,6 +50,9 @@ begin
     end if;
     if p_line <> '{}' then
         perform join_line(find_lanes(set_costs(p_line)));
+    end if;
+    if v_calls is not null then
+        perform note_calls(v_calls);
     end if;
     return promote(v_keys || v_joined);
 end $$;

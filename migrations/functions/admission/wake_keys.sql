@@ -21,6 +21,13 @@ begin
     if v_keys is null then
         return;
     end if;
+    -- Rows are locked before keys, so this is a transaction of its own. The wake rows stay for the next one.
+    messages := return_blocked(v_keys, 500);
+    if messages is not null then
+        woken := true;
+        return;
+    end if;
+    messages := '{}';
     v_lanes := array(
         select l.id from namespace n cross join lateral (
             select id from lane l where l.namespace_id = n.id and l.gate_kind = 'worker'

@@ -1,5 +1,5 @@
--- Claim at most `p_take` of the executions `p_ids`, without held ones: scheduled -> running. The attempt is counted now, so
--- that a crash uses it up (I1). Only executions on this queue, of definitions that the worker knows (`p_definitions`), are
+-- Claim at most `p_take` of the executions `p_ids`: scheduled -> running. Held ones, and those that a breaker blocks, are left out.
+-- The attempt is counted now, so that a crash uses it up (I1). Only executions on this queue, of definitions that the worker knows (`p_definitions`), are
 -- claimed. For definitions in `p_limited`, the task executors have less room than the worker has slots, and only that many
 -- are claimed. `unknown` are definitions that the worker has neither looked up nor marked as lacking: it looks them up, and
 -- claims again. The other executions go back to their route, or are parked, in the same transaction. If two workers have
@@ -41,6 +41,7 @@ begin
             where e.id = any (v_tried) and e.status = 'scheduled' and n.id = e.namespace_id
                 and n.queue = p_queue and e.definition_id = any (p_definitions)
                 and n.hold is distinct from 'held'
+                and case when e.keys is null then true else not is_blocked(e.id, e.keys) end
             returning e.id, e.attempt, e.failures, n.name, e.definition_id, e.parent, e.task, e.reason,
                 extract(epoch from clock_timestamp() - e.ready_at)::float8 as waited
         ), moves as (

@@ -29,6 +29,7 @@ class Limit(Answer):
     )
     unit: str = Field(description="The unit of the cost, or empty.")
     budget: bool = Field(description="Whether the budgets of trees in that unit bound it.")
+    breaker: JsonText = Field(description="The thresholds, if it is a breaker: failures, of, within, probe.")
     by_hand: bool
     declared: JsonText = Field(description="The declared limit; null if definitions declare none.")
     held: int

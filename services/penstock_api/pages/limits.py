@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from penstock.store.admission import limit_holders, waiting_work
+from penstock.store.admission import breakers, limit_holders, waiting_work
 from penstock_api.auth.access import READ_ALL
 from penstock_api.backend import Db, OnLimits
 from penstock_api.pages.page import PageRouter, page
@@ -18,9 +18,10 @@ MOST = 100
 
 @router.get("/limits", dependencies=[READ_ALL])
 async def show_all(request: Request, session: Db, limits: OnLimits) -> Response:
-    """Show the limits in force, and the longest lanes."""
+    """Show the limits in force, the breakers that are not closed, and the longest lanes."""
     lines = await waiting_work.lines(session, LINES)
-    return page(request, "limits.html", rows=await limits.all(), lines=lines, every=2)
+    broken = [row for row in await breakers.states(session, None, LINES) if row.state != "closed"]
+    return page(request, "limits.html", rows=await limits.all(), lines=lines, broken=broken, every=2)
 
 
 @router.get("/limits/{ref}", dependencies=[READ_ALL])

@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from penstock_api.routes import (
     account,
     audit,
+    breakers,
     bulk,
     dead_letters,
     definitions,
@@ -39,6 +40,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     schedules.router,
     inquiries.router,
     limits.router,
+    breakers.router,
     holds.router,
     work_routes.router,
     operations.router,

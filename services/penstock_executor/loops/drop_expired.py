@@ -52,6 +52,7 @@ def keyed(settings: Settings) -> Mapping[str, int]:
         "enforcement": min(keys, settings.archive_retention_days),
         "early_outcome": 1,
         "burst": min(keys, settings.archive_retention_days),
+        "breaker_attempt": settings.archive_retention_days,
         "burst_event": min(keys, settings.archive_retention_days),
         "chain": settings.archive_retention_days,
         "chain_step": settings.archive_retention_days,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.language.definitions.action import Action, ActionOptions
+from penstock.language.definitions.breaker import Breaker
 from penstock.language.definitions.decorator import action
 from penstock.language.definitions.document import Document
 from penstock.language.definitions.limit import Limit
@@ -16,6 +17,7 @@ from penstock.language.definitions.trigger import Trigger, trigger
 __all__ = [
     "Action",
     "ActionOptions",
+    "Breaker",
     "Document",
     "Limit",
     "MissedFires",

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, ParamSpec, TypeVar
 from pydantic import BeforeValidator, Field, field_validator
 
 from penstock.errors import DefinitionError
+from penstock.language.definitions.breaker import Breaker
 from penstock.language.definitions.document import Document
 from penstock.language.definitions.durable_functions import code_digest
 from penstock.language.definitions.limit import Limit
@@ -51,6 +52,9 @@ class ActionOptions(Policies):
     labels: dict[str, str] = Field(default_factory=dict)
     """The labels that a worker must carry to run the action, such as {"gpu": "a100"}."""
     limits: Annotated[Items[Limit], BeforeValidator(_several)] = ()
+    breaker: Breaker | None = None
+    """The breaker, which stops the calls while too many of them fail:
+    {"failures": 20, "of": 50, "within": "1m", "probe": "30s"}."""
     on_success: Refs = ()
     """Actions to run after a success. Their parameters are `execution`, `status`, `result` and `error`."""
     on_failure: Refs = ()
@@ -141,6 +145,8 @@ class Action(ActionRef[P, R]):
         """The pack's folder, in which the commands of the pack are looked up. None for actions of Python."""
         self.schedules: list[Schedule] = []
         self.limits = tuple(limit.of_action(self.ref, source) for limit in choices.limits)
+        if choices.breaker is not None:
+            self.limits += (Limit.of_breaker(choices.breaker, self.ref, source),)
         self.__doc__ = description
 
     @property
@@ -226,9 +232,10 @@ class Action(ActionRef[P, R]):
         return Action(**{**same, **changes})
 
     def body(self) -> dict[str, Any]:
-        """Return the stored body, without defaults and without limits, which are separate definitions."""
+        """Return the stored body, without defaults and without limits and the breaker, which are separate definitions."""
         body = self.choices.written()
-        body.pop("limits", None)
+        for name in ("limits", "breaker"):
+            body.pop(name, None)
         body |= {"ref": self.ref, "executor": executor_name(self), "parameters": self.parameters_schema}
         if self.result_schema is not None:
             body["result"] = self.result_schema

@@ -9,6 +9,7 @@ from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
 from pydantic import ValidationError
 
 from penstock.language.definitions.action import Action, ActionOptions
+from penstock.language.definitions.breaker import Breaker
 from penstock.language.definitions.declaration import remember
 from penstock.language.definitions.limit import Limit
 from penstock.language.definitions.program_actions import checked_options
@@ -57,6 +58,7 @@ def action(
     on_worker_loss: Literal["rerun", "fail"] | None = None,
     max_recoveries: int | None = None,
     limits: Limit | Sequence[Limit] | None = None,
+    breaker: Breaker | Mapping[str, Any] | None = None,
     on_success: object = None,
     on_failure: object = None,
 ) -> Decorator: ...

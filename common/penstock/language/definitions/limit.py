@@ -3,39 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from penstock.language.definitions.breaker import Breaker
 from penstock.language.definitions.declaration import Declaration
 from penstock.language.definitions.qualified_name import is_name, is_ref, ref_of
 from penstock.language.terms.budgets import UNIT
 from penstock.language.terms.column_ranges import INTEGER
 from penstock.language.terms.costs import cost_terms
 from penstock.language.terms.durations import positive_seconds
-from penstock.language.terms.options import Count, Items, Options, Wrong
+from penstock.language.terms.options import Count, Options, Wrong
+from penstock.language.terms.parameter_paths import Paths
 from penstock.language.terms.sources import Source
 
-_PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
 _RATE = re.compile(r"\s*(\d+)\s*(?:/|per)\s*(\d+)?\s*(s|sec|second|m|min|minute|h|hour|d|day)s?\s*")
 _PERIODS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 EVERYTHING = "*"
-
-
-def _paths(value: object) -> object:
-    several = list(value) if isinstance(value, list | tuple) else [value]
-    for path in several:
-        if not isinstance(path, str) or not _PATH.fullmatch(path):
-            hint = "Write the path of a parameter, such as 'customer' or 'order.customer.id'."
-            raise Wrong(f"is not a path of a parameter: {path!r}", hint)
-    if len(set(several)) < len(several):
-        raise Wrong("names a parameter twice", None)
-    return tuple(several)
-
-
-Paths = Annotated[Items[str], BeforeValidator(_paths)]
 
 
 class Rate(Options):
@@ -130,6 +117,8 @@ class Limit(Declaration):
     budget: Annotated[str, Field(pattern=f"^{UNIT}$")] | None = None
     """The unit of the budgets that bound the cost, instead of `max` and `rate`: an execution takes its cost from the budget of
     its tree in this unit. A tree without such a budget is not limited."""
+    breaker: Breaker | None = None
+    """A breaker instead of `max` and `rate`, for what the scope covers. An action has its own as its option `breaker`."""
 
     if TYPE_CHECKING:
 
@@ -148,6 +137,7 @@ class Limit(Declaration):
             cost: float | str | None = None,
             unit: str = "",
             budget: str | None = None,
+            breaker: Breaker | Mapping[str, Any] | None = None,
             ref: str = "",
             scope: object = None,
             description: str = "",
@@ -191,6 +181,13 @@ class Limit(Declaration):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
+        if self.breaker is not None:
+            bounding = (self.max, self.rate, self.budget, self.cost, self.max_waiting, self.unit or None)
+            if any(bound is not None for bound in bounding) or self.fair or self.when_full != "enqueue":
+                raise Wrong("with a breaker, has no other bound", "Use a second limit for the rest.")
+            if self.breaker.by:
+                raise Wrong("breaker: by belongs to the limit", "Limit(breaker={...}, by='host', ...)")
+            return self._named()
         if self.budget is not None:
             bounds = {
                 "max": self.max,
@@ -218,6 +215,10 @@ class Limit(Declaration):
             )
         if self.max is None and self.rate is None:
             raise Wrong("limits nothing", "Give max, such as Limit(5), or rate, such as rate='100/min'.")
+        return self._named()
+
+    def _named(self) -> Self:
+        """Check the ref and the scope."""
         if self.ref and not is_ref(self.ref):
             raise Wrong(f"ref: is not a ref: {self.ref!r}", "Write pack.name, in small letters.")
         if bool(self.ref) != (self.scope is not None):
@@ -242,6 +243,18 @@ class Limit(Declaration):
             update={"ref": f"{action}.{re.sub('[^a-z0-9]+', '_', by.lower())}", "scope": action}
         )
         limit._source = self._source if self._source.line else source
+        return limit
+
+    @classmethod
+    def of_breaker(cls, breaker: Breaker, action: str, source: Source) -> Limit:
+        """Return the limit that stands for the breaker of `action`."""
+        limit = cls.model_construct(
+            ref=f"{action}.breaker",
+            scope=action,
+            by=breaker.by,
+            breaker=breaker.model_copy(update={"by": ()}),
+        )
+        limit._source = source
         return limit
 
     def parts(self) -> Iterator[Limit]:

@@ -10,10 +10,11 @@ from uuid import UUID
 from penstock.store.executions.executions import Execution
 
 Reason = Literal[
-    "limit", "rate", "regroup", "worker", "route", "timer", "message", "outage", "task", "dependency", "paused", "held",
-    "inquiry", "event", "outside", "running", "stopping", "ended",
+    "limit", "rate", "breaker", "regroup", "worker", "route", "timer", "message", "outage", "task", "dependency", "paused",
+    "held", "inquiry", "event", "outside", "running", "stopping", "ended",
 ]  # fmt: skip
-"""The causes. limit, rate: a slot, or the next start that a rate permits; regroup: its limits changed; worker: no
+"""The causes. limit, rate: a slot, or the next start that a rate permits; breaker: a
+breaker is open; regroup: its limits changed; worker: no
 live worker can run it; route: workers that can are busy, or about to claim it; timer: a retry, a deferral, a delay;
 message: an executor is about to handle it; outage: no process can; task: a workflow's own tasks; dependency: other
 tasks of its workflow; held: a hold; outside: a system that completes it."""

@@ -12,8 +12,9 @@ import orjson
 from penstock.operate.why import presence
 from penstock.operate.why.answer import Reason, Why, count, ordinal, span, why_of
 from penstock.settings import Settings
-from penstock.store.admission import admission_line
+from penstock.store.admission import admission_line, breakers
 from penstock.store.admission.admission_line import KeyLimit, LinePlace, SlotHolder
+from penstock.store.admission.breakers import BreakerState
 from penstock.store.executions.executions import Execution
 from penstock.store.session.database import Session
 
@@ -77,6 +78,15 @@ async def _before(
         turn += ", where the groups take turns"
     about = "" if seconds is None else f" At the pace so far its turn comes in about {span(seconds)}."
     also = f" It needs a slot of {' and '.join(other_limits)} as well." if other_limits else ""
+    if limit.breaker:
+        rows = [
+            row
+            for row in await breakers.states(session, limit.ref, 1000)
+            if row.group_value == limit.group_value
+        ]
+        if rows and rows[0].state != "closed":
+            facts = {**facts, "breaker": asdict(rows[0]), "holders": None}
+            return why_of(row, "breaker", f"{_broken(rows[0], whose, turn)}{also}", **facts)
     if limit.needs is not None and limit.room is not None and (limit.room < limit.needs or position > 1):
         facts |= {
             "needs": limit.needs,
@@ -103,6 +113,27 @@ async def _before(
     return why_of(
         row, "limit", f"There is room under {limit.ref}{whose}, and it is about to be let in.", **facts
     )
+
+
+def _broken(breaker: BreakerState, whose: str, turn: str) -> str:
+    """Explain the wait at a breaker that is open, or releases what has waited."""
+    name = breaker.ref.removesuffix(".breaker")
+    if breaker.state == "releasing":
+        calls = count(breaker.allowed or 0, "call")
+        return f"The breaker of {name}{whose} is releasing: {turn}, and at most {calls} may be under way."
+    since = "" if breaker.since is None else f" since {breaker.since:%Y-%m-%d %H:%M:%S} UTC"
+    if breaker.by_whom is not None:
+        reason = f" ({breaker.reason})" if breaker.reason else ""
+        cause = f"{breaker.by_whom} opened it{reason}"
+    else:
+        cause = f"{breaker.failed} of the last {breaker.attempts} attempts failed"
+    if breaker.probe_in is None:
+        probe = f"it stays open until: penstock breaker close {name}"
+    elif breaker.probe_in > 0:
+        probe = f"next probe in {span(breaker.probe_in)}"
+    else:
+        probe = "a probe is under way"
+    return f"Held by the breaker of {name}{whose}{since}: {cause}, {probe}; {turn}."
 
 
 def _costs(limit: KeyLimit, whose: str, turn: str) -> str:

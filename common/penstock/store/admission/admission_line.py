@@ -93,7 +93,7 @@ class KeyLimit:
     """A key and its limit: at most `max` executions may hold it (None: any number), and `held` do. `next_look`:
     seconds until its rate is checked again. `group_value`: the values of the parameters that it is grouped by, as
     text. Under a limit with a cost, the execution needs `needs` of the `unit`, and `room` is what it could get now.
-    `budget` is the amount of the tree's budget, if that bounds it."""
+    `budget` is the amount of the tree's budget, if that bounds it. `breaker`: the limit is a breaker."""
 
     limit_id: int
     group_value: str
@@ -105,6 +105,7 @@ class KeyLimit:
     held: int
     next_look: float | None
     unit: str
+    breaker: bool
     budget: float | None
     needs: float | None
     room: float | None
@@ -115,7 +116,8 @@ select k.limit_id, k.group_value, l.ref, nullif(l.max, 2147483647) as max, l.by,
     (select count(*) from slot s where s.limit_id = k.limit_id and s.group_value = k.group_value) as held,
     (select extract(epoch from min(w.at) - clock_timestamp())::float8 from wake w
      where w.limit_id = k.limit_id and w.group_value = k.group_value) as next_look,
-    l.unit, (select b.amount from budget b where l.budget = l.id and b.owner::text = k.group_value and b.unit = l.unit)::float8
+    l.unit, l.breaker is not null as breaker,
+    (select b.amount from budget b where l.budget = l.id and b.owner::text = k.group_value and b.unit = l.unit)::float8
         as budget,
     case when l.budget is not null then k.cost::float8
         when l.cost is not null then least(k.cost, l.max, coalesce(l.rate_count, l.max))::float8 end as needs,

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import orjson
 
+from penstock.language.definitions.breaker import Breaker
 from penstock.language.terms.costs import cost_terms
 from penstock.store.definitions import catalog
 from penstock.store.session.database import Row, Session, Transaction
@@ -26,12 +27,12 @@ BY_HAND = "limit_by_hand"
 BEFORE = "select fair, cost::text as cost from concurrency_limit where ref = $1 and by = $2::text[]"
 STORE = """
 insert into concurrency_limit (ref, definition_id, scope, max, by, fair, when_full, max_waiting, rate_count,
-    rate_seconds, while_waiting, cost, unit, budget)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::text::jsonb, $13, $14)
+    rate_seconds, while_waiting, cost, unit, budget, breaker)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::text::jsonb, $13, $14, $15::text::jsonb)
 on conflict (ref, by) do update set definition_id = excluded.definition_id, scope = excluded.scope,
     max = excluded.max, fair = excluded.fair, when_full = excluded.when_full, max_waiting = excluded.max_waiting,
     rate_count = excluded.rate_count, rate_seconds = excluded.rate_seconds, while_waiting = excluded.while_waiting,
-    cost = excluded.cost, unit = excluded.unit, budget = excluded.budget
+    cost = excluded.cost, unit = excluded.unit, budget = excluded.budget, breaker = excluded.breaker
 returning id
 """
 UNIT_OF_BUDGETS = """
@@ -140,6 +141,7 @@ async def store(tx: Transaction, ref: str, definition: int, body: dict[str, Any]
         None if cost is None else orjson.dumps(cost).decode(),
         body.get("unit") or budget or "",
         await _unit_of_budgets(tx, budget, definition) if budget else None,
+        _stored_breaker(body.get("breaker")),
     )
     regroups = bool(old_rows) and (
         list(old_rows[0]["fair"]) != fair or orjson.loads(old_rows[0]["cost"] or b"null") != cost
@@ -159,6 +161,11 @@ def _stored_cost(cost: float | str | None) -> dict[str, Any] | None:
     if cost is None:
         return None
     return {"text": cost, "terms": [list(term) for term in cost_terms(cost)]}
+
+
+def _stored_breaker(breaker: dict[str, Any] | None) -> str | None:
+    """Return a breaker with its defaults as JSON, as admission reads it."""
+    return None if breaker is None else orjson.dumps(Breaker.model_validate(breaker).numbers()).decode()
 
 
 async def drop_undeclared(tx: Transaction, documents: Sequence[Document]) -> list[str]:
@@ -190,7 +197,8 @@ async def regroup(tx: Transaction, stored: Sequence[Stored], namespaces: Sequenc
 class LimitInForce:
     """A limit that is in force. `by_hand`: it was set by hand; `declared` is the declared version (JSON) in either
     case. `held` executions hold a slot, and `waiting` ones wait for one. With a `cost`, the slots take `used` of `max`, in the
-    `unit`. With `budget`, the budgets of trees in that unit bound it. `covers` is the number of its namespaces,
+    `unit`. With `budget`, the budgets of trees in that unit bound it.
+    With `breaker` (JSON), it is a breaker. `covers` is the number of its namespaces,
     counting actions that were started at least once."""
 
     ref: str
@@ -206,6 +214,7 @@ class LimitInForce:
     cost: str | None
     unit: str
     budget: bool
+    breaker: str | None
     by_hand: bool
     declared: str | None
     held: int
@@ -217,6 +226,7 @@ class LimitInForce:
 IN_FORCE = """
 select c.ref, l.scope, nullif(l.max, 2147483647) as max, l.by, l.fair, l.when_full, l.max_waiting, l.rate_count,
     l.rate_seconds, l.while_waiting, l.cost ->> 'text' as cost, l.unit, l.budget is not null as budget,
+    l.breaker::text as breaker,
     c.kind = 'limit_by_hand' as by_hand,
     d.body::text as declared, coalesce(h.held, 0) as held,
     case when l.cost is not null then coalesce(h.used, 0)::float8 end as used, coalesce(s.waiting, 0) as waiting,

@@ -19,6 +19,8 @@ admission           rawd      ra      ra    -       r
 archive             rawd      r       r     -       r*
 attempt             rawd      raw     raw   -       r*
 awaited             rad       rad     rad   a       r
+breaker             rawd      rawd    rawd  -       r
+breaker_attempt     rawd      rawd    rawd  -       r
 backlog             rawd      rawd    rawd  -       r
 claim               rawd      rawd    rawd  -       r
 budget              rad       r       raw   -       r

@@ -101,6 +101,8 @@ class Figures:
     unmatched_events: int = 0
     untold_ends: int = 0
     held: int = 0
+    breakers_open: int = 0
+    breakers_releasing: int = 0
     ended: Sequence[Ended] = ()
     took: dict[str, Took] = field(default_factory=dict)
 
@@ -140,7 +142,9 @@ STAGED = """
 select (select count(*) from outbox) as outbox_messages,
     coalesce(extract(epoch from clock_timestamp() - (select min(created_at) from outbox)), 0)::float8 as outbox_oldest,
     (select count(*) from unmatched) as unmatched_events, (select count(*) from untold) as untold_ends,
-    (select count(*) from held_execution) as held
+    (select count(*) from held_execution) as held,
+    (select count(*) from breaker where releasing_since is null) as breakers_open,
+    (select count(*) from breaker where releasing_since is not null) as breakers_releasing
 """
 ENDS = """
 select n.action, h.new as status, e.parent is null as first, count(*) as count,

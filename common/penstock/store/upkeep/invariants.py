@@ -77,6 +77,16 @@ INVARIANTS = (
            where s.cost is distinct from a.cost""",
     ),
     Invariant(
+        "I3k",
+        "breaker: while it is open, at most the allowed number of the calls admitted since then is under way",
+        """select b.limit_id || ' ' || b.group_value from breaker b
+           join slot s on s.limit_id = b.limit_id and s.group_value = b.group_value and s.admitted_at >= b.opened_at
+           join execution e on e.id = s.execution_id and e.status in ('scheduled', 'running', 'canceling')
+           group by b.limit_id, b.group_value, b.releasing_since, b.probe_at, b.allowed
+           having count(*) > case when b.releasing_since is not null or b.probe_at <= clock_timestamp()
+               then b.allowed else 0 end""",
+    ),
+    Invariant(
         "I3s",
         "slots are held by executions that are scheduled, run, or wait for an answer",
         """select s.execution_id::text from slot s left join execution e on e.id = s.execution_id
@@ -127,7 +137,8 @@ INVARIANTS = (
                when 'regroup' then l.moved_at < clock_timestamp() - {SETTLED} * 20
                when 'worker' then n.away_since is null
                    and not exists (select from wake w where w.namespace_id = l.namespace_id)
-               when 'limit' then (c.budget is null and (c.rate_count is not null and c.max = 2147483647 or (
+               when 'limit' then (c.breaker is null or breaker_room(c.id, l.gate_group) > 0)
+                   and (c.budget is null and (c.rate_count is not null and c.max = 2147483647 or (
                        select coalesce(sum(coalesce(s.cost, 1)), 0) from slot s
                        where s.limit_id = l.gate_limit and s.group_value = l.gate_group) + coalesce(least(
                            l.costs[array_position(l.keys, (l.gate_limit, l.gate_group)::limit_key)],

@@ -27,6 +27,7 @@ KEYS = {
     "burst_event": ("at", ("event_id", "rule")),
     "chain": ("created_at", ("id",)),
     "chain_step": ("created_at", ("id",)),
+    "breaker_attempt": ("ended_at", ("limit_id", "group_value", "ended_at", "execution_id", "attempt")),
     "effect": ("created_at", ("parent", "id")),
     "workflow_command": ("created_at", ("id",)),
     "awaited": ("at", ("execution_id", "watcher")),

@@ -49,6 +49,38 @@ slot = Table(
 )
 
 
+breaker = Table(
+    "breaker",
+    METADATA,
+    Column("limit_id", Integer, primary_key=True, autoincrement=False),
+    Column("group_value", Text, primary_key=True),
+    Column("opened_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Column("probe_at", INSTANT),
+    Column("probes", Integer, nullable=False, server_default=text("0")),
+    Column("failed", Integer, nullable=False, server_default=text("0")),
+    Column("attempts", Integer, nullable=False, server_default=text("0")),
+    Column("releasing_since", INSTANT),
+    Column("allowed", Integer, nullable=False, server_default=text("1")),
+    Column("passed", Integer, nullable=False, server_default=text("0")),
+    Column("by", Text),
+    Column("reason", Text),
+)
+
+
+breaker_attempt = Table(
+    "breaker_attempt",
+    METADATA,
+    Column("limit_id", Integer, nullable=False),
+    Column("group_value", Text, nullable=False),
+    Column("ended_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Column("execution_id", UUID, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("failed", Boolean, nullable=False),
+    Index("breaker_attempt_key", "limit_id", "group_value", "ended_at"),
+    Index("breaker_attempt_ended", "ended_at"),
+)
+
+
 budget = Table(
     "budget",
     METADATA,

@@ -95,6 +95,7 @@ concurrency_limit = Table(
     Column("cost", JSONB),
     Column("unit", Text, nullable=False, server_default=text("''::text")),
     Column("budget", Integer),
+    Column("breaker", JSONB),
     UniqueConstraint("ref", "by"),
 )
 

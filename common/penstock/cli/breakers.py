@@ -1,0 +1,95 @@
+"""The commands `penstock breaker`, which show, open and close breakers."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+import typer
+
+from penstock.cli.arguments import parse_duration, parse_params
+from penstock.cli.command_runner import ME
+from penstock.cli.output import Json, json_line, out, table
+from penstock.cli.server import by_either, read
+from penstock.client.breakers import all_breakers
+
+commands = typer.Typer(help="List, open and close breakers.", no_args_is_help=True)
+
+Ref = Annotated[str, typer.Argument(help="The action with the breaker, such as shop.charge.")]
+Parameters = Annotated[
+    list[str] | None, typer.Argument(help="name=VALUE of each parameter that the breaker is grouped by.")
+]
+
+
+@commands.command("list")
+def list_(json: Json = False) -> None:
+    """List the breakers, open ones first, each with the number of executions that wait."""
+    rows = read(all_breakers, lambda client: client.breakers.all())
+    if json:
+        for row in rows:
+            json_line(asdict(row))
+        return
+    table(
+        ["breaker", "key", "state", "since", "failed", "opens at", "next probe", "by", "reason", "waiting"],
+        [
+            (
+                row.ref.removesuffix(".breaker"),
+                row.group_value or None,
+                row.state,
+                row.since,
+                f"{row.failed} of {row.attempts}",
+                f"{row.failures} of {row.of} in {row.within:g} s",
+                None if row.probe_in is None else f"in {row.probe_in:.0f} s",
+                row.by_whom,
+                row.reason,
+                row.waiting,
+            )
+            for row in rows
+        ],
+        empty="No breakers. Declare one with an action: breaker={'failures': 20, 'of': 50}",
+    )
+
+
+@commands.command("open")
+def open_(
+    ref: Ref,
+    parameters: Parameters = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", help="The reason, stored with the breaker.")
+    ] = None,
+    for_: Annotated[
+        str | None,
+        typer.Option("--for", help="The time to its probe: 30m, 2h. By default until it is closed."),
+    ] = None,
+    by: Annotated[str, typer.Option(help="The author, stored with the breaker.")] = ME,
+    json: Json = False,
+) -> None:
+    """Open a breaker by hand: what it covers waits, and keeps its place. Running executions go on."""
+    until = None if for_ is None else datetime.now(UTC) + timedelta(seconds=parse_duration("--for", for_))
+    values = parse_params(parameters or [])
+    by_either(lambda client: client.breakers.open(ref, values, by=by, reason=reason, until=until))
+    if json:
+        json_line({"ref": ref, "until": until})
+    else:
+        out.print(f"The breaker of {ref} is open. To close it: penstock breaker close {ref}", highlight=False)
+
+
+@commands.command("close")
+def close(
+    ref: Ref,
+    parameters: Parameters = None,
+    at_once: Annotated[bool, typer.Option("--at-once", help="Release all that waits at once.")] = False,
+    json: Json = False,
+) -> None:
+    """Close a breaker. What waits is released gradually, first in, first out."""
+    values = parse_params(parameters or [])
+    by_either(lambda client: client.breakers.close(ref, values, at_once=at_once))
+    if json:
+        json_line({"ref": ref, "at_once": at_once})
+    else:
+        out.print(f"The breaker of {ref} is {'closed' if at_once else 'releasing'}.", highlight=False)
+
+
+def add_to(app: typer.Typer) -> None:
+    app.add_typer(commands, name="breaker")

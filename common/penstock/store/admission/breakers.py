@@ -1,0 +1,142 @@
+"""Breakers: keys at which admission stops while the calls fail, and what is known of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from penstock.store.session.database import Session, Transaction
+from penstock.store.session.rows import rows_as
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerState:
+    """The breaker of a key: `group_value` has the values of the parameters `by`, as text. `state` is closed, open or releasing.
+    `failed` of `attempts` count now, or opened it at `since`. An open breaker probes in `probe_in` seconds; None: it was opened
+    by hand (`by_whom`) until it is closed. `probes` have failed. While it releases, `allowed` calls may be under way.
+    `waiting` executions wait at it."""
+
+    ref: str
+    scope: str
+    by: list[str]
+    group_value: str
+    state: str
+    since: datetime | None
+    failed: int
+    attempts: int
+    failures: int
+    of: int
+    within: float
+    probe: float
+    probe_in: float | None
+    probes: int
+    allowed: int | None
+    by_whom: str | None
+    reason: str | None
+    waiting: int
+
+
+STATES = """
+select l.ref, l.scope, l.by, k.group_value,
+    case when b.limit_id is null then 'closed' when b.releasing_since is null then 'open' else 'releasing' end as state,
+    coalesce(b.releasing_since, b.opened_at) as since,
+    coalesce(b.failed, a.failed, 0)::integer as failed, coalesce(b.attempts, a.attempts, 0)::integer as attempts,
+    (l.breaker ->> 'failures')::integer as failures, (l.breaker ->> 'of')::integer as of,
+    (l.breaker ->> 'within')::float8 as within, (l.breaker ->> 'probe')::float8 as probe,
+    case when b.releasing_since is null and b.probe_at is not null
+        then extract(epoch from greatest(b.probe_at - clock_timestamp(), interval '0'))::float8 end as probe_in,
+    coalesce(b.probes, 0) as probes, case when b.releasing_since is not null then b.allowed end as allowed,
+    b.by as by_whom, b.reason, (
+        select coalesce(sum(w.n), 0)::integer from lane g
+        cross join lateral (select count(*) as n from waiter where waiter.lane = g.id) w
+        where g.gate_limit = l.id and g.gate_group = k.group_value) as waiting
+from catalog c join concurrency_limit l on l.ref = c.ref and l.definition_id = c.definition_id
+cross join lateral (
+    select b.group_value from breaker b where b.limit_id = l.id
+    union select a.group_value from breaker_attempt a
+    where a.limit_id = l.id and a.ended_at > clock_timestamp() - make_interval(secs => (l.breaker ->> 'within')::float8)
+    union select '' where l.by = '{}'
+) k
+left join breaker b on b.limit_id = l.id and b.group_value = k.group_value
+left join lateral (
+    select count(*) as attempts, count(*) filter (where a.failed) as failed from breaker_attempt a
+    where a.limit_id = l.id and a.group_value = k.group_value
+        and a.ended_at > clock_timestamp() - make_interval(secs => (l.breaker ->> 'within')::float8)
+) a on true
+where l.breaker is not null and ($1::text is null or l.ref = $1) and (c.kind = 'limit_by_hand'
+    or c.kind = 'limit' and not exists (select from catalog h where h.kind = 'limit_by_hand' and h.ref = c.ref))
+order by b.limit_id is null, l.ref, k.group_value limit $2
+"""
+
+
+async def states(session: Session, ref: str | None, limit: int) -> list[BreakerState]:
+    """Return at most `limit` breakers, or those of one ref: open ones first, then by ref and key."""
+    return rows_as(BreakerState, await session.fetch(STATES, ref, limit))
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerKey:
+    """The key of a breaker, and whether its breaker is not closed."""
+
+    limit_id: int
+    group_value: str
+    is_open: bool
+
+
+LOCK = """
+with key as (
+    select (key_of(l.id, l.by, $2::text::jsonb)).* from catalog c
+    join concurrency_limit l on l.ref = c.ref and l.definition_id = c.definition_id
+    where c.ref = $1 and l.breaker is not null and c.kind in ('limit', 'limit_by_hand')
+    order by c.kind desc limit 1
+)
+select limit_id, group_value, lock_keys(array[(limit_id, group_value)::limit_key])::text as locked from key
+"""
+IS_OPEN = "select from breaker where limit_id = $1 and group_value = $2"
+
+
+async def lock(tx: Transaction, ref: str, parameters: str) -> BreakerKey | None:
+    """Lock the key of a breaker for these parameters (JSON). Return None if the breaker does not exist."""
+    rows = await tx.fetch(LOCK, ref, parameters)
+    if not rows:
+        return None
+    limit, group = rows[0]["limit_id"], rows[0]["group_value"]
+    # A later statement, so that it sees what the former holder of the lock committed.
+    return BreakerKey(limit, group, bool(await tx.fetch(IS_OPEN, limit, group)))
+
+
+BY_OF = "select by from concurrency_limit where ref = $1 and breaker is not null order by id desc limit 1"
+
+
+async def parameters_of(db: Session | Transaction, ref: str) -> list[str] | None:
+    """Return the parameters by which a breaker is grouped; None if it does not exist."""
+    rows = await db.fetch(BY_OF, ref)
+    return list(rows[0]["by"]) if rows else None
+
+
+OPEN = """
+select open_breaker($1, $2, $3, coalesce(max(b.failed), 0), coalesce(max(b.attempts), 0),
+    $4, $5)
+from breaker b where b.limit_id = $1 and b.group_value = $2
+"""
+
+
+async def open_(
+    tx: Transaction, key: BreakerKey, probe_at: datetime | None, by: str, reason: str | None
+) -> None:
+    """Open the breaker of a key by hand. It probes at an instant; None: not before it is closed. The caller has locked the
+    key."""
+    await tx.fetch(OPEN, key.limit_id, key.group_value, probe_at, by, reason)
+
+
+CLOSE = "delete from breaker where limit_id = $1 and group_value = $2"
+RELEASE = """
+update breaker set releasing_since = clock_timestamp(), allowed = 2, passed = 0 where limit_id = $1 and group_value = $2
+"""
+WAKE = "insert into wake (limit_id, group_value) values ($1, $2)"
+
+
+async def close(tx: Transaction, key: BreakerKey, is_gradual: bool) -> None:
+    """Close the breaker of a key, or begin its gradual release. The caller has locked the key."""
+    await tx.fetch(RELEASE if is_gradual else CLOSE, key.limit_id, key.group_value)
+    await tx.fetch(WAKE, key.limit_id, key.group_value)

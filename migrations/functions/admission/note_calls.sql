@@ -1,0 +1,80 @@
+-- Count ended attempts of keys with breakers. The caller has freed their slots. A failed attempt and a timeout count as
+-- failures, a completed one as a success. Nothing else counts: not a cancelled, lost, deferred or waiting attempt, not one that was
+-- handed back, and not one with refused parameters. The breaker opens at its threshold. Of an open one, only what
+-- was admitted since it opened counts: a failed probe waits for another time, and a completed one begins the release.
+-- While it releases, the number of calls doubles once as many have completed. It is closed when no execution waits there any more.
+-- The caller holds the locks of the keys, so no other transaction counts meanwhile.
+-- planner: lookups
+create or replace function note_calls(p_calls breaker_call[]) returns void
+language plpgsql
+as $$
+declare
+    v_breaker breaker;
+    v_counted breaker_call[];
+    v_failed integer;
+    v_attempts integer;
+    v_passed integer;
+    r record;
+begin
+    for r in
+        select x.limit_id, x.group_value, (x.breaker ->> 'failures')::integer as failures, (x.breaker ->> 'of')::integer as size,
+            make_interval(secs => (x.breaker ->> 'within')::float8) as within,
+            make_interval(secs => (x.breaker ->> 'probe')::float8) as probe,
+            coalesce(array_agg(x.call) filter (where x.failed), '{}') as failed,
+            coalesce(array_agg(x.call) filter (where not x.failed), '{}') as completed
+        from (
+            select c.limit_id, c.group_value, l.breaker,
+                (c.execution_id, c.limit_id, c.group_value, e.attempt, c.admitted_at)::breaker_call as call,
+                case when t.outcome in ('failed', 'timeout') and coalesce(t.error ->> 'type', '') <> 'InvalidInput' then true
+                    when t.outcome is null and e.status = 'completed' then false end as failed
+            from unnest(p_calls) c
+            join concurrency_limit l on l.id = c.limit_id and l.breaker is not null
+            join execution e on e.id = c.execution_id and e.attempt >= c.attempt
+            left join attempt t on t.execution_id = e.id and t.attempt = e.attempt
+        ) x
+        group by x.limit_id, x.group_value, x.breaker
+    loop
+        select * into v_breaker from breaker where limit_id = r.limit_id and group_value = r.group_value;
+        if v_breaker.limit_id is not null and v_breaker.releasing_since is null then
+            if exists (select from unnest(r.failed) c where c.admitted_at >= v_breaker.opened_at) then
+                update breaker set probe_at = clock_timestamp() + r.probe, probes = least(probes::bigint + 1, 2147483647)
+                where limit_id = r.limit_id and group_value = r.group_value returning probe_at into v_breaker.probe_at;
+                insert into wake (limit_id, group_value, at) values (r.limit_id, r.group_value, v_breaker.probe_at);
+            elsif exists (select from unnest(r.completed) c where c.admitted_at >= v_breaker.opened_at) then
+                update breaker set releasing_since = clock_timestamp(), allowed = 2
+                where limit_id = r.limit_id and group_value = r.group_value;
+            end if;
+            continue;
+        end if;
+
+        v_counted := array(
+            select c from unnest(r.failed || r.completed) c
+            where v_breaker.limit_id is null or c.admitted_at >= v_breaker.releasing_since);
+        insert into breaker_attempt (limit_id, group_value, execution_id, attempt, failed)
+        select c.limit_id, c.group_value, c.execution_id, c.attempt, c = any (r.failed) from unnest(v_counted) c;
+        delete from breaker_attempt where ctid = any (array(
+            select x.ctid from (
+                select a.ctid, a.ended_at, row_number() over (order by a.ended_at desc, a.ctid desc) as place
+                from breaker_attempt a where a.limit_id = r.limit_id and a.group_value = r.group_value) x
+            where x.place > r.size or x.ended_at <= clock_timestamp() - r.within));
+        select count(*), count(*) filter (where a.failed) into v_attempts, v_failed
+        from breaker_attempt a where a.limit_id = r.limit_id and a.group_value = r.group_value;
+        if v_failed >= r.failures then
+            perform open_breaker(r.limit_id, r.group_value, clock_timestamp() + r.probe, v_failed, v_attempts, null, null);
+        elsif v_breaker.limit_id is not null then
+            v_passed := v_breaker.passed + (select count(*) from unnest(v_counted) c where c <> all (r.failed));
+            if not exists (select from lane l where l.gate_limit = r.limit_id and l.gate_group = r.group_value)
+                and not exists (
+                    select from slot s join execution e on e.id = s.execution_id and e.status = 'scheduled'
+                    where s.limit_id = r.limit_id and s.group_value = r.group_value and s.admitted_at < v_breaker.opened_at)
+            then
+                delete from breaker where limit_id = r.limit_id and group_value = r.group_value;
+            elsif v_passed >= v_breaker.allowed then
+                update breaker set allowed = least(v_breaker.allowed::bigint * 2, 1073741824), passed = 0
+                where limit_id = r.limit_id and group_value = r.group_value;
+            else
+                update breaker set passed = v_passed where limit_id = r.limit_id and group_value = r.group_value;
+            end if;
+        end if;
+    end loop;
+end $$;
