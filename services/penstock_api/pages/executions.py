@@ -21,11 +21,12 @@ from penstock_api.auth.access import OPERATE, READ, Asked, own
 from penstock_api.backend import Db, Here, Lists
 from penstock_api.live.changes import Watched
 from penstock_api.pages.page import PageRouter, form_of, page
+from penstock_api.requests.label_words import labels_of
 
 router: APIRouter = PageRouter("executions")
 
 PAGE = 50
-NAMES = ("status", "action", "tenant", "since", "until", "event", "parent", "children")
+NAMES = ("status", "action", "tenant", "since", "until", "event", "parent", "children", "label", "key")
 """The filters of a list, with the same names in the address of the page as in the API."""
 DOES = {"cancel": "Cancel", "rerun": "Run again", "rerun_failed": "Run again from what failed"}
 
@@ -80,15 +81,22 @@ def chosen(filters: Mapping[str, str], caller: Caller) -> ExecutionFilter:
             f"there is no status {', '.join(unknown)}", hint=f"There are: {', '.join(STATUSES)}."
         )
     tenant = filters.get("tenant")
+    if tenant is not None:
+        own(caller, tenant)
+    elif caller.tenants is not None and len(caller.tenants) == 1:
+        [tenant] = caller.tenants
     return ExecutionFilter(
+        tenant=tenant,
         status=status or None,
         action=filters.get("action"),
-        tenants=caller.tenants if tenant is None else frozenset((own(caller, tenant),)),
+        tenants=caller.tenants if tenant is None else frozenset((tenant,)),
         since=_instant(filters, "since"),
         until=_instant(filters, "until"),
         event=_id(filters, "event"),
         parent=_id(filters, "parent"),
         children=filters.get("children") == "true",
+        labels=labels_of([word.strip() for word in filters.get("label", "").split(",") if word.strip()]),
+        key=filters.get("key"),
     )
 
 

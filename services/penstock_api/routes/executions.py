@@ -22,6 +22,7 @@ from penstock_api.backend import Db, Here, Lists
 from penstock_api.models import executions as models
 from penstock_api.models.model import Instant, Page
 from penstock_api.quick_submit import quickly
+from penstock_api.requests.label_words import labels_of
 from penstock_api.routes.router import Router
 
 router = Router("executions")
@@ -65,6 +66,7 @@ async def start(
         when_spent=given.when_spent,
         max_depth=given.max_depth,
         max_descendants=given.max_descendants,
+        labels=given.labels,
     )
     response.headers["location"] = f"/api/v1/executions/{id}"
     return models.Started(id=id)
@@ -87,6 +89,12 @@ async def list_executions(
     event: Annotated[UUID | None, Query(description="Only executions that this event started.")] = None,
     parent: Annotated[UUID | None, Query(description="Only the tasks of this workflow's run.")] = None,
     children: Annotated[bool, Query(description="Include the tasks of workflows.")] = False,
+    label: Annotated[
+        list[str] | None, Query(description="Only executions with this label: `key=value`. The rarest first.")
+    ] = None,
+    key: Annotated[
+        str | None, Query(description="Only the execution with this idempotency key in `tenant` (or public).")
+    ] = None,
     before: Annotated[UUID | None, Query(description="The `next` of the previous page.")] = None,
     limit: Limit = 50,
 ) -> Page[models.ListedExecution]:
@@ -104,6 +112,9 @@ async def list_executions(
         event=event,
         parent=parent,
         children=children,
+        labels=labels_of(label or ()),
+        key=key,
+        tenant=next(iter(tenants)) if key is not None and tenants is not None and len(tenants) == 1 else None,
     )
     rows = await execution_list.page(session, execution_filter, before=before, limit=limit)
     last = str(rows[-1].id) if len(rows) == limit else None

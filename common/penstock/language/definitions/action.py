@@ -22,6 +22,7 @@ from penstock.language.terms import labels as labels_
 from penstock.language.terms.action_ref import ActionRef
 from penstock.language.terms.options import Items, Wrong, read_options
 from penstock.language.terms.routing import RoutingRule
+from penstock.language.terms.run_labels import RunLabels, check_searchable
 from penstock.language.terms.sources import Source
 from penstock.run.call_interceptor import CALL_INTERCEPTOR
 from penstock.run.run import executor_name
@@ -50,6 +51,10 @@ class ActionOptions(Policies):
     """The work queue of the action, which overrides the configured routes."""
     labels: dict[str, str] = Field(default_factory=dict)
     """The labels that a worker must carry to run the action, such as {"gpu": "a100"}."""
+    run_labels: RunLabels = Field(default_factory=dict)
+    """The labels of its executions, such as {"team": "billing"}, by which lists find them."""
+    searchable: Items[str] = ()
+    """The names of parameters that become labels of an execution, so that lists find it by their values."""
     limits: Annotated[Items[Limit], BeforeValidator(_several)] = ()
     on_success: Refs = ()
     """Actions to run after a success. Their parameters are `execution`, `status`, `result` and `error`."""
@@ -126,6 +131,10 @@ class Action(ActionRef[P, R]):
             self.ref = checked_ref(ref)
         except Wrong as error:
             raise source.wrong(f"action {error}", error.hint) from None
+        try:
+            check_searchable(choices.searchable, parameters_schema)
+        except Wrong as error:
+            raise source.wrong(f"action {ref}: searchable {error}", error.hint) from None
         self.choices = choices
         self.function = function
         self.is_coroutine = inspect.iscoroutinefunction(function)

@@ -1,0 +1,77 @@
+"""Labels of executions, and indexes for lists by label or tenant."""
+
+from __future__ import annotations
+
+from alembic import op
+from sqlalchemy import text
+
+revision = "0011"
+down_revision = "0009"
+branch_labels = None
+depends_on = None
+
+# A label of an execution that is not archived. `child`: the execution has a parent. Insert and delete only.
+LABEL = """
+create table label (
+    execution_id uuid not null,
+    key text not null,
+    value text not null,
+    tenant text not null,
+    child boolean not null,
+    primary key (execution_id, key)
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500)
+"""
+# An index that begins with the execution would not help a list, which reads the newest executions of one label.
+LABEL_NEWEST = "create index label_newest on label (tenant, key, value, child, execution_id)"
+# A label of an archived execution, with the status in which it ended. A list reads rows of the archive only for its page.
+ARCHIVED = """
+create table archived_label (
+    id uuid not null,
+    key text not null,
+    value text not null,
+    tenant text not null,
+    child boolean not null,
+    status text not null,
+    finished_at timestamptz not null,
+    primary key (id, key, finished_at)
+) partition by range (finished_at)
+"""
+ARCHIVED_NEWEST = "create index archived_label_newest on archived_label (tenant, key, value, child, id)"
+# Few executions do not complete: without this index, a list of the failed ones would read all that completed.
+ARCHIVED_BAD = """
+create index archived_label_bad on archived_label (tenant, key, value, child, status, id) where status <> 'completed'
+"""
+TABLES = (LABEL, LABEL_NEWEST, ARCHIVED, ARCHIVED_NEWEST, ARCHIVED_BAD)
+
+# A list of a small tenant would otherwise read the rows of all others. An index of a partitioned table cannot be built
+# concurrently: each partition gets its own, and the index of the table, which has no rows, takes them over.
+TENANT = "(split_part(namespace, '::', 1), id)"
+ON_TABLE = f"create index if not exists archive_tenant on only archive {TENANT}"
+PARTITIONS = text("""
+select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
+where i.inhparent = to_regclass('archive') order by 1
+""")
+ATTACHED = text("select indisvalid from pg_index where indexrelid = to_regclass('archive_tenant')")
+WORKS = text("select exists (select from process)")
+
+
+def upgrade() -> None:
+    for statement in TABLES:
+        op.execute(statement)
+    if not op.get_bind().execute(WORKS).scalar():  # an empty database gets all versions in one transaction
+        op.execute(f"create index archive_tenant on archive {TENANT}")
+        return
+    with op.get_context().autocommit_block():
+        connection = op.get_bind()
+        op.execute(ON_TABLE)
+        for (partition,) in connection.execute(PARTITIONS).all():
+            index = f"{partition}_tenant"
+            op.execute(f'drop index concurrently if exists "{index}"')
+            op.execute(f'create index concurrently "{index}" on "{partition}" {TENANT}')
+            op.execute(f'alter index archive_tenant attach partition "{index}"')
+
+
+def downgrade() -> None:
+    raise RuntimeError(
+        "A schema is never downgraded: the release before runs on this one too. Or restore a backup."
+    )
