@@ -13,11 +13,20 @@ from penstock.language.schemas import mask
 from penstock.language.workflows.progress import TaskProgress
 from penstock.operate.durable_steps import steps_and_state
 from penstock.operate.masking import Masking
+from penstock.operate.titles import title_of
 from penstock.operate.workflow_tree import graph_of, sent_commands, tree
 from penstock.run.progress import STREAM, Progress
 from penstock.store.admission import budgets
 from penstock.store.definitions import catalog
-from penstock.store.executions import effects, executions, inquiries, log_lines, outside_waits, past_attempts
+from penstock.store.executions import (
+    effects,
+    executions,
+    inquiries,
+    labels,
+    log_lines,
+    outside_waits,
+    past_attempts,
+)
 from penstock.store.executions.executions import Execution
 from penstock.store.session.database import Session
 from penstock.store.workflows import workflow_runs
@@ -62,6 +71,9 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     body = (await catalog.bodies(session, [definition])).get(definition)
     masking = await Masking.load(session)
     document["params"] = masking.parameters(document["action"], document["params"])
+    title = (body or {}).get("title")
+    document["title"] = None if title is None else title_of(title, document["params"])
+    document["labels"] = await labels.of_execution(session, id, rows[0].finished_at)
     document["result"] = await _shown_result(session, rows[0])
     document["graph"] = graph_of(body)
     document["waited"], document["ran"] = await executions.waited_and_ran(session, rows[0])

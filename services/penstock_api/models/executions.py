@@ -93,6 +93,7 @@ class ListedExecution(Answer):
     parent: UUID | None
     task: str | None
     item: Item
+    title: str | None = Field(default=None, description="The title, if its action has one.")
 
 
 class Attempt(Answer):
@@ -253,6 +254,8 @@ class Execution(Answer):
     ran: float | None = Field(
         default=None, description="Seconds for which it ran; for a workflow, in which any of its tasks ran."
     )
+    title: str | None = Field(default=None, description="The title, if its action has one.")
+    labels: dict[str, str] = Field(default_factory=dict, description="The labels, with the inherited ones.")
     params: Any
     options: Any
     origin: Any

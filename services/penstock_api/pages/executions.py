@@ -14,8 +14,9 @@ from penstock.client import executions as many
 from penstock.client.bulk import Tally, tally
 from penstock.errors import InvalidInput
 from penstock.language.moves import STATUSES
+from penstock.operate import titles
 from penstock.operate.access import Caller
-from penstock.store.executions import execution_list, executions
+from penstock.store.executions import executions
 from penstock.store.executions.execution_list import ExecutionFilter
 from penstock_api.auth.access import OPERATE, READ, Asked, own
 from penstock_api.backend import Db, Here, Lists
@@ -48,7 +49,7 @@ async def show(
     if find.strip():
         filters["action"] = find.strip()
     execution_filter = chosen(filters, caller)
-    rows = await execution_list.page(session, execution_filter, before=before, limit=PAGE + 1)
+    rows = await titles.listed(session, execution_filter, before=before, limit=PAGE + 1)
     return page(
         request,
         "executions.html",

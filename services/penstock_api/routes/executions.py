@@ -11,11 +11,12 @@ from fastapi.responses import PlainTextResponse
 from penstock.errors import InvalidInput, NotAllowed, NotFound
 from penstock.language.moves import STATUSES
 from penstock.language.workflows.diagram import to_dot, to_mermaid
+from penstock.operate import titles
 from penstock.operate.access import DEFINE as DEFINING
 from penstock.operate.durable_steps import steps_of
 from penstock.operate.executions import described, ending, one, plain
 from penstock.operate.why import why
-from penstock.store.executions import execution_list, executions, log_lines, past_attempts
+from penstock.store.executions import executions, log_lines, past_attempts
 from penstock.store.executions.execution_list import ExecutionFilter
 from penstock_api.auth.access import OPERATE, READ, START, Asked, ExecutionId, Tenants, must_have, own
 from penstock_api.backend import Db, Here, Lists
@@ -116,7 +117,7 @@ async def list_executions(
         key=key,
         tenant=next(iter(tenants)) if key is not None and tenants is not None and len(tenants) == 1 else None,
     )
-    rows = await execution_list.page(session, execution_filter, before=before, limit=limit)
+    rows = await titles.listed(session, execution_filter, before=before, limit=limit)
     last = str(rows[-1].id) if len(rows) == limit else None
     return Page(items=[models.ListedExecution.model_validate(row) for row in rows], next=last)
 

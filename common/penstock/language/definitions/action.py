@@ -16,6 +16,7 @@ from penstock.language.definitions.limit import Limit
 from penstock.language.definitions.qualified_name import Ref, checked_ref
 from penstock.language.definitions.schedule import Schedule
 from penstock.language.definitions.signature import Bind
+from penstock.language.expressions.template_checks import Title
 from penstock.language.policies.policies import Policies
 from penstock.language.schemas import parameters_schema, payload_schema
 from penstock.language.terms import labels as labels_
@@ -51,6 +52,8 @@ class ActionOptions(Policies):
     """The work queue of the action, which overrides the configured routes."""
     labels: dict[str, str] = Field(default_factory=dict)
     """The labels that a worker must carry to run the action, such as {"gpu": "a100"}."""
+    title: Title = None
+    """The title of its executions in lists, such as "dunning of {{ parameters.customer }}". Secrets are masked."""
     run_labels: RunLabels = Field(default_factory=dict)
     """The labels of its executions, such as {"team": "billing"}, by which lists find them."""
     searchable: Items[str] = ()

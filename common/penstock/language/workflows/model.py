@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_
 from penstock.errors import InvalidInput
 from penstock.language.definitions.document import Document
 from penstock.language.definitions.qualified_name import Ref
+from penstock.language.expressions.template_checks import Title
 from penstock.language.schemas import check_value, parameters_schema
 from penstock.language.terms.action_ref import connected
 from penstock.language.terms.durations import PositiveDuration
@@ -65,6 +66,8 @@ class Workflow(Options):
     output: Any = None
     timeout: PositiveDuration | None = None
     limits: Limits = ()
+    title: Title = None
+    """The title of its executions in lists, such as "order {{ parameters.order }}". Secrets are masked."""
     run_labels: RunLabels = Field(default_factory=dict)
     """The labels of its executions and of their tasks, by which lists find them."""
     searchable: Items[str] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -59,6 +59,8 @@ class ListedExecution:
     parent: UUID | None
     task: str | None
     item: int
+    title: str | None = None
+    """The rendered title, where a caller asks for titles and its action has one."""
 
 
 ALIKE = """
@@ -200,6 +202,7 @@ async def page(
     page before. Raises InvalidInput for a filter by the parameters of an encrypted tenant."""
     if filters.params:
         await refuse_encrypted(session, "parameters", filters.tenant, filters.tenants)
+    filters = await _rarest_first(session, filters)
     arguments = _arguments(filters, before)
     limit_place = f"${len(arguments) + 1}"
     parts = " union all ".join(branch.page(limit_place) for branch in _branches(filters))
@@ -235,6 +238,31 @@ def _arguments(filters: ExecutionFilter, cursor: UUID | None) -> tuple[Any, ...]
         _tenants(filters),
         *_label_arguments(filters.labels),
     )
+
+
+AMONG = 1000
+"""The maximum number of rows by which labels are compared for rarity."""
+RARITY = f"""
+select w.key from unnest($1::text[], $2::text[]) as w (key, value) cross join lateral (
+    select count(*) as number from (
+        select from unnest(coalesce($3::text[], array(select distinct split_part(name, '::', 1) from namespace))) as t (tenant)
+        cross join unnest('{{false,true}}'::boolean[]) as c (child)
+        cross join lateral (
+            select from archived_label l
+            where l.tenant = t.tenant and l.key = w.key and l.value = w.value and l.child = c.child limit {AMONG}) l
+        limit {AMONG}) x) y
+order by y.number limit 1
+"""
+
+
+async def _rarest_first(session: Session | Transaction, filters: ExecutionFilter) -> ExecutionFilter:
+    """Return the filter with its rarest label at the beginning. A list by a frequent label and a rare one would otherwise
+    read all executions of the frequent one."""
+    if not filters.labels or len(filters.labels) == 1:
+        return filters
+    labels = dict(filters.labels)
+    [row] = await session.fetch(RARITY, list(labels), list(labels.values()), _tenants(filters))
+    return replace(filters, labels={row["key"]: labels[row["key"]], **labels})
 
 
 def _label_arguments(labels: Mapping[str, str] | None) -> tuple[Any, ...]:

@@ -1,0 +1,54 @@
+"""The titles of executions: the template of the action or workflow, rendered over the masked parameters when it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock.errors import ExpressionError
+from penstock.language.expressions import compile_template
+from penstock.operate.masking import Masking
+from penstock.store.executions import execution_list, title_templates
+from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
+from penstock.store.session.database import Session
+
+MAX_TITLE = 200
+"""The maximum length of a shown title, in characters."""
+
+_compiled = lru_cache(maxsize=1000)(compile_template)
+
+
+def title_of(template: str, params: Any) -> str | None:
+    """Return the title for masked parameters, or None if its template fails for them."""
+    try:
+        text = str(_compiled(template)({"parameters": params}))
+    except ExpressionError:
+        return None
+    text = " ".join(text.split())
+    return text if len(text) <= MAX_TITLE else f"{text[: MAX_TITLE - 1]}…"
+
+
+async def listed(
+    session: Session, filters: ExecutionFilter, *, before: UUID | None = None, limit: int = 50
+) -> list[ListedExecution]:
+    """Return a page of `execution_list.page`, with the titles of its executions."""
+    rows = await execution_list.page(session, filters, before=before, limit=limit)
+    titles = await _titles(session, rows)
+    for row in rows:
+        row.title = titles.get(row.id)
+    return rows
+
+
+async def _titles(session: Session, rows: Sequence[ListedExecution]) -> Mapping[UUID, str | None]:
+    templates = await title_templates.of_listed(session, rows) if rows else []
+    if not templates:
+        return {}
+    masking = await Masking.load(session)
+    return {
+        row.id: title_of(row.template, masking.parameters(row.action, orjson.loads(row.params)))
+        for row in templates
+    }
