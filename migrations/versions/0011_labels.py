@@ -46,12 +46,13 @@ TABLES = (LABEL, LABEL_NEWEST, ARCHIVED, ARCHIVED_NEWEST, ARCHIVED_BAD)
 # A list of a small tenant would otherwise read the rows of all others. An index of a partitioned table cannot be built
 # concurrently: each partition gets its own, and the index of the table, which has no rows, takes them over.
 TENANT = "(split_part(namespace, '::', 1), id)"
-ON_TABLE = f"create index if not exists archive_tenant on only archive {TENANT}"
+WHOLE = f"create index concurrently archive_tenant on archive {TENANT}"
+# The index of the table alone has no rows to read, so it is built at once and without `concurrently`.
+ON_TABLE = f"create index concurrently if not exists archive_tenant on only archive {TENANT}"
 PARTITIONS = text("""
 select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
 where i.inhparent = to_regclass('archive') order by 1
 """)
-ATTACHED = text("select indisvalid from pg_index where indexrelid = to_regclass('archive_tenant')")
 WORKS = text("select exists (select from process)")
 
 
@@ -59,11 +60,11 @@ def upgrade() -> None:
     for statement in TABLES:
         op.execute(statement)
     if not op.get_bind().execute(WORKS).scalar():  # an empty database gets all versions in one transaction
-        op.execute(f"create index archive_tenant on archive {TENANT}")
+        op.execute(WHOLE.replace(" concurrently", ""))
         return
     with op.get_context().autocommit_block():
         connection = op.get_bind()
-        op.execute(ON_TABLE)
+        op.execute(ON_TABLE.replace(" concurrently", ""))
         for (partition,) in connection.execute(PARTITIONS).all():
             index = f"{partition}_tenant"
             op.execute(f'drop index concurrently if exists "{index}"')

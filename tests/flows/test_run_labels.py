@@ -35,12 +35,14 @@ PARAMS = {"customer": "{{ payload.customer }}", "password": "open sesame"}
 LABELS = {"customer": "{{ payload.customer | upper }}", "paid": "{{ payload.paid }}", "source": "rule"}
 
 
-async def labels_of(house: Installation, wanted: ExecutionFilter) -> list[dict[str, Any]]:
-    documents = [await described(house.session, row.id) for row in await titles.listed(house.session, wanted)]
+async def labels_of(house: Installation, criteria: ExecutionFilter) -> list[dict[str, Any]]:
+    documents = [
+        await described(house.session, row.id) for row in await titles.listed(house.session, criteria)
+    ]
     return [document for document in documents if document is not None]
 
 
-async def test_rule_labels_what_it_starts(house: Installation) -> None:
+async def test_rule_labels_its_executions(house: Installation) -> None:
     rule = Rule("found.dun", trigger=invoice, action=dun, params=PARAMS, labels=LABELS)
     await house.start(dun, invoice, rule)
     await house.client.publish("found.invoice", {"customer": "acme", "paid": False})

@@ -35,7 +35,7 @@ def executions(
     """List the newest executions."""
     chosen = replace(chosen, children=children)
     rows = read(
-        lambda session: titles.listed(session, chosen, before=before, limit=limit),
+        lambda session: titles.listed(session, chosen, cursor=before, limit=limit),
         lambda client: client.executions(chosen, before=before, limit=limit),
     )
     if json:

@@ -33,10 +33,10 @@ def title_of(template: str, params: Any) -> str | None:
 
 
 async def listed(
-    session: Session, filters: ExecutionFilter, *, before: UUID | None = None, limit: int = 50
+    session: Session, filters: ExecutionFilter, *, cursor: UUID | None = None, limit: int = 50
 ) -> list[ListedExecution]:
-    """Return a page of `execution_list.page`, with the titles of its executions."""
-    rows = await execution_list.page(session, filters, before=before, limit=limit)
+    """Return a page of `execution_list.page`, with the titles of its executions. `cursor` is the last id of the page before."""
+    rows = await execution_list.page(session, filters, before=cursor, limit=limit)
     titles = await _titles(session, rows)
     for row in rows:
         row.title = titles.get(row.id)

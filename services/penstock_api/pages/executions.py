@@ -49,7 +49,7 @@ async def show(
     if find.strip():
         filters["action"] = find.strip()
     execution_filter = chosen(filters, caller)
-    rows = await titles.listed(session, execution_filter, before=before, limit=PAGE + 1)
+    rows = await titles.listed(session, execution_filter, cursor=before, limit=PAGE + 1)
     return page(
         request,
         "executions.html",

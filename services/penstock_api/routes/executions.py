@@ -117,7 +117,7 @@ async def list_executions(
         key=key,
         tenant=next(iter(tenants)) if key is not None and tenants is not None and len(tenants) == 1 else None,
     )
-    rows = await titles.listed(session, execution_filter, before=before, limit=limit)
+    rows = await titles.listed(session, execution_filter, cursor=before, limit=limit)
     last = str(rows[-1].id) if len(rows) == limit else None
     return Page(items=[models.ListedExecution.model_validate(row) for row in rows], next=last)
 

@@ -56,17 +56,17 @@ def expected_labels(
     return labels | own
 
 
-def matches(row: dict[str, Any], wanted: dict[str, Any]) -> bool:
+def matches(row: dict[str, Any], criteria: dict[str, Any]) -> bool:
     return (
-        all(row["labels"].get(key) == value for key, value in wanted["labels"].items())
-        and (not wanted["status"] or row["status"] in wanted["status"])
-        and (wanted["action"] is None or row["action"] == wanted["action"])
-        and (wanted["tenant"] is None or row["tenant"] == wanted["tenant"])
+        all(row["labels"].get(key) == value for key, value in criteria["labels"].items())
+        and (not criteria["status"] or row["status"] in criteria["status"])
+        and (criteria["action"] is None or row["action"] == criteria["action"])
+        and (criteria["tenant"] is None or row["tenant"] == criteria["tenant"])
         and (
-            wanted["key"] is None
-            or (row["key"], row["tenant"]) == (wanted["key"], wanted["tenant"] or "public")
+            criteria["key"] is None
+            or (row["key"], row["tenant"]) == (criteria["key"], criteria["tenant"] or "public")
         )
-        and (wanted["children"] or not row["child"])
+        and (criteria["children"] or not row["child"])
     )
 
 
@@ -145,43 +145,43 @@ def wanted_by(chance: random.Random, rows: list[dict[str, Any]]) -> dict[str, An
     }
 
 
-async def api_pages(api: httpx.AsyncClient, wanted: dict[str, Any], limit: int) -> list[list[str]]:
+async def api_pages(api: httpx.AsyncClient, criteria: dict[str, Any], limit: int) -> list[list[str]]:
     query = {
-        **{name: wanted[name] for name in ("action", "tenant", "key", "status") if wanted[name]},
-        "label": [f"{key}={value}" for key, value in wanted["labels"].items()],
-        "children": wanted["children"],
+        **{name: criteria[name] for name in ("action", "tenant", "key", "status") if criteria[name]},
+        "label": [f"{key}={value}" for key, value in criteria["labels"].items()],
+        "children": criteria["children"],
         "limit": limit,
     }
     pages: list[list[str]] = []
-    before: str | None = None
+    cursor: str | None = None
     while True:
         answer = await api.get(
-            "/api/v1/executions", params={**query, **({"before": before} if before else {})}
+            "/api/v1/executions", params={**query, **({"before": cursor} if cursor else {})}
         )
         assert answer.status_code == 200, answer.text
         page = answer.json()
         pages.append([row["id"] for row in page["items"]])
-        before = page["next"]
-        if before is None:
+        cursor = page["next"]
+        if cursor is None:
             return pages
 
 
-async def command_pages(wanted: dict[str, Any], limit: int) -> list[list[str]]:
-    words = [f"--{name}={wanted[name]}" for name in ("action", "tenant", "key") if wanted[name]]
-    words += [f"--status={status}" for status in wanted["status"]]
-    words += [f"--label={key}={value}" for key, value in wanted["labels"].items()]
-    words += ["--children"] if wanted["children"] else []
+async def command_pages(criteria: dict[str, Any], limit: int) -> list[list[str]]:
+    words = [f"--{name}={criteria[name]}" for name in ("action", "tenant", "key") if criteria[name]]
+    words += [f"--status={status}" for status in criteria["status"]]
+    words += [f"--label={key}={value}" for key, value in criteria["labels"].items()]
+    words += ["--children"] if criteria["children"] else []
     pages: list[list[str]] = []
     while True:
-        more = [f"--before={pages[-1][-1]}"] if pages else []
-        done = await penstock("executions", "--json", f"--limit={limit}", *words, *more)
+        paging = [f"--before={pages[-1][-1]}"] if pages else []
+        done = await penstock("executions", "--json", f"--limit={limit}", *words, *paging)
         pages.append([row["id"] for row in done.documents])
         if len(pages[-1]) < limit:
             return pages
 
 
-def model_pages(rows: list[dict[str, Any]], wanted: dict[str, Any], limit: int) -> list[list[str]]:
-    ids = sorted((row["id"] for row in rows if matches(row, wanted)), reverse=True)
+def model_pages(rows: list[dict[str, Any]], criteria: dict[str, Any], limit: int) -> list[list[str]]:
+    ids = sorted((row["id"] for row in rows if matches(row, criteria)), reverse=True)
     return [ids[at : at + limit] for at in range(0, len(ids) + 1, limit)]
 
 
@@ -217,15 +217,17 @@ async def test_lists_by_label_agree_with_a_plain_list(house: Installation, seed:
         headers = {"authorization": f"Bearer {secret}"}
         async with httpx.AsyncClient(transport=transport, base_url="http://penstock", headers=headers) as api:
             for number in range(LISTS):
-                wanted, limit = wanted_by(chance, rows), chance.randint(1, 60)
-                expected = model_pages(rows, wanted, limit)
-                assert await api_pages(api, wanted, limit) == expected, wanted
+                criteria, limit = wanted_by(chance, rows), chance.randint(1, 60)
+                expected = model_pages(rows, criteria, limit)
+                assert await api_pages(api, criteria, limit) == expected, criteria
                 if number < LISTS_OF_COMMAND:
                     limit = max(limit, 20)
-                    assert await command_pages(wanted, limit) == model_pages(rows, wanted, limit), wanted
+                    assert await command_pages(criteria, limit) == model_pages(rows, criteria, limit), (
+                        criteria
+                    )
                 filters = ExecutionFilter(
-                    status=wanted["status"] or None, action=wanted["action"], tenant=wanted["tenant"],
-                    key=wanted["key"], labels=wanted["labels"] or None, children=wanted["children"],
+                    status=criteria["status"] or None, action=criteria["action"], tenant=criteria["tenant"],
+                    key=criteria["key"], labels=criteria["labels"] or None, children=criteria["children"],
                 )  # fmt: skip
-                assert await execution_list.count(session, filters) == sum(map(len, expected)), wanted
+                assert await execution_list.count(session, filters) == sum(map(len, expected)), criteria
         await backend.close()

@@ -19,11 +19,12 @@ from penstock.language.definitions.signature import Bind
 from penstock.language.expressions.template_checks import Title
 from penstock.language.policies.policies import Policies
 from penstock.language.schemas import parameters_schema, payload_schema
+from penstock.language.schemas.searchable import check_searchable
 from penstock.language.terms import labels as labels_
 from penstock.language.terms.action_ref import ActionRef
 from penstock.language.terms.options import Items, Wrong, read_options
 from penstock.language.terms.routing import RoutingRule
-from penstock.language.terms.run_labels import RunLabels, check_searchable
+from penstock.language.terms.run_labels import RunLabels
 from penstock.language.terms.sources import Source
 from penstock.run.call_interceptor import CALL_INTERCEPTOR
 from penstock.run.run import executor_name

@@ -68,29 +68,4 @@ def parse_label_words(words: Sequence[str]) -> dict[str, str]:
     return check_labels(labels)
 
 
-def check_searchable(names: Sequence[str], schema: Mapping[str, Any]) -> None:
-    """Raise Wrong if one of the searchable parameters is not in the schema of the parameters, holds a secret, or cannot be
-    the value of a label."""
-    from penstock.language.schemas.secrets import is_secret_at  # imports jsonschema, which few programs need
-
-    properties = schema.get("properties")
-    for name in names:
-        check_key(name)
-        if not isinstance(properties, Mapping):
-            continue
-        if name not in properties:
-            raise Wrong(f"names no parameter: {name}", f"There are: {', '.join(sorted(properties))}.")
-        field = properties[name]
-        if not isinstance(field, Mapping):
-            continue
-        if is_secret_at((name,), schema):
-            raise Wrong(
-                f"names {name}, which is a secret", "Labels are shown in lists. Leave the parameter out."
-            )
-        if field.get("type") in ("object", "array", "null"):
-            raise Wrong(
-                f"names {name}, which is no text, number or boolean", "Make its searchable part a parameter."
-            )
-
-
 RunLabels = Annotated[dict[str, str], BeforeValidator(check_labels)]

@@ -21,10 +21,11 @@ from penstock.language.definitions.document import Document
 from penstock.language.definitions.qualified_name import Ref
 from penstock.language.expressions.template_checks import Title
 from penstock.language.schemas import check_value, parameters_schema
+from penstock.language.schemas.searchable import check_searchable
 from penstock.language.terms.action_ref import connected
 from penstock.language.terms.durations import PositiveDuration
 from penstock.language.terms.options import Items, Options, Wrong
-from penstock.language.terms.run_labels import RunLabels, check_searchable
+from penstock.language.terms.run_labels import RunLabels
 from penstock.language.terms.sources import Source, caller, of_frame
 from penstock.language.workflows.task import Limits, Name, Step, Task
 from penstock.run.call_interceptor import CALL_INTERCEPTOR
