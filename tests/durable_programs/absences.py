@@ -15,6 +15,11 @@ class Absences:
 
     spans: list[tuple[float, float]] = field(default_factory=list)
 
+    def begun_earlier(self, seconds: float) -> Absences:
+        """Return the same absences, each begun so many seconds earlier: what happens while a run suspends itself may be told
+        before the absence or after it."""
+        return Absences([(begin - seconds, end) for begin, end in self.spans])
+
     def told_at(self, instant: float) -> float:
         """Return when the result of this instant is told: right before the next attempt begins, in the order of instants."""
         for begin, end in self.spans:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from itertools import pairwise
 
 from hypothesis import reject
 
-from tests.durable_programs.kit_run import NEVER_LATE, KitPlay, play_in_kit
+from tests.durable_programs.kit_run import NEVER_LATE, SETTLED, KitPlay, play_in_kit
 from tests.durable_programs.plain import NEVER, Holds
 from tests.durable_programs.plain_play import Play, play
 from tests.durable_programs.statements import Program, Step
@@ -70,14 +70,27 @@ def check_crashed(
 def explained(program: Program, played: Play, taken: dict[tuple[str, int], float]) -> bool:
     """Return whether another order of what happens at once leads to the same."""
     anew = durations(played.world, anew=True)
-    as_played = partial(play, program, absences=played.world.absences, holds=begun_again(played.world))
-    if not differences(played, as_played(durations=anew)):
-        return True
+    absences = [played.world.absences]
+    if absences[0].spans:
+        absences.append(absences[0].begun_earlier(SETTLED))
     return any(
-        not differences(played, as_played(seed=order, durations=known, shuffled=True))
-        for order in range(ORDERS)
-        for known in (taken, anew, None)
+        not differences(played, as_played())
+        for spans in absences
+        for as_played in _orders(
+            partial(play, program, absences=spans, holds=begun_again(played.world)), taken, anew
+        )
     )
+
+
+def _orders(
+    as_played: Callable[..., Play], *taken: dict[tuple[str, int], float]
+) -> Iterator[Callable[[], Play]]:
+    """Yield the plays with these durations of calls: in the order of their instants, and in other orders of what happens at
+    once."""
+    yield partial(as_played, durations=taken[-1])
+    for order in range(ORDERS):
+        for known in (*taken, None):
+            yield partial(as_played, seed=order, durations=known, shuffled=True)
 
 
 def at_once(program: Program, plain: Play) -> bool:
