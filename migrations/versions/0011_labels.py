@@ -12,7 +12,7 @@ depends_on = None
 
 # A label of an execution that is not archived. `child`: the execution has a parent. Insert and delete only.
 LABEL = """
-create table label (
+create table if not exists label (
     execution_id uuid not null,
     key text not null,
     value text not null,
@@ -22,10 +22,10 @@ create table label (
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500)
 """
 # An index that begins with the execution would not help a list, which reads the newest executions of one label.
-LABEL_NEWEST = "create index label_newest on label (tenant, key, value, child, execution_id)"
+LABEL_NEWEST = "create index if not exists label_newest on label (tenant, key, value, child, execution_id)"
 # A label of an archived execution, with the status in which it ended. A list reads rows of the archive only for its page.
 ARCHIVED = """
-create table archived_label (
+create table if not exists archived_label (
     id uuid not null,
     key text not null,
     value text not null,
@@ -36,12 +36,18 @@ create table archived_label (
     primary key (id, key, finished_at)
 ) partition by range (finished_at)
 """
-ARCHIVED_NEWEST = "create index archived_label_newest on archived_label (tenant, key, value, child, id)"
+ARCHIVED_NEWEST = """
+create index if not exists archived_label_newest on archived_label (tenant, key, value, child, id)
+"""
 # Few executions do not complete: without this index, a list of the failed ones would read all that completed.
 ARCHIVED_BAD = """
-create index archived_label_bad on archived_label (tenant, key, value, child, status, id) where status <> 'completed'
+create index if not exists archived_label_bad on archived_label (tenant, key, value, child, status, id)
+where status <> 'completed'
 """
-TABLES = (LABEL, LABEL_NEWEST, ARCHIVED, ARCHIVED_NEWEST, ARCHIVED_BAD)
+# The daily partitions are made after the functions are applied: an execution that is archived before has a place here.
+DEFAULT = "create table if not exists archived_label_default partition of archived_label default"
+# An attempt that was interrupted has left its tables: the indexes of the archive are built in transactions of their own.
+TABLES = (LABEL, LABEL_NEWEST, ARCHIVED, ARCHIVED_NEWEST, ARCHIVED_BAD, DEFAULT)
 
 # A list of a small tenant would otherwise read the rows of all others. An index of a partitioned table cannot be built
 # concurrently: each partition gets its own, and the index of the table, which has no rows, takes them over.
@@ -49,9 +55,13 @@ TENANT = "(split_part(namespace, '::', 1), id)"
 WHOLE = f"create index concurrently archive_tenant on archive {TENANT}"
 # The index of the table alone has no rows to read, so it is built at once and without `concurrently`.
 ON_TABLE = f"create index concurrently if not exists archive_tenant on only archive {TENANT}"
+# Those without an index of it. A partition that was made since has one, and so has one of an interrupted attempt.
 PARTITIONS = text("""
 select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
-where i.inhparent = to_regclass('archive') order by 1
+where i.inhparent = to_regclass('archive') and not exists (
+    select from pg_inherits a join pg_index x on x.indexrelid = a.inhrelid
+    where a.inhparent = to_regclass('archive_tenant') and x.indrelid = c.oid)
+order by 1
 """)
 WORKS = text("select exists (select from process)")
 
