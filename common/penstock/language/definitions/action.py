@@ -58,7 +58,8 @@ class ActionOptions(Policies):
     run_labels: RunLabels = Field(default_factory=dict)
     """The labels of its executions, such as {"team": "billing"}, by which lists find them."""
     searchable: Items[str] = ()
-    """The names of parameters that become labels of an execution, so that lists find it by their values."""
+    """The names of parameters that become labels of an execution, so that lists find it by their values. A text of more than
+    200 characters gets no label, nor does a parameter of an encrypted tenant."""
     limits: Annotated[Items[Limit], BeforeValidator(_several)] = ()
     on_success: Refs = ()
     """Actions to run after a success. Their parameters are `execution`, `status`, `result` and `error`."""

@@ -72,7 +72,8 @@ class Workflow(Options):
     run_labels: RunLabels = Field(default_factory=dict)
     """The labels of its executions and of their tasks, by which lists find them."""
     searchable: Items[str] = ()
-    """The names of parameters that become labels of an execution."""
+    """The names of parameters that become labels of an execution. A text of more than 200 characters gets no label, nor does
+    a parameter of an encrypted tenant."""
     on_exit: Annotated[Step, AfterValidator(_at_exit)] | None = None
 
     _source: Source = PrivateAttr(default=Source("?", 0))
