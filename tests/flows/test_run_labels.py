@@ -75,6 +75,19 @@ async def test_searchable_parameter_too_long_gets_no_label(house: Installation) 
     assert len(document["title"]) == titles.MAX_TITLE
 
 
+async def test_title_has_the_default_of_a_parameter_that_was_left_out(house: Installation) -> None:
+    @action(pack="found", title="{{ parameters.kind }} of {{ parameters.password }}", searchable=["kind"])
+    async def remind(kind: str = "reminder", password: Annotated[str, Secret] = "hidden") -> None: ...
+
+    await house.apply(remind)
+    id = await house.client.start(remind, {})
+    [row] = await titles.listed(house.session, ExecutionFilter())
+    document = await described(house.session, id)
+    assert document is not None
+    assert (row.title, document["title"]) == ("reminder of ***", "reminder of ***")
+    assert (document["params"], document["labels"]) == ({}, {})
+
+
 @pytest.mark.parametrize(
     "labels",
     [

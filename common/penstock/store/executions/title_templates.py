@@ -13,17 +13,19 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(slots=True)
 class TitleTemplate:
-    """The template of an execution's title, and its parameters as JSON."""
+    """The template of an execution's title, and as JSON its parameters and their schema."""
 
     id: UUID
     action: str
     template: str
     params: str
+    schema: str | None
 
 
 # The instant of the end leads to one partition of the archive.
 OF_LISTED = """
-select x.id, x.action, f.body ->> 'title' as template, coalesce(p.params, a.params)::text as params
+select x.id, x.action, f.body ->> 'title' as template, coalesce(p.params, a.params)::text as params,
+    f.body ->> 'parameters' as schema
 from unnest($1::uuid[], $2::timestamptz[], $3::text[]) as x (id, finished_at, action)
 left join execution e on e.id = x.id
 left join payload p on p.execution_id = e.id
