@@ -34,6 +34,7 @@ LEGAL: dict[str, Any] = {
     "limits.ref": "shop.door", "schedules.ref": "shop.nightly", "rules.ref": "shop.big_orders", "create.ref": "shop.made",
     "update.options": {"cron": "0 4 * * *"}, "create.options": {"action": "shop.count", "cron": "0 4 * * *"},
     "named.name": "no-such-worker", "history.before": SOON, "set.max": 3, "unit": "tokens", "amount": 5,
+    "labels": {"customer": "acme"},
     "max_depth": 5, "max_descendants": 5, "budget": {"tokens": 5}, "when_spent": "wait", "get_json.query": None, "cancel.ids": (),
 }  # fmt: skip
 """Legal values by parameter, or by the last names of a method and its parameter."""
@@ -65,6 +66,7 @@ MORE: dict[str, tuple[Any, ...]] = {
     ),
     "max_depth": (0, 1, INTEGER, INTEGER + 1),
     "max_descendants": (0, 1, INTEGER, INTEGER + 1),
+    "labels": ({}, {"Customer": "acme"}, {"customer": ""}, {"customer": "x" * 201}, {"customer": 1}),
     "amount": (0, 10**15, 10**15 + 1, float("inf")),
     "set.max": (0, 1, INTEGER, INTEGER + 1),
 }

@@ -70,6 +70,7 @@ LEGAL: dict[str, Any] = {
     "retry_on_errors": "TimeoutError", "backoff_factor": 2,
     "timeouts": {"attempt": "10s"}, "timeout": "10s", "attempt": "10s", "schedule_to_start": 10, "queued": 10, "total": "1h",
     "waiting": "1d", "recovery": {"max_recoveries": 1}, "executor": "thread", "route": "default", "labels": {"gpu": "a100"},
+    "run_labels": {"team": "a"}, "searchable": ["n"], "title": "work {{ parameters.n }}",
     "actions.limits": {"max": 9}, "limits": [{"max": 9}], "limits.[].ref": "", "limits.[].description": "x",
     "on_success": "shop.noop", "on_failure": ["shop.noop"], "options": {"env": {"A": "b"}}, "on_worker_loss": "fail",
     "max_recoveries": 2, "command": ["cat"], "url": "https://example.com/x", "image": "busybox", "parameters": {"n": "integer"},

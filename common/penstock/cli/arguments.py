@@ -11,6 +11,7 @@ import orjson
 from penstock.errors import InvalidInput
 from penstock.language.terms.durations import positive_seconds
 from penstock.language.terms.options import Wrong
+from penstock.language.terms.run_labels import parse_label_words
 
 
 def parse_value(word: str) -> Any:
@@ -42,6 +43,14 @@ def parse_params(words: list[str]) -> dict[str, Any]:
             raise InvalidInput(f"{word!r} is not name=value", hint="Write for example: order=7 name=Ada")
         params[name] = parse_value(value)
     return params
+
+
+def label_option(words: list[str] | None) -> dict[str, str] | None:
+    """Return the labels of `--label key=value`; None without any. Raises InvalidInput."""
+    try:
+        return parse_label_words(words) if words else None
+    except Wrong as wrong:
+        raise InvalidInput(f"--label {wrong}", hint=wrong.hint) from None
 
 
 def _from_file(path: str) -> dict[str, Any]:

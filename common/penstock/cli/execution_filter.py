@@ -12,7 +12,7 @@ from uuid import UUID
 import typer
 
 from penstock.cli import name_completion
-from penstock.cli.arguments import parse_params
+from penstock.cli.arguments import label_option, parse_params
 from penstock.errors import InvalidInput
 from penstock.language.moves import STATUSES
 from penstock.language.terms.durations import seconds
@@ -40,6 +40,7 @@ Parent = Annotated[
     UUID | None,
     typer.Option(help="Only the tasks of this run of a workflow.", autocompletion=name_completion.executions),
 ]
+Label = Annotated[list[str] | None, typer.Option(help="Only with this label: key=value. May be repeated.")]
 Key = Annotated[Text, typer.Option(help="Only the one with this idempotency key (of --tenant, or public).")]
 
 
@@ -54,6 +55,7 @@ def executions(
     event: Event = None,
     parent: Parent = None,
     key: Key = None,
+    label: Label = None,
 ) -> ExecutionFilter:
     """Return the filter that the options describe. Raises InvalidInput."""
     for value in status or ():
@@ -69,6 +71,7 @@ def executions(
         event=event,
         parent=parent,
         key=key,
+        labels=label_option(label),
     )
 
 

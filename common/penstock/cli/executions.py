@@ -19,7 +19,7 @@ from penstock.cli.server import done, read
 from penstock.cli.step_tree import print_steps
 from penstock.cli.workflow_tree import print_sent_commands, print_tree
 from penstock.language.moves import COMPLETED
-from penstock.store.executions import execution_list
+from penstock.operate import titles
 from penstock.store.executions.execution_list import ExecutionFilter
 
 
@@ -35,7 +35,7 @@ def executions(
     """List the newest executions."""
     chosen = replace(chosen, children=children)
     rows = read(
-        lambda session: execution_list.page(session, chosen, before=before, limit=limit),
+        lambda session: titles.listed(session, chosen, cursor=before, limit=limit),
         lambda client: client.executions(chosen, before=before, limit=limit),
     )
     if json:
@@ -43,8 +43,17 @@ def executions(
             json_line(row)
         return
     tried = any(row.attempt > 1 for row in rows)
+    titled = any(row.title for row in rows)
     table(
-        ["id", "status", "age", "took", *(["tries"] if tried else []), "action"],
+        [
+            "id",
+            "status",
+            "age",
+            "took",
+            *(["tries"] if tried else []),
+            "action",
+            *(["title"] if titled else []),
+        ],
         [
             (
                 r.id,
@@ -53,6 +62,7 @@ def executions(
                 _took(r.created_at, r.finished_at),
                 *([r.attempt] if tried else []),
                 r.action if r.task is None else f"{r.task}: {r.action}",
+                *([r.title] if titled else []),
             )
             for r in rows
         ],
@@ -68,6 +78,11 @@ def _took(created: datetime, finished: datetime | None) -> timedelta | None:
     return finished - created if finished else None
 
 
+def format_run_labels(labels: Mapping[str, str] | None) -> str | None:
+    """Return labels as one text; None for none."""
+    return " ".join(f"{key}={value}" for key, value in labels.items()) if labels else None
+
+
 def _progress(progress: Mapping[str, Any] | None) -> str | None:
     return None if progress is None else f"{progress['done']:.0%} {progress['text']} ({age(progress['at'])})"
 
@@ -79,6 +94,8 @@ def print_execution(execution: dict[str, Any]) -> None:
         {
             "execution": execution["id"],
             "action": execution["action"],
+            "title": execution.get("title"),
+            "labels": format_run_labels(execution.get("labels")),
             "namespace": execution["namespace"],
             "status": execution["status"],
             "reason": execution["reason"],

@@ -14,7 +14,7 @@ import typer
 from rich.markup import escape
 
 from penstock.cli import name_completion
-from penstock.cli.arguments import parse_params
+from penstock.cli.arguments import label_option, parse_params
 from penstock.cli.chain_options import MaxDepth, MaxDescendants
 from penstock.cli.output import Json, err, json_line, out
 from penstock.cli.server import done
@@ -71,6 +71,9 @@ def run(
     ] = "refuse",
     max_depth: MaxDepth = None,
     max_descendants: MaxDescendants = None,
+    label: Annotated[
+        list[str] | None, typer.Option(help="key=value: a label by which lists find it. May be repeated.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Start an action or workflow. With --wait: exit code 0 if it completed, 1 if it ended in any other way."""
@@ -78,11 +81,12 @@ def run(
     secrets = {name: str(value) for name, value in parse_params(secret or []).items()}
 
     budgets = _budgets(budget or [])
+    labels = label_option(label)
 
     async def work(client: Client) -> tuple[UUID, Any]:
         id = await client.start(
             ref, parameters, key=key, delay=delay, priority=priority, tenant=tenant, secrets=secrets,
-            budget=budgets, when_spent=when_spent, max_depth=max_depth, max_descendants=max_descendants,
+            budget=budgets, when_spent=when_spent, max_depth=max_depth, max_descendants=max_descendants, labels=labels,
         )  # fmt: skip
         if not wait:
             await _warn("it will wait", partial(_why_nothing_happens, client, ref))
@@ -92,7 +96,7 @@ def run(
     async def remote(client: HttpClient) -> tuple[UUID, Any]:
         id = await client.start(
             ref, parameters, key=key, delay=delay, priority=priority, tenant=tenant, secrets=secrets,
-            budget=budgets, when_spent=when_spent, max_depth=max_depth, max_descendants=max_descendants,
+            budget=budgets, when_spent=when_spent, max_depth=max_depth, max_descendants=max_descendants, labels=labels,
         )  # fmt: skip
         if not wait:
             await _warn("it will wait", partial(_why_over_http, client, ref))

@@ -145,6 +145,7 @@ class Client(StartAndWatch):
         when_spent: str = "refuse",
         max_depth: int | None = None,
         max_descendants: int | None = None,
+        labels: Mapping[str, str] | None = None,
         connection: Any = None,
     ) -> UUID:
         """Start an action or workflow. `ref` is its ref, the object, or a call with parameters
@@ -155,7 +156,7 @@ class Client(StartAndWatch):
         the starter, stored as the origin. `budget` is an amount for each unit, which all of its tree shares. `when_spent`
         is the reaction to a spent budget: `refuse` or `wait`. `max_depth` bounds the rules that follow from it one after the
         other, and `max_descendants` the executions that they start. `secrets` maps parameters to the names of the stored
-        secrets that they get.
+        secrets that they get. `labels`, such as {"customer": "acme"}, find it in lists, and its tasks have them too.
         `connection` is an open asyncpg transaction of yours in which to submit; a relay publishes the execution after
         your commit. Raises NotFound, InvalidInput, Conflict.
         """
@@ -164,7 +165,7 @@ class Client(StartAndWatch):
         ref, params = named_start(ref, params)
         request = Request(
             ref, key, tenant, priority, delay, at, expires_at, options, by, secrets, budget, when_spent,
-            max_depth, max_descendants,
+            max_depth, max_descendants, labels,
         )  # fmt: skip
         return await self._submits.start(request, params, connection)
 

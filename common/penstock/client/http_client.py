@@ -107,6 +107,7 @@ class HttpClient(StartAndWait):
         when_spent: str = "refuse",
         max_depth: int | None = None,
         max_descendants: int | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> UUID:
         """Start an action, as `Client.start`."""
         ref, params = named_start(ref, params)
@@ -121,6 +122,7 @@ class HttpClient(StartAndWait):
             "when_spent": None if when_spent == "refuse" else when_spent,
             "max_depth": max_depth,
             "max_descendants": max_descendants,
+            "labels": dict(labels) if labels else None,
         }
         present = {name: value for name, value in optional.items() if value is not None}
         response = await self._send("POST", "/executions", {**body, **present}, key=key)

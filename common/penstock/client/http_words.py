@@ -39,9 +39,9 @@ def error_of(answer: httpx.Response) -> PenstockError:
 def filter_of(filters: ExecutionFilter) -> dict[str, Any]:
     """Return a filter as a query. Raises InvalidInput for a condition that the API has no parameter for."""
     fields = asdict(filters)
-    for name in ("params", "key"):
-        if fields.pop(name) is not None:
-            raise InvalidInput(f"the API does not choose by {name}", hint="Choose by something else.")
+    if fields.pop("params") is not None:
+        raise InvalidInput("the API does not choose by params", hint="Choose by something else.")
+    fields["label"] = [f"{key}={value}" for key, value in (fields.pop("labels") or {}).items()] or None
     fields.pop("tenants")
     fields.pop("ended")
     return {**fields, "children": fields["children"] or None}

@@ -21,6 +21,7 @@ from penstock.language.terms.durations import seconds as duration
 from penstock.language.terms.ids import new_id
 from penstock.language.terms.options import Wrong
 from penstock.language.terms.outside_names import check_name, check_tenant
+from penstock.language.terms.run_labels import check_labels
 from penstock.store.admission import namespaces
 from penstock.store.definitions import catalog
 from penstock.store.executions.executions import Submission
@@ -49,6 +50,7 @@ class Request:
     when_spent: str = "refuse"
     max_depth: int | None = None
     max_descendants: int | None = None
+    labels: Mapping[str, str] | None = None
     started_by: UUID | None = None
     """The execution whose action starts this one, or None."""
 
@@ -183,6 +185,11 @@ def _options(request: Request) -> str | None:
     for name in ("max_depth", "max_descendants"):
         if (bound := getattr(request, name)) is not None:
             options[name] = check_bound(name, bound)
+    if request.labels:
+        try:
+            options["labels"] = check_labels(request.labels)
+        except Wrong as wrong:
+            raise InvalidInput(f"labels {wrong}", hint=wrong.hint) from None
     return orjson.dumps(options).decode() if options else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 from uuid import UUID
@@ -13,11 +14,20 @@ from penstock.language.schemas import mask
 from penstock.language.workflows.progress import TaskProgress
 from penstock.operate.durable_steps import steps_and_state
 from penstock.operate.masking import Masking
+from penstock.operate.titles import defaults_of, title_of, with_defaults
 from penstock.operate.workflow_tree import graph_of, sent_commands, tree
 from penstock.run.progress import STREAM, Progress
 from penstock.store.admission import budgets
 from penstock.store.definitions import catalog
-from penstock.store.executions import effects, executions, inquiries, log_lines, outside_waits, past_attempts
+from penstock.store.executions import (
+    effects,
+    executions,
+    inquiries,
+    labels,
+    log_lines,
+    outside_waits,
+    past_attempts,
+)
 from penstock.store.executions.executions import Execution
 from penstock.store.session.database import Session
 from penstock.store.workflows import workflow_runs
@@ -61,7 +71,9 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     definition = document.pop("definition_id")
     body = (await catalog.bodies(session, [definition])).get(definition)
     masking = await Masking.load(session)
+    document["title"] = _title(masking, document["action"], document["params"], body or {})
     document["params"] = masking.parameters(document["action"], document["params"])
+    document["labels"] = await labels.of_execution(session, id, rows[0].finished_at)
     document["result"] = await _shown_result(session, rows[0])
     document["graph"] = graph_of(body)
     document["waited"], document["ran"] = await executions.waited_and_ran(session, rows[0])
@@ -87,6 +99,13 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
         for row in await past_attempts.attempts(session, rows[0])
     ]
     return document
+
+
+def _title(masking: Masking, action: str, params: Any, body: Mapping[str, Any]) -> str | None:
+    if "title" not in body:
+        return None
+    whole = with_defaults(params, defaults_of(body.get("parameters")))
+    return title_of(body["title"], masking.parameters(action, whole))
 
 
 async def _shown_result(session: Session, row: Execution) -> Any:

@@ -22,6 +22,12 @@ begin
     ), tried as (
         delete from attempt
         where execution_id = any (array(select id from gone where attempt > 1 or status <> 'completed')) returning *
+    ), labels as (
+        delete from label where execution_id = any (p_ids) returning *
+    ), labelled as (
+        insert into archived_label (id, key, value, tenant, child, status, finished_at)
+        select g.id, l.key, l.value, l.tenant, l.child, g.status, g.finished_at
+        from labels l join gone g on g.id = l.execution_id
     ), kept as (
         insert into archive (id, finished_at, status, action, namespace, root, parent, task, item, created_at, attempt,
             failures, recoveries, priority, definition_id, reason, params, options, origin, result, error, state, steps, attempts)

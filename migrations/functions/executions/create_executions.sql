@@ -1,7 +1,8 @@
 -- Insert new executions with their payloads and timers. An execution is created as started if it need not wait for an
 -- instant, and its namespace is in `p_free` (no limit covers it). It gets the status and slots of its entry in `p_births`,
 -- if it has one. Its history also records that it was requested. With `p_worker`, all are created as running, claimed by
--- that worker. Arrays shorter than `p_ids` are padded with null. A child of a traced execution is traced with it. `made`
+-- that worker. Arrays shorter than `p_ids` are padded with null. A child of a traced execution is traced with it,
+-- and an execution has the labels of its parent (label_executions). `made`
 -- are the executions that were created, `ready` those of them that are requested and due, and `due` is the instant of the
 -- first timer. An execution that exists (the same id, or the same child of a workflow) is left alone: another delivery of
 -- the same message was first.
@@ -49,6 +50,12 @@ begin
                where p.execution_id = any (p_parents) and p.origin ? 'trace') t on t.execution_id = d.parent
     where cardinality(made) = cardinality(p_ids) or d.id = any (made);
     insert into live (execution_id) select unnest(made);
+    if exists (select from definition f where f.id = any (p_definitions) and f.body ?| '{run_labels,searchable}')
+        or exists (select from unnest(p_options) o where o like '%"labels"%')
+        or exists (select from label where execution_id = any (p_parents))
+    then
+        perform label_executions(made, p_ids, p_namespaces, p_definitions, p_params, p_options, p_parents);
+    end if;
     due := set_times(made, p_ids, p_definitions, p_options, p_not_before);
     if exists (select from unnest(p_not_before) d where d is not null) then
         with delayed as (

@@ -17,7 +17,7 @@ declare
     v_made integer := 0;
 begin
     perform pg_advisory_xact_lock(7, -3); -- replicas take turns here, and with the process that drops partitions
-    foreach v_parent in array array['event', 'history', 'archive', 'log_line', 'admission', 'fire'] loop
+    foreach v_parent in array array['event', 'history', 'archive', 'archived_label', 'log_line', 'admission', 'fire'] loop
         if to_regclass(v_parent || '_default') is null then
             execute format('create table %I partition of %I default', v_parent || '_default', v_parent);
             perform copy_rights(v_parent, v_parent || '_default');

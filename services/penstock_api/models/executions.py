@@ -6,10 +6,12 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from penstock.language.terms.budgets import MAX_UNITS, UNIT, WhenSpent
 from penstock.language.terms.column_ranges import HIGHEST_PRIORITY, MAX_AMOUNT
+from penstock.language.terms.options import Wrong
+from penstock.language.terms.run_labels import MAX_LABELS, MAX_VALUE, check_labels
 from penstock_api.models.model import (
     Answer,
     Given,
@@ -21,6 +23,13 @@ from penstock_api.models.model import (
     Tenant,
     Text,
 )
+
+
+def _labels(labels: dict[str, str]) -> dict[str, str]:
+    try:
+        return check_labels(labels)
+    except Wrong as wrong:
+        raise ValueError(f"{wrong}. {wrong.hint}") from None
 
 
 def _item(value: int | None) -> int | None:
@@ -62,6 +71,11 @@ class Start(Given):
     )
     max_depth: MaxDepth = None
     max_descendants: MaxDescendants = None
+    labels: Annotated[dict[str, str], AfterValidator(_labels)] = Field(
+        default_factory=dict,
+        max_length=MAX_LABELS,
+        description=f"Labels by which lists find it. A value has 1 to {MAX_VALUE} characters.",
+    )
 
 
 class Started(Answer):
@@ -79,6 +93,7 @@ class ListedExecution(Answer):
     parent: UUID | None
     task: str | None
     item: Item
+    title: str | None = Field(default=None, description="The title, if its action has one.")
 
 
 class Attempt(Answer):
@@ -239,6 +254,8 @@ class Execution(Answer):
     ran: float | None = Field(
         default=None, description="Seconds for which it ran; for a workflow, in which any of its tasks ran."
     )
+    title: str | None = Field(default=None, description="The title, if its action has one.")
+    labels: dict[str, str] = Field(default_factory=dict, description="The labels, with the inherited ones.")
     params: Any
     options: Any
     origin: Any

@@ -14,18 +14,20 @@ from penstock.client import executions as many
 from penstock.client.bulk import Tally, tally
 from penstock.errors import InvalidInput
 from penstock.language.moves import STATUSES
+from penstock.operate import titles
 from penstock.operate.access import Caller
-from penstock.store.executions import execution_list, executions
+from penstock.store.executions import executions
 from penstock.store.executions.execution_list import ExecutionFilter
 from penstock_api.auth.access import OPERATE, READ, Asked, own
 from penstock_api.backend import Db, Here, Lists
 from penstock_api.live.changes import Watched
 from penstock_api.pages.page import PageRouter, form_of, page
+from penstock_api.requests.label_words import labels_of
 
 router: APIRouter = PageRouter("executions")
 
 PAGE = 50
-NAMES = ("status", "action", "tenant", "since", "until", "event", "parent", "children")
+NAMES = ("status", "action", "tenant", "since", "until", "event", "parent", "children", "label", "key")
 """The filters of a list, with the same names in the address of the page as in the API."""
 DOES = {"cancel": "Cancel", "rerun": "Run again", "rerun_failed": "Run again from what failed"}
 
@@ -47,7 +49,7 @@ async def show(
     if find.strip():
         filters["action"] = find.strip()
     execution_filter = chosen(filters, caller)
-    rows = await execution_list.page(session, execution_filter, before=before, limit=PAGE + 1)
+    rows = await titles.listed(session, execution_filter, cursor=before, limit=PAGE + 1)
     return page(
         request,
         "executions.html",
@@ -80,15 +82,22 @@ def chosen(filters: Mapping[str, str], caller: Caller) -> ExecutionFilter:
             f"there is no status {', '.join(unknown)}", hint=f"There are: {', '.join(STATUSES)}."
         )
     tenant = filters.get("tenant")
+    if tenant is not None:
+        own(caller, tenant)
+    elif caller.tenants is not None and len(caller.tenants) == 1:
+        [tenant] = caller.tenants
     return ExecutionFilter(
+        tenant=tenant,
         status=status or None,
         action=filters.get("action"),
-        tenants=caller.tenants if tenant is None else frozenset((own(caller, tenant),)),
+        tenants=caller.tenants if tenant is None else frozenset((tenant,)),
         since=_instant(filters, "since"),
         until=_instant(filters, "until"),
         event=_id(filters, "event"),
         parent=_id(filters, "parent"),
         children=filters.get("children") == "true",
+        labels=labels_of([word.strip() for word in filters.get("label", "").split(",") if word.strip()]),
+        key=filters.get("key"),
     )
 
 

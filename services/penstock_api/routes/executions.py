@@ -11,17 +11,19 @@ from fastapi.responses import PlainTextResponse
 from penstock.errors import InvalidInput, NotAllowed, NotFound
 from penstock.language.moves import STATUSES
 from penstock.language.workflows.diagram import to_dot, to_mermaid
+from penstock.operate import titles
 from penstock.operate.access import DEFINE as DEFINING
 from penstock.operate.durable_steps import steps_of
 from penstock.operate.executions import described, ending, one, plain
 from penstock.operate.why import why
-from penstock.store.executions import execution_list, executions, log_lines, past_attempts
+from penstock.store.executions import executions, log_lines, past_attempts
 from penstock.store.executions.execution_list import ExecutionFilter
 from penstock_api.auth.access import OPERATE, READ, START, Asked, ExecutionId, Tenants, must_have, own
 from penstock_api.backend import Db, Here, Lists
 from penstock_api.models import executions as models
 from penstock_api.models.model import Instant, Page
 from penstock_api.quick_submit import quickly
+from penstock_api.requests.label_words import labels_of
 from penstock_api.routes.router import Router
 
 router = Router("executions")
@@ -65,6 +67,7 @@ async def start(
         when_spent=given.when_spent,
         max_depth=given.max_depth,
         max_descendants=given.max_descendants,
+        labels=given.labels,
     )
     response.headers["location"] = f"/api/v1/executions/{id}"
     return models.Started(id=id)
@@ -87,6 +90,12 @@ async def list_executions(
     event: Annotated[UUID | None, Query(description="Only executions that this event started.")] = None,
     parent: Annotated[UUID | None, Query(description="Only the tasks of this workflow's run.")] = None,
     children: Annotated[bool, Query(description="Include the tasks of workflows.")] = False,
+    label: Annotated[
+        list[str] | None, Query(description="Only executions with this label: `key=value`. The rarest first.")
+    ] = None,
+    key: Annotated[
+        str | None, Query(description="Only the execution with this idempotency key in `tenant` (or public).")
+    ] = None,
     before: Annotated[UUID | None, Query(description="The `next` of the previous page.")] = None,
     limit: Limit = 50,
 ) -> Page[models.ListedExecution]:
@@ -104,8 +113,11 @@ async def list_executions(
         event=event,
         parent=parent,
         children=children,
+        labels=labels_of(label or ()),
+        key=key,
+        tenant=next(iter(tenants)) if key is not None and tenants is not None and len(tenants) == 1 else None,
     )
-    rows = await execution_list.page(session, execution_filter, before=before, limit=limit)
+    rows = await titles.listed(session, execution_filter, cursor=before, limit=limit)
     last = str(rows[-1].id) if len(rows) == limit else None
     return Page(items=[models.ListedExecution.model_validate(row) for row in rows], next=last)
 

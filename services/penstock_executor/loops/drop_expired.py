@@ -21,8 +21,8 @@ from penstock_executor.loop_runner import Loop
 
 log = structlog.get_logger()
 
-INTERNAL = "admission"
-"""The table that serves Penstock only, and is not exported."""
+INTERNAL = ("admission", "archived_label")
+"""The tables that serve Penstock only, and are not exported."""
 AGAIN = 30.0
 """Seconds until a partition is tried again that another transaction was reading."""
 BATCH = 500
@@ -36,6 +36,7 @@ def partitioned(settings: Settings) -> Mapping[str, int]:
         "log_line": settings.log_retention_days,
         "event": settings.event_retention_days,
         "archive": settings.archive_retention_days,
+        "archived_label": settings.archive_retention_days,
         "fire": settings.fire_retention_days,
         "admission": 1,  # as long as the longest window of a rate
     }

@@ -17,12 +17,15 @@ from penstock.language.definitions.limit import Limit
 from penstock.language.definitions.qualified_name import Ref, checked_ref
 from penstock.language.definitions.schedule import Schedule
 from penstock.language.definitions.signature import Bind
+from penstock.language.expressions.template_checks import Title
 from penstock.language.policies.policies import Policies
 from penstock.language.schemas import parameters_schema, payload_schema
+from penstock.language.schemas.searchable import check_searchable
 from penstock.language.terms import labels as labels_
 from penstock.language.terms.action_ref import ActionRef
 from penstock.language.terms.options import Items, Wrong, read_options
 from penstock.language.terms.routing import RoutingRule
+from penstock.language.terms.run_labels import RunLabels
 from penstock.language.terms.sources import Source
 from penstock.run.call_interceptor import CALL_INTERCEPTOR
 from penstock.run.run import executor_name
@@ -51,6 +54,13 @@ class ActionOptions(Policies):
     """The work queue of the action, which overrides the configured routes."""
     labels: dict[str, str] = Field(default_factory=dict)
     """The labels that a worker must carry to run the action, such as {"gpu": "a100"}."""
+    title: Title = None
+    """The title of its executions in lists, such as "dunning of {{ parameters.customer }}". Secrets are masked."""
+    run_labels: RunLabels = Field(default_factory=dict)
+    """The labels of its executions, such as {"team": "billing"}, by which lists find them."""
+    searchable: Items[str] = ()
+    """The names of parameters that become labels of an execution, so that lists find it by their values. A text of more than
+    200 characters gets no label, nor does a parameter of an encrypted tenant."""
     limits: Annotated[Items[Limit], BeforeValidator(_several)] = ()
     breaker: Breaker | None = None
     """The breaker, which stops the calls while too many of them fail:
@@ -130,6 +140,10 @@ class Action(ActionRef[P, R]):
             self.ref = checked_ref(ref)
         except Wrong as error:
             raise source.wrong(f"action {error}", error.hint) from None
+        try:
+            check_searchable(choices.searchable, parameters_schema)
+        except Wrong as error:
+            raise source.wrong(f"action {ref}: searchable {error}", error.hint) from None
         self.choices = choices
         self.function = function
         self.is_coroutine = inspect.iscoroutinefunction(function)

@@ -17,6 +17,7 @@ from penstock.language.terms.column_ranges import HIGHEST_PRIORITY, INTEGER
 from penstock.language.terms.durations import PositiveDuration
 from penstock.language.terms.options import Items, Wrong
 from penstock.language.terms.outside_names import TENANT
+from penstock.language.terms.run_labels import HINT, MAX_LABELS, check_key
 
 Priority = Annotated[int, Field(ge=-HIGHEST_PRIORITY, le=HIGHEST_PRIORITY)]
 """The priority of an execution that waits for a slot. Higher ones go first, and 0 is the default."""
@@ -47,6 +48,14 @@ def _paths(value: object) -> object:
     return tuple(several)
 
 
+def _at_most_labels(labels: dict[str, Any]) -> dict[str, Any]:
+    if len(labels) > MAX_LABELS:
+        raise Wrong(f"has {len(labels)} labels, and may have {MAX_LABELS}", HINT)
+    for key in labels:
+        check_key(key)
+    return labels
+
+
 class Rule(Declaration):
     """A rule. `when` is a condition over `event` and `payload` (`payload.amount > 100`). Without it every event
     matches. Texts in `params` may hold templates over the same names (`"{{ payload.customer }}"`).
@@ -63,6 +72,8 @@ class Rule(Declaration):
     """The action or workflow to start."""
     when: Condition | None = None
     params: Templates = Field(default_factory=dict)
+    labels: Annotated[Templates, AfterValidator(_at_most_labels)] = Field(default_factory=dict)
+    """The labels of the executions that the rule starts. Texts may hold templates over `event` and `payload`."""
     enabled: StrictBool = True
     """The initial state, when the rule is first applied. `penstock rules enable|disable` changes it afterwards."""
     tenant: Tenant | None = None
@@ -102,6 +113,7 @@ class Rule(Declaration):
             action: object,
             when: str | None = None,
             params: Mapping[str, Any] = {},
+            labels: Mapping[str, Any] = {},
             enabled: bool = True,
             tenant: str | None = None,
             priority: int = 0,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from penstock.errors import ExpressionError
-from penstock.language.expressions import compile_template, condition
+from penstock.language.expressions import compile_template, condition, names_used
 from penstock.language.terms.options import Wrong
 
 
@@ -28,6 +28,31 @@ Condition = Annotated[str, _parses(condition)]
 """A pydantic type: an expression such as `payload.amount > 100`."""
 Templates = Annotated[dict[str, Any], _parses(compile_template)]
 """A pydantic type: names and values, in which texts may hold `{{ ... }}`."""
+
+
+MAX_TITLE_TEMPLATE = 500
+"""The maximum length of the template of a title, in characters."""
+
+
+def _is_title(written: str | None) -> str | None:
+    if written is None:
+        return None
+    if not 1 <= len(written) <= MAX_TITLE_TEMPLATE:
+        raise Wrong(f"is not a text of 1 to {MAX_TITLE_TEMPLATE} characters", "Write a shorter title.")
+    try:
+        unknown = sorted(names_used(written).roots - {"parameters"})
+    except ExpressionError as error:
+        raise Wrong(error.message, error.hint) from None
+    if unknown:
+        raise Wrong(
+            f"reads {unknown[0]}, and a title knows only parameters",
+            "Write 'dunning of {{ parameters.customer }}'.",
+        )
+    return written
+
+
+Title = Annotated[str | None, AfterValidator(_is_title)]
+"""A pydantic type: a text with templates over `parameters`."""
 
 
 def is_template(value: Any) -> bool:

@@ -14,6 +14,8 @@ import orjson
 from penstock.errors import ExpressionError
 from penstock.language.expressions import SECRETS, compile_template, condition
 from penstock.language.terms.bursts import Debounce, read_debounce
+from penstock.language.terms.options import Wrong
+from penstock.language.terms.run_labels import rendered_labels
 
 
 class Event(Protocol):
@@ -39,6 +41,7 @@ class CompiledRule:
     priority: int
     options: str | None
     debounce: Debounce | None = None
+    labels: Callable[[Mapping[str, Any]], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class Match:
     params: Any = None
     error: str | None = None
     failed_condition: bool = False
+    labels: Mapping[str, str] | None = None
 
 
 def compile_rule(body: Mapping[str, Any]) -> CompiledRule:
@@ -62,6 +66,7 @@ def compile_rule(body: Mapping[str, Any]) -> CompiledRule:
         priority=int(body.get("priority") or 0),
         options=orjson.dumps(options).decode() if options else None,
         debounce=read_debounce(body),
+        labels=compile_template(body["labels"]) if body.get("labels") else None,
     )
 
 
@@ -105,9 +110,14 @@ def parameters(
     if rule.debounce is not None and rule.debounce.keep == "all":
         names["payloads"] = [payload] if payloads is None else list(payloads)
     try:
-        return Match(True, rule.params(names))
+        labels = None
+        if rule.labels is not None:  # labels are shown, so their templates read no secrets
+            labels = rendered_labels(rule.labels({**names, "secrets": {}}))
+        return Match(True, rule.params(names), labels=labels)
     except ExpressionError as error:
         return Match(True, error=_error_text(error))
+    except Wrong as wrong:
+        return Match(True, error=f"InvalidInput: labels {wrong}")
 
 
 def _error_text(error: ExpressionError) -> str:

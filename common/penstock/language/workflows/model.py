@@ -10,19 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import sha256
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 from uuid import UUID
 
 import orjson
-from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
 
 from penstock.errors import InvalidInput
 from penstock.language.definitions.document import Document
 from penstock.language.definitions.qualified_name import Ref
+from penstock.language.expressions.template_checks import Title
 from penstock.language.schemas import check_value, parameters_schema
+from penstock.language.schemas.searchable import check_searchable
 from penstock.language.terms.action_ref import connected
 from penstock.language.terms.durations import PositiveDuration
 from penstock.language.terms.options import Items, Options, Wrong
+from penstock.language.terms.run_labels import RunLabels
 from penstock.language.terms.sources import Source, caller, of_frame
 from penstock.language.workflows.task import Limits, Name, Step, Task
 from penstock.run.call_interceptor import CALL_INTERCEPTOR
@@ -64,10 +67,25 @@ class Workflow(Options):
     output: Any = None
     timeout: PositiveDuration | None = None
     limits: Limits = ()
+    title: Title = None
+    """The title of its executions in lists, such as "order {{ parameters.order }}". Secrets are masked."""
+    run_labels: RunLabels = Field(default_factory=dict)
+    """The labels of its executions and of their tasks, by which lists find them."""
+    searchable: Items[str] = ()
+    """The names of parameters that become labels of an execution. A text of more than 200 characters gets no label, nor does
+    a parameter of an encrypted tenant."""
     on_exit: Annotated[Step, AfterValidator(_at_exit)] | None = None
 
     _source: Source = PrivateAttr(default=Source("?", 0))
     _schedules: list[Any] = PrivateAttr(default_factory=list)
+
+    @model_validator(mode="after")
+    def _searchable_parameters(self) -> Self:
+        try:
+            check_searchable(self.searchable, self.parameters)
+        except Wrong as error:
+            raise Wrong(f"searchable {error}", error.hint) from None
+        return self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Add a task that runs this workflow to the workflow function that is being read."""

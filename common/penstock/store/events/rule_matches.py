@@ -5,11 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import orjson
+
 from penstock.errors import InvalidInput
 from penstock.language.rules.event_rules import CompiledRule, Match, compile_rule
 from penstock.language.rules.secret_references import checked_parameters
 from penstock.language.schemas import Schema
 from penstock.language.terms.ids import new_id
+from penstock.store.access.tenant_keys import encrypted_tenants
 from penstock.store.admission import namespaces
 from penstock.store.definitions import catalog
 from penstock.store.events.events import CurrentRule, Event, NewEnforcement
@@ -37,10 +40,13 @@ async def enforcements(
         tx, {namespaces.of(event.tenant, rule.action) for event, rule, _ in hits}
     )
     schemas = await catalog.parameter_schemas(tx, {rule.action_definition_id for _, rule, _ in hits})
+    encrypted = await encrypted_tenants(tx) if any(verdict.labels for _, _, verdict in hits) else ()
     new_enforcements = []
     for event, rule, verdict in hits:
         schema = None if rule.action_definition_id is None else schemas.get(rule.action_definition_id)
         params, error = _checked(schema, rule, verdict, tx.settings.payload_cap)
+        if verdict.labels and event.tenant in encrypted:
+            params, error = None, f"InvalidInput: {LABELS_OF_ENCRYPTED}"
         new_enforcements.append(
             NewEnforcement(
                 id=new_id(),
@@ -51,11 +57,23 @@ async def enforcements(
                 action_definition_id=rule.action_definition_id,
                 priority=compiled[rule.definition_id].priority,
                 params=params,
-                options=compiled[rule.definition_id].options,
+                options=_options(compiled[rule.definition_id].options, verdict),
                 error=error,
             )
         )
     return new_enforcements
+
+
+LABELS_OF_ENCRYPTED = (
+    "labels are stored as plain text, and the values of this tenant are encrypted: remove the rule's labels"
+)
+
+
+def _options(options: str | None, verdict: Match) -> str | None:
+    """Return the options of a rule, with the labels that it computes for this event."""
+    if not verdict.labels:
+        return options
+    return orjson.dumps({**orjson.loads(options or "{}"), "labels": verdict.labels}).decode()
 
 
 def _checked(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -26,8 +26,9 @@ class ExecutionFilter:
     """A filter of executions: all top-level executions, or those of them that match every field that is set. `since`
     and `until` (aware) bound the instant of creation. `params` are parameters that an execution has, among others.
     `event` is the event that started it, `parent` the workflow of tasks, and `key` the idempotency key in `tenant`
-    (or public). `tenants` restricts the result to these tenants, whatever the other fields are. `ended`: only ended
-    executions, or only open ones. `children`: include tasks of workflows."""
+    (or public). `labels` are labels that an execution has, among others; the list reads the index of the first of them.
+    `tenants` restricts the result to these tenants, whatever the other fields are. `ended`: only ended executions, or
+    only open ones. `children`: include tasks of workflows."""
 
     status: Collection[str] | None = None
     action: str | None = None
@@ -39,6 +40,7 @@ class ExecutionFilter:
     event: UUID | None = None
     parent: UUID | None = None
     key: str | None = None
+    labels: Mapping[str, str] | None = None
     ended: bool | None = None
     children: bool = False
 
@@ -57,6 +59,8 @@ class ListedExecution:
     parent: UUID | None
     task: str | None
     item: int
+    title: str | None = None
+    """The rendered title, where a caller asks for titles and its action has one."""
 
 
 ALIKE = """
@@ -69,37 +73,111 @@ ALIKE = """
         select i.execution_id from idempotency i where i.tenant = coalesce($11, 'public') and i.key = $10)))
 """
 OPEN = f"""
-join namespace n on n.id = x.namespace_id
-where {ALIKE}
-    and ($11::text is null or n.name ^@ ($11 || '::')) and ($12::text is null or n.action = $12)
+    {ALIKE} and ($11::text is null or n.name ^@ ($11 || '::')) and ($12::text is null or n.action = $12)
     and ($13::jsonb is null or exists (select from payload p where p.execution_id = x.id and p.params @> $13))
     and ($14::boolean is null or (x.finished_at is not null) = $14)
     and ($15::text[] is null or split_part(n.name, '::', 1) = any($15))
 """
 ARCHIVED = f"""
-from archive x
-where {ALIKE}
-    and ($11::text is null or x.namespace ^@ ($11 || '::')) and ($12::text is null or x.action = $12)
+    {ALIKE} and ($11::text is null or x.namespace ^@ ($11 || '::')) and ($12::text is null or x.action = $12)
     and ($13::jsonb is null or x.params @> $13) and coalesce($14, true)
     and ($15::text[] is null or split_part(x.namespace, '::', 1) = any($15))
 """
-EVERY = "from execution x"
+OPEN_COLUMNS = "x.id, x.status, n.action, n.name as namespace, x.attempt, x.created_at, x.finished_at, x.parent, x.task, x.item"
+ARCHIVED_COLUMNS = OPEN_COLUMNS.replace("n.action, n.name as namespace", "x.action, x.namespace")
+NAMESPACE = "join namespace n on n.id = x.namespace_id"
+EVERY = f"from execution x {NAMESPACE} where"
 # Every execution that ended badly has an error, and errors have an index. Without it, the query would read all
 # executions that completed since the last failure.
-BADLY = """from (
+BADLY = f"""from (
     select r.execution_id from result r
     where r.error is not null and ($2::uuid is null or r.execution_id < $2)
         and ($5::uuid is null or r.execution_id >= $5) and ($6::uuid is null or r.execution_id < $6)
-) r join execution x on x.id = r.execution_id"""
-PAGE = f"""
-select * from (
-    (select x.id, x.status, n.action, n.name as namespace, x.attempt, x.created_at, x.finished_at, x.parent, x.task, x.item
-    {{among}} {OPEN} order by x.id desc limit $16)
-    union all
-    (select x.id, x.status, x.action, x.namespace, x.attempt, x.created_at, x.finished_at, x.parent, x.task, x.item
-    {ARCHIVED} order by x.id desc limit $16)
-) y order by id desc limit $16
+) r join execution x on x.id = r.execution_id {NAMESPACE} where"""
+# A list of few tenants, or of a label, reads a range of an index for each tenant. A range is in the order of ids, so the
+# query stops at the end of its page.
+TENANTS = "unnest(coalesce($15::text[], array(select distinct split_part(name, '::', 1) from namespace))) as t (tenant)"
+CHILD = "unnest(case when $9 then '{false,true}'::boolean[] else '{false}' end) as c (child)"
+IDS = """($2::uuid is null or l.{id} < $2) and ($5::uuid is null or l.{id} >= $5) and ($6::uuid is null or l.{id} < $6)"""
+MORE_LABELS = """not exists (select from unnest($18::text[], $19::text[]) as m (key, value)
+    where not exists (select from {same} and o.key = m.key and o.value = m.value))"""
+LABEL = "l.tenant = t.tenant and l.key = $16 and l.value = $17 and l.child = c.child"
+# The order and the offset keep the planner from joining before it sorts: each label of the page leads to one row. For a label
+# that most executions have, it would otherwise read all of them.
+LABELLED = f"""
+from (
+    select l.execution_id as id from label l
+    where {LABEL} and {IDS.format(id="execution_id")}
+        and {MORE_LABELS.format(same="label o where o.execution_id = l.execution_id")}
+    order by l.execution_id desc
+) l cross join lateral (select * from execution x where x.id = l.id offset 0) x {NAMESPACE} where
 """
+ARCHIVED_LABELLED = f"""
+from (
+    select l.id, l.finished_at from archived_label l
+    where {LABEL} and {{status}} {IDS.format(id="id")}
+        and {MORE_LABELS.format(same="archived_label o where o.id = l.id and o.finished_at = l.finished_at")}
+    order by l.id desc
+) l cross join lateral (select * from archive x where x.id = l.id and x.finished_at = l.finished_at offset 0) x where
+"""
+ONE_STATUS = "l.status = s.status and l.status <> 'completed' and"
+ANY_STATUS = "($1::text[] is null or l.status = any($1)) and"
+ARCHIVED_TENANT = "from archive x where split_part(x.namespace, '::', 1) = t.tenant and"
+RANGES = 20
+"""The maximum number of tenants for which a list reads a range each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A part of a list: open or archived executions. `ranges` are the tables with a row for each range to read."""
+
+    columns: str
+    source: str
+    condition: str
+    ranges: tuple[str, ...] = ()
+
+    def page(self, limit: str) -> str:
+        by = "l.id" if ") l cross join" in self.source else "x.id"
+        rows = f"select {self.columns} {self.source} {self.condition} order by {by} desc limit {limit}"
+        if not self.ranges:
+            return f"({rows})"
+        return f"(select x.* from {' cross join '.join(self.ranges)} cross join lateral ({rows}) x)"
+
+    def count(self) -> str:
+        if not self.ranges:
+            return f"(select count(*) {self.source} {self.condition})"
+        rows = f"select count(*) as number {self.source} {self.condition}"
+        ranges = " cross join ".join(self.ranges)
+        return f"(select coalesce(sum(x.number), 0)::bigint from {ranges} cross join lateral ({rows}) x)"
+
+
+def _branches(filters: ExecutionFilter) -> tuple[Branch, Branch]:
+    """Return the parts of a list, which read the index that its filter needs."""
+    badly = filters.status is not None and BAD.issuperset(filters.status)
+    if filters.labels:
+        ranges: tuple[str, ...] = (TENANTS, CHILD)
+        archived, status = ranges, ANY_STATUS
+        if badly:
+            archived, status = (*ranges, "unnest($1::text[]) as s (status)"), ONE_STATUS
+        return (
+            Branch(OPEN_COLUMNS, LABELLED, OPEN, ranges),
+            Branch(ARCHIVED_COLUMNS, ARCHIVED_LABELLED.replace("{status}", status), ARCHIVED, archived),
+        )
+    tenants = _tenants(filters)
+    lists_tenants = tenants is not None and len(tenants) <= RANGES
+    return (
+        Branch(OPEN_COLUMNS, BADLY if badly else EVERY, OPEN),
+        Branch(ARCHIVED_COLUMNS, ARCHIVED_TENANT, ARCHIVED, (TENANTS,))
+        if lists_tenants
+        else Branch(ARCHIVED_COLUMNS, "from archive x where", ARCHIVED),
+    )
+
+
+def _tenants(filters: ExecutionFilter) -> list[str] | None:
+    """Return the tenants to which a filter restricts the list; None for all."""
+    if filters.tenant is None:
+        return None if filters.tenants is None else sorted(set(filters.tenants))
+    return [filters.tenant] if filters.tenants is None or filters.tenant in filters.tenants else []
 
 
 async def refuse_encrypted(
@@ -130,27 +208,23 @@ async def page(
     page before. Raises InvalidInput for a filter by the parameters of an encrypted tenant."""
     if filters.params:
         await refuse_encrypted(session, "parameters", filters.tenant, filters.tenants)
-    sql = _among(filters, PAGE)
-    return rows_as(ListedExecution, await session.fetch(sql, *_given(filters, before), limit))
-
-
-COUNT = f"select (select count(*) {{among}} {OPEN}) + (select count(*) {ARCHIVED}) as count"
+    filters = await _rarest_first(session, filters)
+    arguments = _arguments(filters, before)
+    limit_place = f"${len(arguments) + 1}"
+    parts = " union all ".join(branch.page(limit_place) for branch in _branches(filters))
+    sql = f"select * from ({parts}) y order by id desc limit {limit_place}"
+    return rows_as(ListedExecution, await session.fetch(sql, *arguments, limit))
 
 
 async def count(session: Session, filters: ExecutionFilter) -> int:
     """Return the number of executions that match the filter."""
     if filters.params:
         await refuse_encrypted(session, "parameters", filters.tenant, filters.tenants)
-    return int((await session.fetch(_among(filters, COUNT), *_given(filters, None)))[0]["count"])
+    parts = " + ".join(branch.count() for branch in _branches(filters))
+    return int((await session.fetch(f"select {parts} as count", *_arguments(filters, None)))[0]["count"])
 
 
-def _among(filters: ExecutionFilter, statement: str) -> str:
-    """Insert the tables that a statement reads for unarchived executions."""
-    badly = filters.status is not None and BAD.issuperset(filters.status)
-    return statement.replace("{among}", BADLY if badly else EVERY)
-
-
-def _given(filters: ExecutionFilter, cursor: UUID | None) -> tuple[Any, ...]:
+def _arguments(filters: ExecutionFilter, cursor: UUID | None) -> tuple[Any, ...]:
     # Ids are in the order of time, and indexed: bounds on ids make the bounds on time fast.
     return (
         None if filters.status is None else list(filters.status),
@@ -167,5 +241,39 @@ def _given(filters: ExecutionFilter, cursor: UUID | None) -> tuple[Any, ...]:
         filters.action,
         orjson.dumps(filters.params).decode() if filters.params else None,
         filters.ended,
-        None if filters.tenants is None else list(filters.tenants),
+        _tenants(filters),
+        *_label_arguments(filters.labels),
     )
+
+
+AMONG = 5000
+"""The maximum number of rows by which labels are compared for rarity."""
+RARITY = f"""
+select w.key from unnest($1::text[], $2::text[]) as w (key, value) cross join lateral (
+    select count(*) as number from (
+        select from unnest(coalesce($3::text[], array(select distinct split_part(name, '::', 1) from namespace))) as t (tenant)
+        cross join unnest('{{false,true}}'::boolean[]) as c (child)
+        cross join lateral (
+            select from archived_label l
+            where l.tenant = t.tenant and l.key = w.key and l.value = w.value and l.child = c.child limit {AMONG}) l
+        limit {AMONG}) x) y
+order by y.number limit 1
+"""
+
+
+async def _rarest_first(session: Session | Transaction, filters: ExecutionFilter) -> ExecutionFilter:
+    """Return the filter with its rarest label at the beginning. A list by a frequent label and a rare one would otherwise
+    read all executions of the frequent one."""
+    if not filters.labels or len(filters.labels) == 1:
+        return filters
+    labels = dict(filters.labels)
+    [row] = await session.fetch(RARITY, list(labels), list(labels.values()), _tenants(filters))
+    return replace(filters, labels={row["key"]: labels[row["key"]], **labels})
+
+
+def _label_arguments(labels: Mapping[str, str] | None) -> tuple[Any, ...]:
+    """Return the first label, by which the list reads, and the keys and values of the further ones."""
+    if not labels:
+        return ()
+    (key, value), *further = labels.items()
+    return key, value, [key for key, _ in further], [value for _, value in further]

@@ -17,6 +17,7 @@ table               executor  worker  api   client  look
 
 admission           rawd      ra      ra    -       r
 archive             rawd      r       r     -       r*
+archived_label      rawd      r       r     -       -
 attempt             rawd      raw     raw   -       r*
 awaited             rad       rad     rad   a       r
 breaker             rawd      rawd    rawd  -       r
@@ -36,6 +37,7 @@ idempotency         rad       ra      ra    -       -
 inquiry             rawd      rawd    rawd  -       r*
 outside_wait        rawd      raw     raw   -       r*
 early_outcome       rad       rad     ra    -       -
+label               rad       ra      ra    -       -
 lane                rawd      rawd    rawd  -       r
 live                rawd      rawd    rawd  -       r
 log_line            rawd      ra      ra    -       -

@@ -13,6 +13,7 @@ PARTITIONED = {
     "log_line": "at",
     "event": "created_at",
     "archive": "finished_at",
+    "archived_label": "finished_at",
     "fire": "made_at",  # a fire of a backfill was due long ago
     "admission": "admitted_at",
 }

@@ -251,6 +251,31 @@ async def test_index_of_parked_work_is_replaced_while_processes_work(
     assert len(rows) == 2
 
 
+async def test_labels_are_added_while_processes_work_and_again_after_an_interruption(
+    database: str, session: Session
+) -> None:
+    """An execution that ends before the daily partitions are made has a place for its labels."""
+    before = ScriptDirectory.from_config(migrate._config()).get_revision("0011").down_revision
+    for statement in (
+        "drop table label, archived_label",
+        "drop index archive_tenant",
+        "create index archive_default_tenant on archive_default (id)",
+        "insert into process (id, kind, name) values (gen_random_uuid(), 'worker', 'w')",
+        "create or replace function make_partitions(p_ahead integer) returns integer language sql as 'select 0'",
+    ):
+        await session.fetch(statement)
+    whole = "select indisvalid from pg_index where indexrelid = 'archive_tenant'::regclass"
+    for _ in range(2):
+        await session.fetch(f"update penstock_migration set version_num = '{before}'")
+        await migrate.upgrade(settings(database))
+        assert [row[0] for row in await session.fetch(whole)] == [True]
+    await session.fetch(
+        "insert into archived_label (id, key, value, tenant, child, status, finished_at) "
+        "values (gen_random_uuid(), 'team', 'billing', 'public', false, 'completed', now())"
+    )
+    assert len(await session.fetch("select from archived_label_default")) == 1
+
+
 async def test_the_database_holds_the_declared_moves(database: str) -> None:
     home = Database(settings(database), role="test")
     rows = await home.session().fetch("select subject, old, new from legal_move")

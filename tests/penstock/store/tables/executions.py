@@ -220,6 +220,44 @@ archive = Table(
     Index("archive_root", "root"),
     Index("archive_not_completed", "id", postgresql_where=text("status <> 'completed'")),
     Index("archive_action", "action", "id"),
+    Index("archive_tenant", text("split_part(namespace, '::', 1)"), "id"),
+    postgresql_partition_by="RANGE (finished_at)",
+)
+
+
+label = Table(
+    "label",
+    METADATA,
+    Column("execution_id", UUID, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+    Column("tenant", Text, nullable=False),
+    Column("child", Boolean, nullable=False),
+    Index("label_newest", "tenant", "key", "value", "child", "execution_id"),
+)
+
+
+archived_label = Table(
+    "archived_label",
+    METADATA,
+    Column("id", UUID, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+    Column("tenant", Text, nullable=False),
+    Column("child", Boolean, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("finished_at", INSTANT, primary_key=True),
+    Index("archived_label_newest", "tenant", "key", "value", "child", "id"),
+    Index(
+        "archived_label_bad",
+        "tenant",
+        "key",
+        "value",
+        "child",
+        "status",
+        "id",
+        postgresql_where=text("status <> 'completed'"),
+    ),
     postgresql_partition_by="RANGE (finished_at)",
 )
 

@@ -1,0 +1,76 @@
+"""The titles of executions: the template of the action or workflow, rendered over the masked parameters when it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock.errors import ExpressionError
+from penstock.language.expressions import compile_template
+from penstock.language.terms.redaction import MASK
+from penstock.operate.masking import Masking
+from penstock.store.executions import execution_list, title_templates
+from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
+from penstock.store.session.database import Session
+from penstock.store.session.sealed_marks import KEY
+
+MAX_TITLE = 200
+"""The maximum length of a shown title, in characters."""
+
+_compiled = lru_cache(maxsize=1000)(compile_template)
+
+
+def title_of(template: str, params: Any) -> str | None:
+    """Return the title for masked parameters, or None if its template fails for them."""
+    try:
+        text = str(_compiled(template)({"parameters": params}))
+    except ExpressionError:
+        return None
+    text = " ".join(text.split())
+    return text if len(text) <= MAX_TITLE else f"{text[: MAX_TITLE - 1]}…"
+
+
+def with_defaults(params: Any, defaults: Mapping[str, Any]) -> Any:
+    """Return the parameters, and the defaults of those that were left out. Sealed parameters stay as they are."""
+    return {**defaults, **params} if isinstance(params, Mapping) and KEY not in params else params
+
+
+def defaults_of(schema: Any) -> dict[str, Any]:
+    """Return the defaults of the parameters of a schema. The default of a secret is not in it, and is masked."""
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    fields = properties if isinstance(properties, Mapping) else {}
+    objects = {name: field for name, field in fields.items() if isinstance(field, Mapping)}
+    defaults = {name: field["default"] for name, field in objects.items() if "default" in field}
+    return defaults | {name: MASK for name, field in objects.items() if field.get("secret") is True}
+
+
+@lru_cache(maxsize=1000)
+def _stored_defaults(schema: str | None) -> Mapping[str, Any]:
+    return defaults_of(orjson.loads(schema)) if schema else {}
+
+
+async def listed(
+    session: Session, filters: ExecutionFilter, *, cursor: UUID | None = None, limit: int = 50
+) -> list[ListedExecution]:
+    """Return a page of `execution_list.page`, with the titles of its executions. `cursor` is the last id of the page before."""
+    rows = await execution_list.page(session, filters, before=cursor, limit=limit)
+    titles = await _titles(session, rows)
+    for row in rows:
+        row.title = titles.get(row.id)
+    return rows
+
+
+async def _titles(session: Session, rows: Sequence[ListedExecution]) -> Mapping[UUID, str | None]:
+    templates = await title_templates.of_listed(session, rows) if rows else []
+    if not templates:
+        return {}
+    masking = await Masking.load(session)
+    titles: dict[UUID, str | None] = {}
+    for row in templates:
+        params = with_defaults(orjson.loads(row.params), _stored_defaults(row.schema))
+        titles[row.id] = title_of(row.template, masking.parameters(row.action, params))
+    return titles

@@ -1,0 +1,41 @@
+"""The templates of the titles of listed executions, with the parameters that they read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from penstock.store.executions.execution_list import ListedExecution
+from penstock.store.session.database import Session
+from penstock.store.session.rows import rows_as
+
+
+@dataclass(slots=True)
+class TitleTemplate:
+    """The template of an execution's title, and as JSON its parameters and their schema."""
+
+    id: UUID
+    action: str
+    template: str
+    params: str
+    schema: str | None
+
+
+# The instant of the end leads to one partition of the archive.
+OF_LISTED = """
+select x.id, x.action, f.body ->> 'title' as template, coalesce(p.params, a.params)::text as params,
+    f.body ->> 'parameters' as schema
+from unnest($1::uuid[], $2::timestamptz[], $3::text[]) as x (id, finished_at, action)
+left join execution e on e.id = x.id
+left join payload p on p.execution_id = e.id
+left join archive a on a.id = x.id and a.finished_at = x.finished_at
+join definition f on f.id = coalesce(e.definition_id, a.definition_id)
+where f.body ? 'title'
+"""
+
+
+async def of_listed(session: Session, rows: Sequence[ListedExecution]) -> list[TitleTemplate]:
+    """Return the templates of those executions whose action or workflow has a title."""
+    listed = [row.id for row in rows], [row.finished_at for row in rows], [row.action for row in rows]
+    return rows_as(TitleTemplate, await session.fetch(OF_LISTED, *listed))

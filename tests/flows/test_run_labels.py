@@ -1,0 +1,121 @@
+"""Labels and titles of executions in a whole installation: from rules, actions and parameters, and their bounds."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import pytest
+
+from penstock import Rule, Secret, Trigger, action
+from penstock.errors import DefinitionError, InvalidInput
+from penstock.language.terms.run_labels import MAX_LABELS, MAX_VALUE
+from penstock.operate import titles
+from penstock.operate.executions import described
+from penstock.store.executions import archive
+from penstock.store.executions.execution_list import ExecutionFilter
+from tests.flows.installation import Installation
+
+invoice = Trigger("found.invoice", schema={"customer": "string", "paid": "boolean"})
+
+
+@pytest.fixture
+def transport() -> str:
+    return "postgres"
+
+
+@action(
+    pack="found",
+    title="dunning of {{ parameters.customer }} with {{ parameters.password }}",
+    searchable=["customer"],
+)
+async def dun(customer: str, password: Annotated[str, Secret] = "hidden") -> None: ...
+
+
+PARAMS = {"customer": "{{ payload.customer }}", "password": "open sesame"}
+LABELS = {"customer": "{{ payload.customer | upper }}", "paid": "{{ payload.paid }}", "source": "rule"}
+
+
+async def labels_of(house: Installation, criteria: ExecutionFilter) -> list[dict[str, Any]]:
+    documents = [
+        await described(house.session, row.id) for row in await titles.listed(house.session, criteria)
+    ]
+    return [document for document in documents if document is not None]
+
+
+async def test_rule_labels_its_executions(house: Installation) -> None:
+    rule = Rule("found.dun", trigger=invoice, action=dun, params=PARAMS, labels=LABELS)
+    await house.start(dun, invoice, rule)
+    await house.client.publish("found.invoice", {"customer": "acme", "paid": False})
+    await house.until("select 1 from execution where status = 'completed'")
+    for _ in range(2):
+        [document] = await labels_of(house, ExecutionFilter(labels={"source": "rule", "paid": "false"}))
+        assert document["labels"] == {"customer": "ACME", "paid": "false", "source": "rule"}
+        assert document["title"] == "dunning of acme with ***"
+        assert await labels_of(house, ExecutionFilter(labels={"customer": "acme"})) == []
+        await archive.archive_finished(house.session, 0, 100, 0)
+    assert await house.rows("select from label") == []
+
+
+async def test_rule_with_a_label_too_long_fails_on_the_event(house: Installation) -> None:
+    rule = Rule(
+        "found.long", trigger=invoice, action=dun, params=PARAMS, labels={"name": "{{ payload.customer }}"}
+    )
+    await house.start(dun, invoice, rule)
+    await house.client.publish("found.invoice", {"customer": "x" * (MAX_VALUE + 1), "paid": True})
+    [row] = await house.until("select error from enforcement where error is not null")
+    assert str(row["error"]).startswith("InvalidInput: labels name is not a text of 1 to 200")
+
+
+async def test_searchable_parameter_too_long_gets_no_label(house: Installation) -> None:
+    await house.apply(dun)
+    id = await house.client.start(dun, {"customer": "x" * (MAX_VALUE + 1), "password": "open sesame"})
+    document = await described(house.session, id)
+    assert document is not None
+    assert document["labels"] == {}
+    assert len(document["title"]) == titles.MAX_TITLE
+
+
+async def test_title_has_the_default_of_a_parameter_that_was_left_out(house: Installation) -> None:
+    @action(pack="found", title="{{ parameters.kind }} of {{ parameters.password }}", searchable=["kind"])
+    async def remind(kind: str = "reminder", password: Annotated[str, Secret] = "hidden") -> None: ...
+
+    await house.apply(remind)
+    id = await house.client.start(remind, {})
+    [row] = await titles.listed(house.session, ExecutionFilter())
+    document = await described(house.session, id)
+    assert document is not None
+    assert (row.title, document["title"]) == ("reminder of ***", "reminder of ***")
+    assert (document["params"], document["labels"]) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {"Customer": "a"}, {"": "a"}, {"x" * 64: "a"}, {"a b": "c"}, {"customer": ""}, {"customer": "x" * (MAX_VALUE + 1)},
+        {"customer": "a\nb"}, {f"key{n}": "v" for n in range(MAX_LABELS + 1)},
+    ],
+)  # fmt: skip
+async def test_start_with_a_bad_label_is_refused(house: Installation, labels: dict[str, str]) -> None:
+    await house.apply(dun)
+    with pytest.raises(InvalidInput, match="labels") as refused:
+        await house.client.start(dun, {"customer": "a"}, labels=labels)
+    assert refused.value.hint
+    assert await house.rows("select from execution") == []
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"searchable": ["password"]}, "secret"),
+        ({"searchable": ["nothing"]}, "names no parameter"),
+        ({"searchable": ["rows"]}, "no text, number or boolean"),
+        ({"title": "{{ payload.x }}"}, "reads payload"),
+        ({"title": "{{ parameters. }}"}, "title"),
+        ({"run_labels": {"A": "b"}}, "lowercase"),
+    ],
+)
+def test_definition_with_a_bad_option_is_refused(options: dict[str, Any], reason: str) -> None:
+    with pytest.raises(DefinitionError, match=reason):
+
+        @action(pack="found", **options)
+        async def refused(password: Annotated[str, Secret], rows: list[int]) -> None: ...
