@@ -9,11 +9,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from uuid import UUID, uuid4
 
-from tests.penstock_worker.gateway.stub_gateway import StubGateway, stub_gateway
-
 from penstock.messaging.supervision import Supervisor
 from penstock_worker.gateway.gateway_heartbeat import Answer, GatewayHeartbeat
 from penstock_worker.gateway.gateway_session import GatewaySession
+from tests.penstock_worker.gateway.stub_gateway import StubGateway, stub_gateway
 
 
 @asynccontextmanager
