@@ -36,6 +36,6 @@ where f.body ? 'title'
 
 
 async def of_listed(session: Session, rows: Sequence[ListedExecution]) -> list[TitleTemplate]:
-    """Return the templates of those executions whose action or workflow has a title."""
+    """Return the templates of the listed executions. Without a title in its definition, an execution has none."""
     listed = [row.id for row in rows], [row.finished_at for row in rows], [row.action for row in rows]
     return rows_as(TitleTemplate, await session.fetch(OF_LISTED, *listed))
