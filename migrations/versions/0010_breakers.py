@@ -12,10 +12,10 @@ depends_on = None
 # The breaker that a limit stands for, instead of `max` and a rate: `failures` of the last `of` attempts within `within` seconds
 # open it, and `probe` is the time from there to a probe, in seconds. Null: the limit is not a breaker.
 LIMIT = "alter table concurrency_limit add column breaker jsonb"
-# A key with a breaker that is not closed. Nothing is admitted before `probe_at` (null: until it is closed by hand). After that, at most
-# `allowed` executions that were admitted since `opened_at` are under way: one probe, and more after a probe has completed
-# (`releasing_since`). `passed` counts the completed calls until `allowed` doubles. `failed` of `attempts` opened it. `by` is the
-# person that opened it, or null. A transaction that changes a row holds the lock of the key.
+# A key with a breaker that is not closed. Nothing is admitted before `probe_at` (null: until it is closed by hand). After
+# that, at most `allowed` executions that were admitted since `opened_at` are under way: one probe, and more after a probe
+# has completed (`releasing_since`). `passed` counts the completed calls until `allowed` doubles. `failed` of `attempts`
+# opened it. `by` is the person that opened it, or null. A transaction that changes a row holds the lock of the key.
 BREAKER = """
 create table breaker (
     limit_id integer not null,
