@@ -43,6 +43,8 @@ SIZED = frozenset(
         "current_password",
         "fails",
         "key",
+        "label",
+        "labels",
         "param",
         "parameters",
         "params",
