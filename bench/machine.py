@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sysconfig
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,9 +43,15 @@ def described(effort: Effort, outcome: Outcome) -> Ran:
         processor=_processor(),
         memory_gib=round(memory / 2**30),
         system=f"{platform.system()} {platform.release()}",
-        versions={"Python": platform.python_version(), **outcome.versions},
+        versions={"Python": f"{platform.python_version()} ({_build()})", **outcome.versions},
         failures=outcome.failures,
     )
+
+
+def _build() -> str:
+    """Return how this Python was built: optimization by a profile is worth some 13 % of its time."""
+    arguments = sysconfig.get_config_var("CONFIG_ARGS") or ""
+    return f"built {'with' if '--enable-optimizations' in arguments else 'without'} PGO"
 
 
 def _processor() -> str:

@@ -14,6 +14,7 @@ from bench.comparisons import COMPARISONS, WHY, Comparison
 from bench.figures import Figure
 from bench.machine import Ran
 from bench.peers import ROOT
+from bench.works import LOADS
 
 FOLDER = ROOT / "docs" / "benchmarks"
 FIGURES = ROOT / "bench" / "figures.jsonl"
@@ -24,6 +25,15 @@ ENOUGH = 3
 """Rounds, for a median that one slow minute does not move."""
 OURS = "penstock"
 COMMAND = "python -m bench.report"
+CURVES = (
+    ("curve-start", "start_p50_ms", "Submit to begin: milliseconds, p50"),
+    ("curve-cpu", "cpu_per_1000_total", "CPU seconds of all processes per 1,000 executions"),
+)
+CURVES_HEAD = """## From 20 to 4,000 a second
+
+One submit after the other, evenly. A system is shown up to the rate that its own 100 callers reach; less is better in both. The
+tables below have the 99th percentiles.
+"""
 
 HEAD = """# Benchmarks
 
@@ -55,6 +65,8 @@ METHOD = """## How it was measured
   each other, and not with those of another day.
 * Where Penstock's own time goes, and what would have to be given up for more, is
   [written down](decisions/0036-where-speed-stops.md).
+* The clock of Node has whole milliseconds, so the times of Graphile Worker may be one too short, and are below zero where it begins at
+  once.
 * Durable everywhere: synchronous commits, persistent messages, confirms, acknowledged after the work. Temporal is its
   development server on a SQLite file (`synchronous=FULL`), since its packages bring no server on PostgreSQL; Restate
   syncs its own log. Dramatiq, Procrastinate, PgQueuer and Graphile Worker keep no results.
@@ -110,6 +122,33 @@ def section(comparison: Comparison, figures: Sequence[Figure], folder: Path) -> 
     return f"## {comparison.title}\n\n{comparison.text}\n\n{picture}\n\n{ahead(comparison, selected)}\n"
 
 
+def curve(name: str, metric: str, axis: str, figures: Sequence[Figure], folder: Path) -> str:
+    """Draw a metric of each system at each load that it reaches, into the folder. Return the picture for the page, or an
+    empty text without figures."""
+    loads = {"latency-20": 20} | {f"load-{rate}": rate for rate in LOADS}
+    points: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for figure in figures:
+        if figure.metric == metric and figure.work in loads and figure.value > 0:
+            points.setdefault((figure.system, figure.transport), []).append(
+                (loads[figure.work], figure.value)
+            )
+    drawn = [
+        plots.Curve(f"{system} ({transport})", sorted(values), system == OURS)
+        for (system, transport), values in points.items()
+        if len(values) > 1
+    ]
+    if not drawn:
+        return ""
+    (folder / f"{name}.svg").write_text(plots.curves(axis, "submits a second", drawn))
+    return f"![{axis}]({folder.name}/{name}.svg)\n"
+
+
+def curves(figures: Sequence[Figure], folder: Path) -> str:
+    """Return the section with the curves, or an empty text without figures."""
+    pictures = [curve(*of, figures, folder) for of in CURVES]
+    return "\n".join([CURVES_HEAD, *pictures]) if any(pictures) else ""
+
+
 def page(ran: Ran, figures: Sequence[Figure], folder: Path) -> str:
     """The whole page; its drawings go to the folder."""
     versions = ", ".join(f"{name} {version}" for name, version in ran.versions.items())
@@ -131,6 +170,7 @@ def page(ran: Ran, figures: Sequence[Figure], folder: Path) -> str:
     return "\n".join(
         [
             head,
+            *filter(None, [curves(figures, folder)]),
             *filter(None, (section(comparison, figures, folder) for comparison in COMPARISONS)),
             *([f"## What failed\n\n{failures}"] if failures else []),
             "## Every figure\n",

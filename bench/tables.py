@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.figures import Figure
+from bench.works import LOADS
 
 GROUPS = ("client", "server", "executor", "worker", "postgres", "rabbitmq", "total")
 KEYS = 2
@@ -65,7 +66,7 @@ TABLES: tuple[tuple[str, str, tuple[Column, ...]], ...] = (
         "20 a second: milliseconds from submit to begin, and to the committed end",
         (*LATENCY, Column("waited, on average", "waited_ms", 1), LOAD),
     ),
-    ("load-200", "200 a second: the same", (*LATENCY, LOAD)),
+    *((f"load-{rate}", f"{rate:,} a second: the same", (*LATENCY, LOAD)) for rate in LOADS),
     (
         "latency-50pct",
         "At half of what 100 callers get done: the same",
@@ -86,7 +87,10 @@ TABLES: tuple[tuple[str, str, tuple[Column, ...]], ...] = (
         "CPU seconds per 1,000, by load",
         (
             Column("as many as it can", "cpu_per_1000_total", 3, work="noop"),
-            Column("200/s", "cpu_per_1000_total", 3, work="load-200"),
+            *(
+                Column(f"{rate:,}/s", "cpu_per_1000_total", 3, work=f"load-{rate}")
+                for rate in reversed(LOADS)
+            ),
             Column("20/s", "cpu_per_1000_total", 3),
         ),
     ),

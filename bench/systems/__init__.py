@@ -22,15 +22,13 @@ class System:
     """Whether it runs in the peers' own virtual environment."""
     works: tuple[str, ...] = ()
     """What it takes part in, if not in all that it can do."""
-    leaves_out: tuple[str, ...] = ()
-    """What it takes no part in, though it can do it."""
     npm: bool = False
     """Whether a part of it comes from npm."""
     node: bool = False
     """Whether its client and its module are of Node.js."""
 
     def takes_part(self, work: str) -> bool:
-        return work not in self.leaves_out and (not self.works or work in self.works)
+        return not self.works or work in self.works
 
     @property
     def broker(self) -> bool:
@@ -56,7 +54,10 @@ SYSTEMS = (
     System("penstock", CLASSIC, peer=False, works=("chain-100", "fanout-100")),
     # Beside what is compared with it.
     System(
-        "probe", "rabbitmq", peer=False, works=("latency-20", "load-200", "chain-100", "workflow-latency")
+        "probe",
+        "rabbitmq",
+        peer=False,
+        works=("latency-20", "load-100", "load-200", "load-500", "chain-100", "workflow-latency"),
     ),
     System("penstock", "postgres", peer=False),
     System("celery", "rabbitmq"),
@@ -66,7 +67,7 @@ SYSTEMS = (
     System("pgqueuer", "postgres"),
     System("graphile", "postgres", npm=True, node=True),
     System("dbos", "postgres"),
-    System("temporal", "sqlite", leaves_out=("load-200",)),  # it does less than 200 a second
+    System("temporal", "sqlite"),
     System("restate", "own-log", npm=True),
     System("restate", CALLS, npm=True, works=FLOWS),
 )

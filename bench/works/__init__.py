@@ -20,6 +20,9 @@ class Work:
     """In the first round only, because a second time says nothing new."""
 
 
+LOADS = (100, 200, 500, 1000, 2000, 4000)
+"""Submits a second, beside the 20 of `latency-20`: the points of the curve."""
+
 WORKS: dict[str, Work] = {
     "rss": Work(memory.rss, "send_many", once=True),  # before anything has grown
     "noop": Work(throughput.noop, "send_many"),
@@ -28,7 +31,7 @@ WORKS: dict[str, Work] = {
     "limits-hot": Work(throughput.limits_hot, "limited"),
     "limits-spread": Work(throughput.limits_spread, "spread"),
     "latency-20": Work(paced.at_20, "send"),
-    "load-200": Work(paced.at_200, "send"),
+    **{f"load-{rate}": Work(paced.at(rate), "send") for rate in LOADS},
     "latency-50pct": Work(paced.at_half, "callers"),
     "result-20": Work(paced.results_at_20, "result"),
     "workflow-latency": Work(paced.workflows_at_20, "chain"),

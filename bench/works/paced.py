@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from bench import own
 from bench.figures import Measured, cost_per_1000, latency
@@ -45,8 +46,17 @@ async def at_20(session: Session, effort: Effort) -> Measured:
     return await paced(session, "send", 20, effort.samples)
 
 
-async def at_200(session: Session, effort: Effort) -> Measured:
-    return await paced(session, "send", 200, 5 * effort.samples)
+def at(rate: int) -> Callable[[Session, Effort], Awaitable[Measured]]:
+    """Return the work that submits `rate` times a second. A system takes no part if 100 callers get less done."""
+
+    async def work(session: Session, effort: Effort) -> Measured:
+        if session.saturated is None and session.can("callers"):
+            await throughput.callers(session, effort)
+        if session.saturated is not None and session.saturated < rate:
+            return {}
+        return await paced(session, "send", rate, rate * effort.samples // 40)
+
+    return work
 
 
 async def at_half(session: Session, effort: Effort) -> Measured:

@@ -72,7 +72,7 @@ async def test_a_system_that_does_not_start_is_named_once(opened: list[str]) -> 
     assert not outcome.figures
 
 
-async def test_a_work_that_a_system_leaves_out_is_not_run(opened: list[str]) -> None:
-    outcome = await done(System("peer", "sqlite", leaves_out=("broken",)), "before", "broken")
+async def test_a_work_in_which_a_system_takes_no_part_is_not_run(opened: list[str]) -> None:
+    outcome = await done(System("peer", "sqlite", works=("before",)), "before", "broken")
     assert not outcome.failures
     assert [figure.work for figure in outcome.figures] == ["before"]
