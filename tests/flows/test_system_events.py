@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 from uuid import UUID
 
-import asyncpg
 import orjson
 import pytest
 
@@ -17,6 +16,7 @@ from penstock.language.schemas import Schema
 from penstock.language.terms.system_triggers import SYSTEM_TRIGGERS
 from penstock.language.workflows import from_yaml
 from penstock.operate import event_rules, webhooks
+from penstock.store.session.staged_messages import StagedMessage
 from tests.flows.installation import Installation
 
 pytestmark = pytest.mark.either_transport
@@ -546,11 +546,14 @@ async def test_two_executors_that_handle_one_message_start_once(house: Installat
     for id in ids:
         await failed(house, id)
     events = await raised(house, "execution.failed", 20)
-    again = await house.rows("select array_agg(id) as ids from event")
-    connection = await asyncpg.connect(house.settings().database_url.get_secret_value())
-    await connection.execute("insert into outbox (queue, ids) select 'event.created', $1", again[0]["ids"])
-    await connection.execute("insert into outbox (queue, ids) select 'event.created', $1", again[0]["ids"])
-    await connection.close()
+    parts = await house.parts()
+    for _ in range(2):
+        rows = await house.rows(
+            "insert into outbox (queue, ids) select 'event.created', array_agg(id order by id desc) from event "
+            "returning id as outbox_id, queue, ids"
+        )
+        parts.publisher.publish([StagedMessage(*row) for row in rows])
+        await parts.publisher.flush()
     await settled(house)
     assert sorted(event["execution"] for event in events) == sorted(map(str, ids))
     assert len(HEARD) == 20
