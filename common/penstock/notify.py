@@ -25,8 +25,8 @@ def notify(urls: Annotated[str | list[str], Secret], title: str = "", body: str 
     """Send a message to each of `urls`, and return their number.
 
     `urls` are addresses of Apprise, such as `mailtos://user:password@example.org`: a list, or one text with spaces or commas
-    between them. Each is sent to at least once: if one fails, the next attempt sends to all again. An address that Apprise does not
-    know is not tried again.
+    between them. Each is sent to at least once: if one fails, the next attempt sends to all again. An address that
+    Apprise does not know is not tried again.
     """
     with extras.needed():
         import apprise

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 from uuid import UUID
 
+import asyncpg
 import orjson
 import pytest
+from pydantic import SecretStr
 
 from penstock import AskInquiry, Limit, NonRetryable, Rule, Schedule, Secret, Trigger, action, current
 from penstock.errors import DefinitionError, ExecutionFailed, InvalidInput
 from penstock.language.schemas import Schema
 from penstock.language.terms.system_triggers import SYSTEM_TRIGGERS
 from penstock.language.workflows import from_yaml
-from penstock.operate import event_rules, webhooks
+from penstock.operate import encryption, event_rules, webhooks
 from penstock.store.session.staged_messages import StagedMessage
 from tests.flows.installation import Installation
+from tests.penstock.operate.keys import KEY
 
 pytestmark = pytest.mark.either_transport
 
@@ -282,6 +285,25 @@ async def test_waiting_task_gets_the_event(house: Installation) -> None:
     await house.until("select 1 from event_wait")
     await failed(house, await house.client.start(break_down, {"n": 9}))
     assert await house.client.result(id, timeout=30) == "order 9 is lost"
+
+
+async def test_values_of_an_encrypted_tenant_stay_sealed(make_house: Callable[..., Installation]) -> None:
+    async with make_house(secrets_key=SecretStr(KEY)) as house:
+        await house.start(*ACTIONS, rule("execution.failed"), rule("inquiry.opened", "alerts.asked"))
+        await encryption.encrypt(house.session, "acme", by="ada")
+        await failed(house, await house.client.start(break_down, {"n": 77}, tenant="acme"))
+        await house.client.start(ask, tenant="acme")
+        [event] = await raised(house, "execution.failed")
+        assert event["title"] == "order 77 of"
+        assert event["error"]["message"] == "order 77 is lost"
+        [opened] = await raised(house, "inquiry.opened")
+        assert opened["prompt"] == "Deploy?"
+        connection = await asyncpg.connect(house.settings().database_url.get_secret_value())
+        stored = str(await connection.fetch("select payload from event"))
+        await connection.close()
+        assert "$sealed" in stored
+        for value in ("order 77", "Deploy?"):
+            assert value not in stored
 
 
 # -- no loops ---------------------------------------------------------------------------------------------------------
