@@ -19,7 +19,7 @@ from penstock.language.terms.system_triggers import SYSTEM_TRIGGERS
 from penstock.language.workflows import from_yaml
 from penstock.operate import encryption, event_rules, webhooks
 from penstock.store.session.staged_messages import StagedMessage
-from tests.flows.installation import Installation
+from tests.flows.installation import AS_USED, Installation
 from tests.penstock.operate.keys import KEY
 
 pytestmark = pytest.mark.either_transport
@@ -336,7 +336,7 @@ async def test_effects_and_callbacks_of_its_action_raise_nothing_again(house: In
     await settled(house)
     rows = await house.rows("select trigger, count(*) from event group by 1 order by 1")
     assert [tuple(row) for row in rows] == [("alerts.told", 1), ("penstock.execution.failed", 1)]
-    assert await house.statuses() == {"failed": 6, "completed": 1}
+    assert await house.statuses() == {"failed": 5, "completed": 1}
     await house.sound()
 
 
@@ -421,7 +421,8 @@ async def test_opened_breaker_raises_one_event(house: Installation) -> None:
     await house.start(*ACTIONS, rule("breaker.opened"), concurrency=1)
     ids = await house.client.start_many(call, [{"n": n} for n in range(2)])
     [event] = await raised(house, "breaker.opened")
-    assert (event["breaker"], event["failed"], event["attempts"]) == ("alerts.call", 2, 2)
+    assert (event["breaker"], event["scope"]) == ("alerts.call.breaker", "alerts.call")
+    assert (event["failed"], event["attempts"]) == (2, 2)
     assert event["execution"] in map(str, ids)
     await settled(house)
     await house.sound()
@@ -493,7 +494,7 @@ async def test_lateness_counts_from_the_first_start(house: Installation) -> None
     retried = await house.client.start(try_again)
     events = {event["execution"]: event for event in await raised(house, "execution.late", 2)}
     starts = await house.rows(
-        "select h.execution_id, min(h.at) + make_interval(secs => case when h.execution_id = $1 then 0.3 else 0.4 end) <= "
+        "select h.execution_id, min(h.at) + make_interval(secs => case when h.execution_id = $1 then 0.2 else 0.3 end) <= "
         "(select v.created_at from event v where v.payload ->> 'execution' = h.execution_id::text) as was_late "
         "from history h where h.execution_id in ($1, $2) and h.new = 'running' group by 1",
         waiting, retried,
@@ -536,7 +537,7 @@ async def test_stuck_waiter_of_a_limit_raises_one_event(house: Installation) -> 
 
 
 async def test_two_tenants_hear_of_a_lost_worker(house: Installation) -> None:
-    await house.start(*ACTIONS, rule("worker.lost"))
+    await house.start(*ACTIONS, rule("worker.lost"), **AS_USED)
     ids = [await house.client.start(stay, tenant=tenant) for tenant in ("acme", "bolt", "acme")]
     await house.until("select 1 from execution where status = 'running' having count(*) = 3")
     # As a worker that left with work in hand.

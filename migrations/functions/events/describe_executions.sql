@@ -12,7 +12,7 @@ begin
         'version', 1, 'execution', e.id, 'status', e.status, 'action', n.action, 'pack', split_part(n.action, '.', 1),
         'tenant', split_part(n.name, '::', 1), 'namespace', n.name, 'parent', e.parent, 'root', coalesce(root_of(e.parent), e.id),
         'task', e.task, 'item', nullif(e.item, -1), 'attempt', e.attempt, 'reason', e.reason,
-        'error', case when r.error is not null then (
+        'error', case when jsonb_typeof(r.error) = 'object' then (
             select jsonb_object_agg(x.key, x.value) from jsonb_each(r.error) x where x.key in ('type', 'message', '$sealed')) end,
         'labels', coalesce((select jsonb_object_agg(l.key, l.value) from label l where l.execution_id = e.id), '{}'),
         'title', null, 'created_at', instant_text(e.created_at), 'started_at', instant_text(case

@@ -11,12 +11,12 @@ begin
         return '{}';
     end if;
     select array_agg(x.tenant) as tenants, array_agg(x.cause) as causes, array_agg(jsonb_build_object(
-            'version', 1, 'breaker', x.ref, 'group', x.group_value, 'tenant', x.tenant, 'execution', x.last, 'failed', x.failed,
+            'version', 1, 'breaker', x.ref, 'scope', x.scope, 'group', x.group_value, 'tenant', x.tenant, 'execution', x.last, 'failed', x.failed,
             'attempts', x.attempts, 'opened_at', instant_text(x.opened_at), 'probe_at', instant_text(x.probe_at),
             'path', '/limits/' || x.ref)) as payloads
     into r
     from (
-        select l.ref, b.group_value, b.failed, b.attempts, b.opened_at, b.probe_at, split_part(n.name, '::', 1) as tenant,
+        select l.ref, l.scope, b.group_value, b.failed, b.attempts, b.opened_at, b.probe_at, split_part(n.name, '::', 1) as tenant,
             (array_agg(e.id order by e.finished_at desc nulls last, e.id desc))[1] as last,
             (array_agg(e.id order by 'penstock.breaker.opened' = any (coalesce(s.raised, '{}')) desc, e.id))[1] as cause
         from unnest(p_calls) c
@@ -26,7 +26,7 @@ begin
         join attempt t on t.execution_id = e.id and t.attempt = e.attempt and t.outcome in ('failed', 'timeout')
         join namespace n on n.id = e.namespace_id
         left join chain_step s on s.id = root_of(e.id)
-        group by 1, 2, 3, 4, 5, 6, 7
+        group by 1, 2, 3, 4, 5, 6, 7, 8
     ) x;
     if r.tenants is null then
         return '{}';

@@ -170,6 +170,7 @@ _TRIGGERS = (
         {
             "version": _VERSION,
             "breaker": Field("string", "The ref of the limit that the breaker is."),
+            "scope": Field("string", "The action or the namespace that it covers."),
             "group": Field("string", "The values of its parameters, if the breaker has `by`."),
             "tenant": _TENANT,
             "execution": Field("string", "The execution whose call failed last."),
