@@ -1,4 +1,4 @@
-"""Random executions that end, on a real database: the events of failures agree with the history, which the oracle reads by itself.
+"""Random executions that end, on a real database: the events of failures agree with the history, which the oracle reads itself.
 
 Each end is also tried on a second connection at the same time. Rules come, go and change their tenant between the steps, and some
 executions are started by the events of others."""
