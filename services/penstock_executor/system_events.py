@@ -1,5 +1,5 @@
-"""System events as rules see them. The database writes an event in the transaction of its move, and an executor adds the title
-of the execution: its template is rendered over the masked parameters."""
+"""System events as rules see them. The database writes an event in the transaction of its move. An executor completes it with what
+the database cannot do: it renders the title of the execution over the masked parameters, and opens an encrypted error."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from penstock.store.events import events
 from penstock.store.events.events import Event
 from penstock.store.session.database import Transaction
 
+ERROR = ("type", "message")
+"""The fields of an error in a payload. An encrypted error has been opened as a whole."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
@@ -27,20 +30,29 @@ class _Subject:
     finished_at: datetime | None
 
 
-async def add_titles(tx: Transaction, batch: Sequence[Event]) -> None:
-    """Add the titles of executions to the system events among these, and store them. A repeated message adds the same."""
+async def complete(tx: Transaction, batch: Sequence[Event]) -> None:
+    """Complete the system events of executions among these, and store them. A repeated message changes nothing."""
     payloads = {event.id: orjson.loads(event.payload) for event in batch if event.trigger in OF_EXECUTIONS}
     if not payloads:
         return
     titles_by_id = await titles.of_executions(tx, [_subject(payload) for payload in payloads.values()])
     completed = []
     for event in batch:
-        title = titles_by_id.get(UUID(payloads[event.id]["execution"])) if event.id in payloads else None
-        if title is not None and payloads[event.id]["title"] != title:
-            event.payload = orjson.dumps({**payloads[event.id], "title": title}).decode()
+        if (payload := payloads.get(event.id)) is None:
+            continue
+        whole = _whole(payload, titles_by_id.get(UUID(payload["execution"])))
+        if whole != payload:
+            event.payload = orjson.dumps(whole).decode()
             completed.append(event)
     if completed:
         await events.complete(tx, completed)
+
+
+def _whole(payload: dict[str, Any], title: str | None) -> dict[str, Any]:
+    error = payload["error"]
+    if error is not None:
+        error = {name: value for name, value in error.items() if name in ERROR}
+    return {**payload, "error": error, "title": payload["title"] if title is None else title}
 
 
 def _subject(payload: dict[str, Any]) -> _Subject:

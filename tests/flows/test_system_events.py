@@ -294,7 +294,7 @@ async def test_values_of_an_encrypted_tenant_stay_sealed(make_house: Callable[..
         await failed(house, await house.client.start(break_down, {"n": 77}, tenant="acme"))
         await house.client.start(ask, tenant="acme")
         [event] = await raised(house, "execution.failed")
-        assert event["title"] == "order 77 of"
+        assert event["title"] == "order 77 of ***"
         assert event["error"]["message"] == "order 77 is lost"
         [opened] = await raised(house, "inquiry.opened")
         assert opened["prompt"] == "Deploy?"

@@ -12,6 +12,6 @@ async def handle(batch: Batch, tx: Transaction) -> None:
     new_events = await events.read(tx, batch.ids)
     if len(new_events) < len(batch.ids):  # a message that was parked for days
         new_events = await events.read(tx, batch.ids, days=3650)
-    await system_events.add_titles(tx, new_events)
+    await system_events.complete(tx, new_events)
     await rule_matching.match(tx, new_events)
     await events.matched(tx, batch.ids)
