@@ -1,5 +1,5 @@
-"""System events as rules see them. The database writes an event in the transaction of its move. An executor completes it with what
-the database cannot do: it renders the title of the execution over the masked parameters, and opens an encrypted error."""
+"""System events as rules see them. The database writes an event in the transaction of its move. An executor completes it: it
+renders the title of the execution over the masked parameters, and opens an encrypted error."""
 
 from __future__ import annotations
 

@@ -287,7 +287,9 @@ async def test_waiting_task_gets_the_event(house: Installation) -> None:
     assert await house.client.result(id, timeout=30) == "order 9 is lost"
 
 
-async def test_values_of_an_encrypted_tenant_stay_sealed(make_house: Callable[..., Installation]) -> None:
+async def test_values_of_an_encrypted_tenant_stay_sealed(
+    make_house: Callable[..., Installation], database: str
+) -> None:
     async with make_house(secrets_key=SecretStr(KEY)) as house:
         await house.start(*ACTIONS, rule("execution.failed"), rule("inquiry.opened", "alerts.asked"))
         await encryption.encrypt(house.session, "acme", by="ada")
@@ -298,7 +300,7 @@ async def test_values_of_an_encrypted_tenant_stay_sealed(make_house: Callable[..
         assert event["error"]["message"] == "order 77 is lost"
         [opened] = await raised(house, "inquiry.opened")
         assert opened["prompt"] == "Deploy?"
-        connection = await asyncpg.connect(house.settings().database_url.get_secret_value())
+        connection = await asyncpg.connect(database)
         stored = str(await connection.fetch("select payload from event"))
         await connection.close()
         assert "$sealed" in stored

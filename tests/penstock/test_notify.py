@@ -18,7 +18,10 @@ from penstock.operate import secrets
 from tests.flows.installation import Installation
 from tests.penstock.operate.keys import KEY
 
-pytestmark = pytest.mark.either_transport
+pytestmark = [
+    pytest.mark.either_transport,
+    pytest.mark.filterwarnings("ignore:.imghdr. is deprecated:DeprecationWarning"),  # Apprise imports it
+]
 
 
 class Service(BaseHTTPRequestHandler):
