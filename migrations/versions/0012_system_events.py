@@ -10,12 +10,12 @@ branch_labels = None
 depends_on = None
 
 # The triggers of the system events from which the step descends. It raises no event of these triggers again.
-STEP = "alter table chain_step add column raised text[] not null default '{}'"
+STEP = "alter table chain_step add column if not exists raised text[] not null default '{}'"
 # The instant at which an execution needed more than was left for the first time, if a rule asked for that event by then.
-BUDGET = "alter table budget add column spent_at timestamptz"
+BUDGET = "alter table budget add column if not exists spent_at timestamptz"
 # An execution that was reported as stuck, once a run. Insert and delete only.
 STUCK = """
-create table stuck (
+create table if not exists stuck (
     execution_id uuid primary key,
     at timestamptz not null default clock_timestamp()
 )
