@@ -12,7 +12,7 @@ This page is written by `docs/written` from the table of system triggers. [Alert
 them.
 
 Penstock writes an event of these triggers in the transaction of the move that it is about, and only if an enabled rule asks for it: a rule
-of that tenant, or of all tenants. A task that waits for such an event (`wait_for_event`) asks too. Nobody can publish one.
+of that tenant, or of all tenants. A task that waits for such an event (`wait_for_event`) asks too. No client can publish one.
 
 `version` is {VERSION}. It rises when a field is renamed or removed, or changes its meaning. A new field does not change it. Instants are ISO 8601 in
 UTC with microseconds. A field with a question mark may be null.
