@@ -39,7 +39,7 @@ select e.id, e.status, split_part(n.name, '::', 1) as tenant, r.result::text as 
     case when d.body ? 'local_callbacks' then (
         select p.params::text from payload p where p.execution_id = e.id) end as parameters,
     (select ((p.origin -> 'trace') - 'links')::text from payload p where p.execution_id = e.id and p.origin ? 'trace') as trace,
-    exists (select from chain_step s where s.id = root_of(e.id)) as chained
+    exists (select from chain_step) and exists (select from chain_step s where s.id = root_of(e.id)) as chained
 from execution e
 join namespace n on n.id = e.namespace_id
 join definition d on d.id = e.definition_id
