@@ -71,7 +71,7 @@ def test_there_are_enough_of_every_function() -> None:
     paths = sorted((functions.folder() / "functions").rglob("*.sql"))
     made = [len(mutants(path.stem, path.read_text())) for path in paths]
     assert sum(made) >= 2000
-    assert sum(bool(count) for count in made) >= len(paths) - 6
+    assert sum(bool(count) for count in made) >= len(paths) - 8
 
 
 def test_each_survivor_that_is_explained_is_there_still() -> None:

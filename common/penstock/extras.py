@@ -24,6 +24,7 @@ EXTRAS = {
     "services": ("uvloop",),
     "embedded": ("psutil", "watchfiles"),
     "api": ("argon2", "authlib", "fastapi", "httptools", "joserfc", "uvicorn"),
+    "notify": ("apprise",),
     "store": ("fsspec",),
     "parquet": ("pyarrow",),
     "dask": ("distributed",),

@@ -198,6 +198,9 @@ class Settings(BaseSettings):
     schedule_to_start: Seconds | None = None
     """The time from reaching its route after which unclaimed work ends as `timeout`. An action can set another time,
     or `null`. Unset: it waits until a worker comes."""
+    stuck_after: Seconds = 300.0
+    """The time for which work waits without a worker that could run it, after which it is stuck: rules of
+    `penstock.execution.stuck` are notified, once a run."""
     poll_interval: Seconds = 5.0
     """The interval at which the PostgreSQL transport looks for messages without a notification."""
     lease: Seconds = 60.0

@@ -18,6 +18,7 @@ from docs.written import (
     packs,
     python,
     settings,
+    system_events,
     traces,
     yaml_schemas,
 )
@@ -37,6 +38,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "metrics.md": metrics.page,
     "packs.md": packs.page,
     "python.md": python.page,
+    "system-events.md": system_events.page,
     "traces.md": traces.page,
 }
 WRITTEN: Mapping[Path, Callable[[], str]] = {

@@ -45,7 +45,15 @@ SECTIONS = {
     ),
     "Recovery": (
         *("wait", "heartbeat_interval", "stale_threshold", "sweep_interval", "restage_age"),
-        *("schedule_to_start", "relay_interval", "relay_age", "delivery_limit", "poll_interval", "lease"),
+        *(
+            "schedule_to_start",
+            "stuck_after",
+            "relay_interval",
+            "relay_age",
+            "delivery_limit",
+            "poll_interval",
+            "lease",
+        ),
     ),
     "Retention": (
         *("archive_after", "archive_retention_days", "history_retention_days", "event_retention_days"),
@@ -78,6 +86,7 @@ SEE = {
     "executors": "[task executors](task-executors.md)",
     "labels": "[workers](workers.md)",
     "schedule_to_start": "[times](timeouts.md)",
+    "stuck_after": "[alerts from events](how-to/alerts-from-events.md)",
     "export_folder": "[recovery](recovery.md)",
     "private_subscribers": "[subscriptions](subscriptions.md)",
 }

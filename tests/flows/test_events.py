@@ -119,6 +119,7 @@ async def test_any_amqp_client_can_publish_an_event(house: Installation, broker:
             (b'{"id": 99}', "shop.order_placed", "m-1"),
             (b'{"id": 2, "amount": 500, "note": "\\u0000"}', "shop.order_placed", "m-5"),
             (b'{"id": 3, "amount": 500}', "shop.order_placed", None),
+            (b"{}", "penstock.execution.failed", "m-6"),
         ]:
             channel.basic_publish(
                 "penstock.events", key, body, pika.BasicProperties(message_id=id), mandatory=True
@@ -127,9 +128,9 @@ async def test_any_amqp_client_can_publish_an_event(house: Installation, broker:
 
     await asyncio.to_thread(publish)
     await house.until("select 1 from enforcement having count(*) = 2")
-    letters = await house.until("select reason from dead_letter where (select count(*) from dead_letter) = 5")
+    letters = await house.until("select reason from dead_letter where (select count(*) from dead_letter) = 6")
     reasons = " | ".join(sorted(row["reason"] for row in letters))
-    for reason in ("not JSON", "shop.unknown", "another payload", "NUL", "id"):
+    for reason in ("not JSON", "shop.unknown", "another payload", "NUL", "id", "failed is not published"):
         assert reason in reasons
     await house.quiet()
     assert await house.statuses() == {"completed": 2}

@@ -77,7 +77,7 @@ LEGAL: dict[str, Any] = {
     "result": {"type": "object"}, "schema": {"n": "integer"}, "every": 60, "poll.every": 3600, "when": "payload.n > 1",
     "tasks.when": "all_done", "params": {"n": 1}, "tenant": "public", "expires": "1h", "scope": "shop", "by": "customer",
     "rate": "100/min", "burst": 10, "per": "1m", "cost": "{{ parameters.n }}", "unit": "tokens", "limits.budget": "tokens",
-    "breaker": {"failures": 20, "of": 50}, "breaker.of": 50, "within": "1m", "probe": "30s",
+    "breaker": {"failures": 20, "of": 50}, "breaker.of": 50, "within": "1m", "probe": "30s", "warn_after": "10m",
     "rules.by": "payload.doc", "debounce": "5s", "rules.at_most": "1m", "rules.keep": "first",
     "max_depth": 3, "max_descendants": 50, "rules.budget": {"tokens": 100}, "when_spent": "wait",
     "fair": "customer", "max_waiting": 5, "cron": "0 4 * * *", "at": "2100-01-31T09:00",

@@ -10,7 +10,7 @@ import structlog
 from penstock.language.terms.ids import new_id
 from penstock.store.admission import namespaces
 from penstock.store.definitions import catalog
-from penstock.store.executions import executions
+from penstock.store.executions import callbacks, executions
 from penstock.store.executions.callbacks import FollowedExecution
 from penstock.store.session.database import Transaction
 
@@ -41,20 +41,25 @@ async def start_callbacks(tx: Transaction, followed: Sequence[FollowedExecution]
     if not starts:
         return
     ids = await namespaces.places(tx, {namespaces.of(execution.tenant, ref) for execution, ref in starts})
-    await executions.submit(
-        tx,
-        [
-            executions.Submission(
-                id=new_id(),
-                namespace=ids[namespaces.of(execution.tenant, ref)],
-                definition=definitions[ref],
-                params=_parameters(execution, ref),
-                tenant=execution.tenant,
-                origin=_origin(execution),
-            )
-            for execution, ref in starts
-        ],
-    )
+    submissions = [
+        executions.Submission(
+            id=new_id(),
+            namespace=ids[namespaces.of(execution.tenant, ref)],
+            definition=definitions[ref],
+            params=_parameters(execution, ref),
+            tenant=execution.tenant,
+            origin=_origin(execution),
+        )
+        for execution, ref in starts
+    ]
+    await executions.submit(tx, submissions)
+    chained = [
+        (execution.id, submission.id)
+        for (execution, _), submission in zip(starts, submissions, strict=True)
+        if execution.chained
+    ]
+    if chained:
+        await callbacks.join_chains(tx, [cause for cause, _ in chained], [id for _, id in chained])
 
 
 def _origin(execution: FollowedExecution) -> str:

@@ -19,6 +19,7 @@ from penstock.client.wrong_clock import with_new_ids
 from penstock.errors import InvalidInput, NotFound, WrongClock
 from penstock.language.schemas import Schema
 from penstock.language.terms.outside_names import check_name, check_tenant
+from penstock.language.terms.system_triggers import HINT_PUBLISH, is_system
 from penstock.messaging.outbox import Publisher
 from penstock.store.definitions import catalog
 from penstock.store.events import events
@@ -81,6 +82,8 @@ class Publishing:
         return NewEvent(trigger, tenant, body.decode(), source, key, digest, tracing.current())
 
     async def _schema(self, ref: str) -> Schema:
+        if is_system(ref):
+            raise InvalidInput(f"{ref} is not published", hint=HINT_PUBLISH)
         loop = asyncio.get_running_loop()
         cached = self._triggers.get(ref)
         if cached is not None and loop.time() - cached[1] < FRESH:

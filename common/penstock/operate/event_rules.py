@@ -14,6 +14,7 @@ from penstock.language.rules.event_rules import compile_rule, evaluate
 from penstock.language.schemas import Schema
 from penstock.language.terms.ids import new_id
 from penstock.language.terms.outside_names import check_tenant
+from penstock.language.terms.system_triggers import SYSTEM_TRIGGERS, hint, is_system
 from penstock.operate.masking import Masking
 from penstock.store.definitions import catalog
 from penstock.store.events import bursts, event_list, events
@@ -83,6 +84,8 @@ async def tried_on(
     """Return the verdicts of the rules (or of `rule`) on an event that has not happened. Raises NotFound for an
     unknown trigger, InvalidInput for a payload that does not fit its schema."""
     check_tenant(tenant)
+    if is_system(trigger):
+        return await _tried(session, trigger, Schema(_system_schema(trigger)), payload, tenant, rule)
     rows = await catalog.current(session, ["trigger"], [trigger])
     if not rows:
         otherwise = "`penstock triggers` lists them."
@@ -90,6 +93,19 @@ async def tried_on(
             f"no trigger {trigger!r}", hint=await catalog.hint(session, ["trigger"], trigger, otherwise)
         )
     schema = Schema(orjson.loads(rows[0].body).get("schema"))
+    return await _tried(session, trigger, schema, payload, tenant, rule)
+
+
+def _system_schema(trigger: str) -> dict[str, Any]:
+    """Return the schema of a system trigger's payload, without required fields: a trial names those that matter."""
+    if trigger not in SYSTEM_TRIGGERS:
+        raise NotFound(f"no trigger {trigger!r}", hint=hint())
+    return {**SYSTEM_TRIGGERS[trigger].schema(), "required": []}
+
+
+async def _tried(
+    session: Session, trigger: str, schema: Schema, payload: Any, tenant: str, rule: str | None
+) -> list[dict[str, Any]]:
     body = schema.check(payload, what="payload", cap=session.settings.payload_cap)
     at = await clock.now(session)
     event = Event(new_id(), trigger, tenant, body.decode(), "try", at, False)

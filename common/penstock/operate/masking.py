@@ -18,7 +18,7 @@ from penstock.language.schemas.secrets import masked_schema
 from penstock.language.terms.redaction import MASK
 from penstock.language.workflows.diff import Difference
 from penstock.store.definitions import catalog
-from penstock.store.session.database import Session
+from penstock.store.session.database import Session, Transaction
 
 Body = dict[str, Any]
 
@@ -37,7 +37,7 @@ class Masking:
                 self._parameters.setdefault(ref, []).append(Schema(body.get("parameters")))
 
     @classmethod
-    async def load(cls, session: Session) -> Masking:
+    async def load(cls, session: Session | Transaction) -> Masking:
         return cls(await catalog.with_secrets(session))
 
     def parameters(self, ref: str | None, params: Any) -> Any:

@@ -15,7 +15,7 @@ from penstock.language.terms.redaction import MASK
 from penstock.operate.masking import Masking
 from penstock.store.executions import execution_list, title_templates
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
-from penstock.store.session.database import Session
+from penstock.store.session.database import Session, Transaction
 from penstock.store.session.sealed_marks import KEY
 
 MAX_TITLE = 200
@@ -58,14 +58,17 @@ async def listed(
 ) -> list[ListedExecution]:
     """Return a page of `execution_list.page`, with the titles of its executions. `cursor` is the last id of the page before."""
     rows = await execution_list.page(session, filters, before=cursor, limit=limit)
-    titles = await _titles(session, rows)
+    titles = await of_executions(session, rows)
     for row in rows:
         row.title = titles.get(row.id)
     return rows
 
 
-async def _titles(session: Session, rows: Sequence[ListedExecution]) -> Mapping[UUID, str | None]:
-    templates = await title_templates.of_listed(session, rows) if rows else []
+async def of_executions(
+    session: Session | Transaction, rows: Sequence[title_templates.Titled]
+) -> Mapping[UUID, str | None]:
+    """Return the titles of executions by id. Without a title in its definition, an execution is not in it."""
+    templates = await title_templates.of_executions(session, rows) if rows else []
     if not templates:
         return {}
     masking = await Masking.load(session)

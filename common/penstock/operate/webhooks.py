@@ -14,6 +14,7 @@ from penstock.errors import InvalidInput, NotFound
 from penstock.language.expressions import compile_template, condition
 from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.outside_names import check_tenant
+from penstock.language.terms.system_triggers import HINT_PUBLISH, is_system
 from penstock.operate import signing_secrets
 from penstock.store.access import webhooks
 from penstock.store.access.webhooks import Webhook
@@ -68,6 +69,8 @@ async def put(
         raise InvalidInput(
             "a new webhook needs a secret", hint="It is what tells its caller from anybody else."
         )
+    if is_system(trigger):
+        raise InvalidInput(f"{trigger} is not published", hint=HINT_PUBLISH)
     if not await catalog.current(session, ["trigger"], [trigger]):
         otherwise = "`penstock triggers` lists them."
         hint = await catalog.hint(session, ["trigger"], trigger, otherwise)

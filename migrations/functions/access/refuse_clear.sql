@@ -44,6 +44,9 @@ begin
             when jsonb_typeof(v_value) = 'string' then not starts_with(v_value #>> '{}', '$sealed:')
             when jsonb_typeof(v_value) <> 'object' then true
             when v_value ? '$sealed' then false
+            -- Of a system event only these values are of users. The others are of the database, which cannot seal.
+            when v_column = 'payload' and starts_with(v_row ->> 'trigger', 'penstock.') then
+                coalesce(not starts_with(v_value ->> 'title', '$sealed:') or not starts_with(v_value ->> 'prompt', '$sealed:'), false)
             -- An error that the database itself writes has no traceback. Carried values and questions are sealed inside the
             -- error.
             when v_column = 'error' then v_value ? 'traceback' or v_value ? 'carry' and not (v_value -> 'carry') ? '$sealed'

@@ -47,6 +47,7 @@ begin
     end if;
     if exists (select from unnest(v_rooms) m where m.allowed = 'Infinity') then
         perform note_spent(v_gates);
+        v_messages := v_messages || raise_spent_budgets(v_gates);
     end if;
     return v_messages;
 end $$;

@@ -15,6 +15,8 @@ declare
     v_attempts integer[];
     v_waiting uuid[];
     v_calls breaker_call[];
+    v_messages message[] := '{}';
+    v_now timestamptz;
 begin
     -- Without a slot to free, no keys around these are locked. A caller that refuses new executions (refuse) holds these
     -- already.
@@ -52,7 +54,9 @@ begin
         perform join_line(find_lanes(set_costs(p_line)));
     end if;
     if v_calls is not null then
+        v_now := clock_timestamp();
         perform note_calls(v_calls);
+        v_messages := raise_opened_breakers(v_calls, v_now);
     end if;
-    return promote(v_keys || v_joined);
+    return v_messages || promote(v_keys || v_joined);
 end $$;

@@ -24,7 +24,7 @@ begin
     order by id for no key update;
 
     for r in
-        select d.*, s.depth, s.chains, (d.options::jsonb ->> 'max_depth')::integer as max_depth,
+        select d.*, s.depth, s.chains, s.raised, (d.options::jsonb ->> 'max_depth')::integer as max_depth,
             (d.options::jsonb ->> 'max_descendants')::integer as max_descendants
         from unnest(p_ids, p_events, p_rules, p_options, p_errors) with ordinality
             as d (id, event_id, rule, options, error, place)
@@ -61,8 +61,8 @@ begin
             delete from chain where id = r.id; -- a chain of its own begins only with its execution
         else
             update chain set descendants = descendants + 1 where id = any (v_chains);
-            insert into chain_step (id, cause, name, depth, chains)
-            values (r.id, r.event_id, r.rule, coalesce(r.depth, 0) + 1, v_chains);
+            insert into chain_step (id, cause, name, depth, chains, raised)
+            values (r.id, r.event_id, r.rule, coalesce(r.depth, 0) + 1, v_chains, coalesce(r.raised, '{}'));
         end if;
     end loop;
     return v_errors;

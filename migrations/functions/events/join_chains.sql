@@ -8,9 +8,12 @@ begin
     if not exists (select from chain_step) then
         return;
     end if;
-    insert into chain_step (id, cause, name, depth, chains)
-    select d.id, s.id, (select e.trigger from event e where e.id = d.id limit 1), s.depth, s.chains
+    insert into chain_step as own (id, cause, name, depth, chains, raised)
+    select distinct on (d.id) d.id, s.id, (select e.trigger from event e where e.id = d.id limit 1), s.depth, s.chains, s.raised
     from (select c.id, root_of(c.cause) as root from unnest(p_causes, p_ids) as c (cause, id) order by 1) d
     join chain_step s on s.id = d.root
-    on conflict do nothing;
+    order by d.id, s.id
+    -- An effect with bounds of its own has begun a chain. It descends from the same system events nevertheless.
+    on conflict (id) do update set raised = array(select distinct unnest(own.raised || excluded.raised))
+    where not excluded.raised <@ own.raised;
 end $$;

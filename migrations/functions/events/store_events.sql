@@ -1,6 +1,6 @@
 -- Store events (`stored`). An event with a message id that was seen before for its tenant, trigger and source is not stored
 -- again: it is in `existing`, or in `conflicts` if its payload differs. Stage `event.created` unless the caller matches the
--- rules itself in this transaction (`p_matched`).
+-- rules itself in this transaction (`p_matched`). Raise PN007 for system events, which raise_events alone writes.
 create or replace function store_events(
     p_ids uuid[], p_triggers text[], p_tenants text[], p_payloads text[], p_sources text[], p_message_ids text[],
     p_digests text[], p_matched boolean,
@@ -11,6 +11,9 @@ as $$
 declare
     v_lost uuid[] := '{}';
 begin
+    if exists (select from unnest(p_triggers) t where starts_with(t, 'penstock.')) then
+        raise exception 'events of penstock.* are written by Penstock alone' using errcode = 'PN007';
+    end if;
     perform check_ids(p_ids);
     insert into event_key (tenant, trigger, source, message_id, event_id, digest)
     select d.tenant, d.trigger, coalesce(d.source, ''), d.message_id, d.id, d.digest

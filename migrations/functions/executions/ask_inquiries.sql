@@ -1,10 +1,13 @@
--- Write the inquiries of executions that have just become waiting, and stage an event of each, so that rules can notify a
--- person. An inquiry without a timeout gets that of the execution's options or of its action, if any. An execution that went
--- on with an answer may ask again, in the same row: its earlier answers are kept with its attempts.
+-- Write the inquiries of executions that have just become waiting, stage a message of each, and raise `penstock.inquiry.opened`. An
+-- inquiry without a timeout gets that of the execution's options or of its action, if any. An execution that went on with an answer may
+-- ask again, in the same row: its earlier answers are kept with its attempts.
 -- planner: lookups
 create or replace function ask_inquiries(p_ids uuid[], p_asked jsonb[]) returns message[]
 language plpgsql
 as $$
+declare
+    v_details jsonb[];
+    v_messages message[] := '{}';
 begin
     insert into inquiry (execution_id, prompt, schema, assignee, default_answer, due_at)
     select a.id, a.asked ->> 'prompt', nullif(a.asked -> 'schema', 'null'), a.asked ->> 'assignee',
@@ -19,6 +22,12 @@ begin
         assignee = excluded.assignee, default_answer = excluded.default_answer, due_at = excluded.due_at,
         created_at = clock_timestamp(), answered_at = null, responder = null, response = null
     where inquiry.status <> 'created';
-    return stage('inquiry.created', array(
+    if is_asked('penstock.inquiry.opened') then
+        v_details := array(
+            select jsonb_build_object('prompt', i.prompt, 'assignee', i.assignee, 'due_at', instant_text(i.due_at))
+            from unnest(p_ids) with ordinality d (id, place) left join inquiry i on i.execution_id = d.id order by d.place);
+        v_messages := raise_execution_events('penstock.inquiry.opened', p_ids, v_details);
+    end if;
+    return v_messages || stage('inquiry.created', array(
         select execution_id from inquiry where execution_id = any (p_ids) order by execution_id), 50);
 end $$;

@@ -1,7 +1,7 @@
--- Close executions that ended, for any reason: write their results, delete them from `live`, delete their timers, close their
--- inquiries, and list roots in `finished` for the archive. Stage messages to the workflow or the callbacks that follow each,
--- and to the clients that wait. List traced executions in `untraced`, to send their spans. The caller, settle_moves, releases
--- their slots.
+-- Close executions that ended, for any reason: write their results, delete them from `live`, delete their timers, close their inquiries,
+-- and list roots in `finished` for the archive. Stage messages to the workflow or the callbacks that follow each, and to the clients that
+-- wait. List traced executions in `untraced`, to send their spans. Raise `penstock.execution.failed` for those that ended badly. The
+-- caller, settle_moves, releases their slots.
 create or replace function close_executions(p_ended ended[]) returns message[]
 language plpgsql
 as $$
@@ -10,11 +10,12 @@ declare
     v_unclaimed uuid[];
     v_roots uuid[];
     v_followed uuid[];
+    v_failed uuid[];
     v_messages message[];
 begin
     select array_agg(e.id), array_agg(e.id) filter (where not e.claimed), array_agg(e.id) filter (where e.parent is null),
-        array_agg(e.id) filter (where e.followed)
-    into v_ids, v_unclaimed, v_roots, v_followed
+        array_agg(e.id) filter (where e.followed), array_agg(e.id) filter (where e.status in ('failed', 'timeout', 'abandoned'))
+    into v_ids, v_unclaimed, v_roots, v_followed, v_failed
     from unnest(p_ended) e;
 
     insert into result (execution_id, result, error) select e.id, e.result, e.error from unnest(p_ended) e;
@@ -40,6 +41,9 @@ begin
     v_messages := tell_awaited(v_ids);
     if v_followed is not null then
         v_messages := v_messages || tell_ends(v_followed);
+    end if;
+    if v_failed is not null then
+        v_messages := v_messages || raise_execution_events('penstock.execution.failed', v_failed);
     end if;
     return v_messages;
 end $$;

@@ -56,12 +56,12 @@ begin
             filter (where status not in ('requested', 'waiting'))
     into moved, v_again, v_asking, v_asked, v_held, v_ended from changed;
 
-    if p_claims <> '{}' then
-        delete from claim where id = any (p_claims);
-    end if;
     messages := '{}';
     if v_asking is not null then
         messages := begin_waiting(v_asking, v_asked);
     end if;
     messages := messages || settle_moves(v_ended, v_again, v_held);
+    if p_claims <> '{}' then -- last, since events of the ends have the instants of the claims
+        delete from claim where id = any (p_claims);
+    end if;
 end $$;

@@ -3,7 +3,7 @@
 -- by its worker. All others are staged on their route.
 -- If there is nothing to decide, one statement writes all rows, and the history instead of the trigger. That requires that
 -- no limit and no hold covers the namespace, that no worker lacks the action, that the definition is current and has neither
--- timeouts nor labels, and that no status is announced or subscribed to. All other submits go to submit_executions before anything is
+-- times nor labels, and that no status is announced or subscribed to. All other submits go to submit_executions before anything is
 -- written. An id that exists was submitted before, and its answer was lost: it is left alone.
 -- A permit is valid for 5 s. Its worker must be active, and the session of the worker's heartbeats, which also listens,
 -- must hold its lock. (If this transaction gets that lock, the session has ended.) `p_assigns` is false if the transaction
@@ -31,7 +31,7 @@ begin
     from namespace n, definition f, catalog c, cluster u
     where n.id = p_namespace and n.kind = 'action' and n.limits = '{}' and not n.lacked and n.hold is null
         and f.id = p_definition and c.kind = f.kind and c.ref = f.ref and c.definition_id = f.id and c.enabled
-        and not f.body ?| '{timeouts,run_labels,searchable}' and u.id = 1 and u.announced = '{}' and u.subscribed = '{}';
+        and not f.body ?| '{timeouts,warn_after,run_labels,searchable}' and u.id = 1 and u.announced = '{}' and u.subscribed = '{}';
     if not found then
         select s.messages, s.stale, s.existing, s.conflicts into messages, stale, existing, conflicts
         from submit_executions(p_ids, array_fill(p_namespace, array[v_size]), array_fill(p_definition, array[v_size]), p_params,

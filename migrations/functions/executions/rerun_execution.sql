@@ -25,8 +25,8 @@ begin
         return;
     end if;
     perform share_budgets(p_new, p_old);
-    insert into chain_step (id, cause, name, depth, chains)
-    select p_new, cause, name, depth, chains from chain_step where id = p_old on conflict do nothing;
+    insert into chain_step (id, cause, name, depth, chains, raised)
+    select p_new, cause, name, depth, chains, raised from chain_step where id = p_old on conflict do nothing;
     messages := request_executions(array[p_new], array[v_old.namespace_id], array[v_old.definition_id],
         array[coalesce(p_params, v_old.params)], array[v_old.options], array[p_origin], array[v_old.priority], null, null, null, null, false);
     if messages <> '{}' then -- empty if an earlier try was committed and its answer lost

@@ -1,6 +1,6 @@
--- Set the timers of new executions, from the timeouts in their options or else in their definition. One kind of timer
--- bounds the whole execution, from the instant at which it is ready. The others bound its waits for a worker or a limit; an
--- execution with such a timeout is marked `timed`. Most definitions have no timeouts. Return the instant of the first new
+-- Set the timers of new executions, from the timeouts in their options or else in their definition. One kind of timer bounds the whole
+-- execution, from the instant at which it is ready. Another one is of `warn_after` (raise_late). The others bound its waits for a worker
+-- or a limit; an execution with such a timeout is marked `timed`. Most definitions have no timeouts. Return the instant of the first new
 -- timer, null for none.
 create or replace function set_times(
     p_new uuid[], p_ids uuid[], p_definitions integer[], p_options text[], p_not_before timestamptz[]
@@ -12,17 +12,19 @@ declare
     v_first timestamptz;
 begin
     if not exists (select from definition f where f.id = any (p_definitions)
-                   and (f.body ? 'timeouts' or (f.kind = 'workflow' and f.body ? 'timeout')))
+                   and (f.body ?| '{timeouts,warn_after}' or (f.kind = 'workflow' and f.body ? 'timeout')))
         and not exists (select from unnest(p_options) o where o like '%"timeouts"%') then
         return null;
     end if;
     with made as (
         insert into timer (due_at, kind, execution_id)
-        select greatest(clock_timestamp(), d.not_before) + make_interval(secs => t.seconds), 'total', d.id
+        select greatest(clock_timestamp(), d.not_before) + make_interval(secs => t.seconds), t.kind, d.id
         from unnest(p_ids, p_definitions, p_options, p_not_before) as d (id, definition_id, options, not_before)
         join definition f on f.id = d.definition_id
-        cross join lateral (select timeout_of(d.options::jsonb, f.body, 'total',
-            case when f.kind = 'workflow' then (f.body ->> 'timeout')::double precision end) as seconds) t
+        cross join lateral (values
+            ('total', timeout_of(d.options::jsonb, f.body, 'total',
+                case when f.kind = 'workflow' then (f.body ->> 'timeout')::double precision end)),
+            ('late', (f.body ->> 'warn_after')::double precision)) t (kind, seconds)
         where t.seconds is not null and d.id = any (p_new)
         on conflict do nothing
         returning due_at

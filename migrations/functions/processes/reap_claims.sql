@@ -21,7 +21,8 @@ begin
     -- longer has the executions.
     perform from execution where id = any (r.held) order by id for no key update;
     return query
-    select r.id, r.id::text, 'had left', r.age, s.moved, s.messages
+    select r.id, r.id::text, 'had left', r.age, s.moved,
+        s.messages || raise_lost_worker(r.id, coalesce((select p.name from process p where p.id = r.id), r.id::text), 'had left', s.moved)
     from recover_executions(r.id, r.held, format('worker %s had left', r.id)) s;
     delete from claim where id = any (r.claims);
 end $$;

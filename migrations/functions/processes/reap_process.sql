@@ -1,5 +1,5 @@
 -- Take all attempts from one process that is gone, and mark it dead. Return its name, the reason, the time since its last
--- heartbeat, and the attempts that were taken back (`moved`). Handle one process in a transaction, since rows are locked before
+-- heartbeat, and the attempts that were taken back (`moved`). Raise `penstock.worker.lost` for these. Handle one process in a transaction, since rows are locked before
 -- keys. If no process is gone, handle the claims of processes that left before (reap_claims). A process is gone in these cases:
 --   Its lock has been free for p_grace, and it held the lock while a session lasted that still exists: the process has ended.
 --   Its last heartbeat is older than p_stale: it is frozen, or cut off. After a silence of all processes, this counts only
@@ -50,7 +50,8 @@ begin
     -- Wait for a transaction that requests the end of one of these executions: then the execution ends as requested.
     perform from execution where id = any (v_held) order by id for no key update;
     return query
-    select r.id, r.name, r.reason, r.age, s.moved, s.messages || return_leases(r.id)
+    select r.id, r.name, r.reason, r.age, s.moved,
+        s.messages || return_leases(r.id) || raise_lost_worker(r.id, r.name, r.reason, s.moved)
     from recover_executions(r.id, v_held, format('worker %s %s', r.name, r.reason)) s;
     delete from claim where id = any (v_claims);
 end $$;

@@ -1,8 +1,8 @@
--- Record fires, start their executions, and move the schedules on, in the transaction of the caller, which holds the locks of
--- the schedules' rows.
--- `p_refs`, `p_since`, `p_next` and `p_problems` describe schedules: a null in `p_since` leaves the times of that schedule as
--- they are. The arrays from `p_schedules` on describe fires, with the status that each should have: created, skipped or
--- failed. Under an overlap policy, created may become queued or skipped. Return how many fires of each status were recorded.
+-- Record fires, start their executions, and move the schedules on, in the transaction of the caller, which holds the locks of the
+-- schedules' rows. `p_refs`, `p_since`, `p_next` and `p_problems` describe schedules: a null in `p_since` leaves the times of that
+-- schedule as they are. The arrays from `p_schedules` on describe fires, with the status that each should have: created, skipped or
+-- failed. Under an overlap policy, created may become queued or skipped. Raise `penstock.schedule.missed` for fires that were missed and
+-- are skipped for that. Return how many fires of each status were recorded.
 -- planner: indexes_unmerged
 create or replace function fire_schedules(
     p_refs text[], p_since timestamptz[], p_next timestamptz[], p_problems text[],
@@ -16,7 +16,18 @@ as $$
 declare
     v_created uuid[];
     v_queued uuid[];
+    v_missed_schedules text[];
+    v_missed_dues timestamptz[];
 begin
+    if exists (select from unnest(p_kinds, p_statuses) d (kind, status) where d.kind = 'missed' and d.status = 'skipped')
+        and is_asked('penstock.schedule.missed')
+    then
+        -- A fire that exists was recorded by another replica, before this transaction got the lock of its schedule.
+        select array_agg(d.schedule), array_agg(d.due_at) into v_missed_schedules, v_missed_dues
+        from unnest(p_schedules, p_dues, p_kinds, p_statuses) d (schedule, due_at, kind, status)
+        where d.kind = 'missed' and d.status = 'skipped'
+            and not exists (select from fire f where f.schedule = d.schedule and f.due_at = d.due_at);
+    end if;
     if exists (select from unnest(p_overlaps) o where o <> 'allow') then
         select array_agg(d.status order by d.n), array_agg(d.error order by d.n) into p_statuses, p_errors
         from decide_overlaps(p_schedules, p_dues, p_kinds, p_statuses, p_overlaps, p_errors) d;
@@ -31,7 +42,7 @@ begin
             p_params, p_options, p_origins);
     end if;
 
-    messages := '{}';
+    messages := case when v_missed_dues is null then '{}' else raise_missed_fires(v_missed_schedules, v_missed_dues) end;
     if created = 0 then
         return;
     elsif created < cardinality(p_ids) then
@@ -42,6 +53,6 @@ begin
             as d (id, namespace_id, action_id, params, options, origin, not_before)
         join unnest(v_created) as c (id) on c.id = d.id;
     end if;
-    messages := request_executions(p_ids, p_namespaces, p_actions, p_params, p_options, p_origins, null,
+    messages := messages || request_executions(p_ids, p_namespaces, p_actions, p_params, p_options, p_origins, null,
         p_not_before, null, null, null, true);
 end $$;

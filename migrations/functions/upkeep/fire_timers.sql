@@ -1,6 +1,7 @@
 -- Delete at most `p_limit` due timers of one kind, and act on them. A due retry or delay is scheduled, and a
 -- function that slept until now is woken. An execution that is past one of its times ends as timeout, and one that must give
--- way is cancelled. `fired` is the number of timers; some may have had no effect, since an execution may have ended, or gone
+-- way is cancelled. One that has not ended in time is reported as late.
+-- `fired` is the number of timers; some may have had no effect, since an execution may have ended, or gone
 -- on, meanwhile.
 -- planner: indexes
 create or replace function fire_timers(
@@ -17,7 +18,7 @@ begin
     canceling := '{}';
     -- One kind in each transaction, so that it locks rows first, and then keys.
     select kind into v_kind from timer
-    where kind in ('ready', 'total', 'start', 'queued', 'expires', 'yield', 'spent', 'wake') order by due_at limit 1;
+    where kind in ('ready', 'total', 'start', 'queued', 'expires', 'yield', 'spent', 'wake', 'late') order by due_at limit 1;
     with due as (
         delete from timer t using (
             select due_at, execution_id, kind from timer
@@ -42,6 +43,8 @@ begin
         messages := end_waits(v_ids, v_kind);
     elsif v_kind = 'expires' then
         messages := end_unstarted(v_ids);
+    elsif v_kind = 'late' then
+        messages := raise_late(v_ids);
     elsif v_kind = 'spent' then
         messages := refuse_spent(v_ids);
     elsif v_kind = 'yield' then

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request, Response
 
 from penstock.client import rule_errors
 from penstock.errors import InvalidInput
+from penstock.language.terms.system_triggers import SYSTEM_TRIGGERS
 from penstock.operate import definitions, event_rules
 from penstock.operate.access import Caller
 from penstock.store.events.event_list import EventFilter
@@ -54,6 +55,8 @@ async def show(ref: str, request: Request, session: Db, caller: Asked) -> Respon
 
 
 async def _example(session: Session, trigger: str) -> Any:
+    if trigger in SYSTEM_TRIGGERS:
+        return example(SYSTEM_TRIGGERS[trigger].schema())
     rows = await definitions.listed(session, ["trigger"], [trigger])
     return example(rows[0]["definition"].get("schema")) if rows else {}
 

@@ -22,6 +22,7 @@ from penstock.language.terms.event_sources import of_message
 from penstock.language.terms.ids import new_id
 from penstock.language.terms.outside_names import check_name
 from penstock.language.terms.producers import check_producer
+from penstock.language.terms.system_triggers import HINT_PUBLISH, is_system
 from penstock.messaging.consumer import Batch
 from penstock.messaging.transports import UNREADABLE, Delivery
 from penstock.settings import Settings
@@ -101,6 +102,8 @@ def _trace(id: UUID, trigger: str, delivery: Delivery) -> tracing.Carrier | None
 def _payload(delivery: Delivery, triggers: Mapping[str, Schema], cap: int) -> bytes:
     """Return the payload as canonical JSON. Raises if it does not match the schema of its trigger. A body that is too
     long is not even parsed: many at once would take several times the memory."""
+    if is_system(delivery.routing_key):
+        raise InvalidInput(f"{delivery.routing_key} is not published", hint=HINT_PUBLISH)
     schema = triggers.get(delivery.routing_key or "")
     if schema is None:
         raise NotFound(

@@ -23,6 +23,7 @@ from penstock.language.schemas import parameters_schema, payload_schema
 from penstock.language.schemas.searchable import check_searchable
 from penstock.language.terms import labels as labels_
 from penstock.language.terms.action_ref import ActionRef
+from penstock.language.terms.durations import PositiveDuration
 from penstock.language.terms.options import Items, Wrong, read_options
 from penstock.language.terms.routing import RoutingRule
 from penstock.language.terms.run_labels import RunLabels
@@ -65,6 +66,9 @@ class ActionOptions(Policies):
     breaker: Breaker | None = None
     """The breaker, which stops the calls while too many of them fail:
     {"failures": 20, "of": 50, "within": "1m", "probe": "30s"}."""
+    warn_after: PositiveDuration | None = None
+    """The time from its first start after which an execution that has not ended is late: rules of `penstock.execution.late` are
+    notified. It goes on."""
     on_success: Refs = ()
     """Actions to run after a success. Their parameters are `execution`, `status`, `result` and `error`."""
     on_failure: Refs = ()

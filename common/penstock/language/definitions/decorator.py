@@ -62,6 +62,7 @@ def action(
     max_recoveries: int | None = None,
     limits: Limit | Sequence[Limit] | None = None,
     breaker: Breaker | Mapping[str, Any] | None = None,
+    warn_after: Any = None,
     on_success: object = None,
     on_failure: object = None,
 ) -> Decorator: ...

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator
 
 from penstock.language.terms.options import Wrong
 from penstock.language.terms.sources import caller, of_frame
+from penstock.language.terms.system_triggers import SYSTEM_TRIGGERS, hint, is_system
 
 LONGEST = 64
 """The maximum length of a pack's name, and of a name inside a pack, in characters."""
@@ -78,6 +79,19 @@ def ref_of(thing: object) -> object:
 
 Ref = Annotated[str, BeforeValidator(lambda value: checked_ref(ref_of(value)))]
 """A pydantic type: a ref, or an object that has one."""
+
+
+def checked_trigger(text: object) -> str:
+    """Return `text` if it is a valid ref, or that of a system trigger. Raises Wrong."""
+    if not is_system(text):
+        return checked_ref(text)
+    if text not in SYSTEM_TRIGGERS:
+        raise Wrong(f"is not a system trigger: {text!r}", hint())
+    return str(text)
+
+
+TriggerRef = Annotated[str, BeforeValidator(lambda value: checked_trigger(ref_of(value)))]
+"""A pydantic type: the ref of a trigger or of a system trigger, or an object that has one."""
 
 
 def qualified(name: str, pack: str | None) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, model_validator
 
 from penstock.language.definitions.declaration import Declaration
-from penstock.language.definitions.qualified_name import Ref
+from penstock.language.definitions.qualified_name import Ref, TriggerRef
 from penstock.language.expressions.template_checks import Condition, Templates
 from penstock.language.terms.budgets import Budget, WhenSpent
 from penstock.language.terms.bursts import Keep
@@ -67,7 +67,8 @@ class Rule(Declaration):
     thing: ClassVar[str] = "rule"
     shorten: ClassVar[tuple[str, ...]] = ("ref", "trigger", "action")
 
-    trigger: Ref
+    trigger: TriggerRef
+    """The trigger of its events: one of your own, or a system trigger such as `penstock.execution.failed`."""
     action: Ref
     """The action or workflow to start."""
     when: Condition | None = None

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Field, PrivateAttr
+from pydantic import BeforeValidator, Field, PrivateAttr, field_validator
 
 from penstock.language.definitions.action import Action
 from penstock.language.definitions.declaration import Declaration, declare, remember
@@ -14,8 +14,9 @@ from penstock.language.definitions.poll_action import poll_action
 from penstock.language.definitions.qualified_name import pack_of, qualified
 from penstock.language.schemas import payload_schema as as_schema  # a field is called `payload_schema`
 from penstock.language.terms.durations import PositiveDuration
-from penstock.language.terms.options import Options
+from penstock.language.terms.options import Options, Wrong
 from penstock.language.terms.sources import Source, caller, of_code
+from penstock.language.terms.system_triggers import HINT_PUBLISH, is_system
 
 
 class Poll(Options):
@@ -42,6 +43,13 @@ class Trigger(Declaration):
     )
     poll: Poll | None = None
     """The poll options; set only for a poll trigger."""
+
+    @field_validator("ref")
+    @classmethod
+    def _is_of_a_user(cls, ref: str) -> str:
+        if is_system(ref):
+            raise Wrong(f"is in the pack of system triggers: {ref!r}", HINT_PUBLISH)
+        return ref
 
     _function: Callable[..., Any] | None = PrivateAttr(default=None)
     _poll_action: Action[..., Any] | None = PrivateAttr(default=None)

@@ -16,6 +16,7 @@ from penstock.language.schedules.reserved_context import RESERVED
 from penstock.language.terms.costs import parameters_of
 from penstock.language.terms.options import Problem, did_you_mean
 from penstock.language.terms.sources import Location
+from penstock.language.terms.system_triggers import schemas
 
 KnownRefs = Mapping[str, Mapping[str, Mapping[str, Any] | None]]
 """The definitions that exist elsewhere: by kind (action, workflow, trigger) and ref, the schema of the parameters or
@@ -45,7 +46,8 @@ class _ReferenceTargets:
             "workflow", ((definition.ref, definition.parameters) for definition in of["workflow"])
         )
         self.triggers = known_of(
-            "trigger", ((definition.ref, definition.payload_schema) for definition in of["trigger"])
+            "trigger",
+            [*schemas(), *((definition.ref, definition.payload_schema) for definition in of["trigger"])],
         )
         self.runnable = self.workflows | known_of(
             "action", ((definition.ref, definition.parameters_schema) for definition in of["action"])

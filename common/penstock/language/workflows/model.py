@@ -66,6 +66,8 @@ class Workflow(Options):
     tasks: Items[Task] = Field(max_length=MAX_TASKS)
     output: Any = None
     timeout: PositiveDuration | None = None
+    warn_after: PositiveDuration | None = None
+    """The time from its start after which a run that has not ended is late: rules of `penstock.execution.late` are notified."""
     limits: Limits = ()
     title: Title = None
     """The title of its executions in lists, such as "order {{ parameters.order }}". Secrets are masked."""

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from penstock.errors import DefinitionError
 from penstock.language.definitions.limit import Limit
-from penstock.language.definitions.qualified_name import Ref
+from penstock.language.definitions.qualified_name import Ref, TriggerRef
 from penstock.language.policies.policies import Recovery, RetryPolicy, Timeouts
 from penstock.language.schemas import payload_schema
 from penstock.language.terms.durations import PositiveDuration
@@ -85,7 +85,7 @@ class Transition(Options):
 class WaitForEvent(Options):
     """A wait for an event of a trigger. The result is the event. `filter` is a condition over `event`."""
 
-    trigger: Ref
+    trigger: TriggerRef
     filter: str | None = None
     timeout: PositiveDuration | None = None
 

@@ -24,3 +24,15 @@ async def end_unclaimed(tx: Transaction, seconds: float, cursor: UUID, limit: in
     [row] = await tx.stage_alone(END, seconds, cursor, limit)
     onward: UUID | None = row["next"]
     return onward
+
+
+STUCK = "select messages, next from raise_stuck($1, $2, $3, $4)"
+
+
+async def raise_stuck(tx: Transaction, seconds: float, stale: float, cursor: UUID, limit: int) -> UUID | None:
+    """Raise system events for executions that no live worker could run for `seconds`, among the next `limit` open
+    executions after `cursor`. A worker without a heartbeat for `stale` seconds does not count. Return the id to
+    continue after; None at the end. The call is the whole transaction, in one round trip."""
+    [row] = await tx.stage_alone(STUCK, seconds, stale, cursor, limit)
+    onward: UUID | None = row["next"]
+    return onward

@@ -122,6 +122,30 @@ async def read(session: Session | Transaction, ids: Sequence[UUID], *, days: int
     return [Event(*row) for row in await session.fetch(READ, list(ids), days)]
 
 
+COMPLETE = """
+with locked as materialized (
+    select e.id, e.created_at from event e
+    where e.id = any($1::uuid[]) and e.created_at between $4 and $5 order by e.id for no key update
+)
+update event e set payload = d.payload::jsonb
+from locked l join unnest($1::uuid[], $2::text[], $3::text[]) as d (id, payload, tenant) on d.id = l.id
+where e.id = l.id and e.created_at = l.created_at
+"""
+
+
+async def complete(tx: Transaction, completed: Sequence[Event]) -> None:
+    """Store the payloads of system events to which the caller has added what the database could not tell."""
+    instants = [event.created_at for event in completed]
+    await tx.fetch(
+        COMPLETE,
+        [event.id for event in completed],
+        [event.payload for event in completed],
+        [event.tenant for event in completed],
+        min(instants),
+        max(instants),
+    )
+
+
 MATCHED = "delete from unmatched where event_id = any($1::uuid[])"
 
 

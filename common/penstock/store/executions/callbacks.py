@@ -17,7 +17,8 @@ from penstock.tracing import Carrier
 @dataclass(slots=True)
 class FollowedExecution:
     """An execution that has ended, and the refs of the actions that follow such an end. `trace` is its trace context,
-    None if it is not traced. The callbacks in `told_parameters` also receive `parameters`, those of the execution."""
+    None if it is not traced. The callbacks in `told_parameters` also receive `parameters`, those of the execution. `chained`: the
+    execution belongs to chains, which its callbacks join."""
 
     id: UUID
     status: str
@@ -28,6 +29,7 @@ class FollowedExecution:
     trace: Carrier | None = None
     told_parameters: frozenset[str] = frozenset()
     parameters: Any = None
+    chained: bool = False
 
 
 FOLLOWED = """
@@ -36,7 +38,8 @@ select e.id, e.status, split_part(n.name, '::', 1) as tenant, r.result::text as 
     d.body -> 'local_callbacks' as told_parameters,
     case when d.body ? 'local_callbacks' then (
         select p.params::text from payload p where p.execution_id = e.id) end as parameters,
-    (select ((p.origin -> 'trace') - 'links')::text from payload p where p.execution_id = e.id and p.origin ? 'trace') as trace
+    (select ((p.origin -> 'trace') - 'links')::text from payload p where p.execution_id = e.id and p.origin ? 'trace') as trace,
+    exists (select from chain_step) and exists (select from chain_step s where s.id = root_of(e.id)) as chained
 from execution e
 join namespace n on n.id = e.namespace_id
 join definition d on d.id = e.definition_id
@@ -58,6 +61,15 @@ async def read_followed(tx: Transaction, ids: Sequence[UUID]) -> list[FollowedEx
             orjson.loads(row["trace"]) if row["trace"] else None,
             frozenset(orjson.loads(row["told_parameters"]) if row["told_parameters"] else ()),
             orjson.loads(row["parameters"]) if row["parameters"] else None,
+            row["chained"],
         )
         for row in await tx.fetch(FOLLOWED, ids, COMPLETED)
     ]
+
+
+JOIN_CHAINS = "select join_chains($1::uuid[], $2::uuid[])"
+
+
+async def join_chains(tx: Transaction, causes: Sequence[UUID], ids: Sequence[UUID]) -> None:
+    """Let the callbacks `ids` join the chains of the executions that they follow. Cause i belongs to id i."""
+    await tx.fetch(JOIN_CHAINS, list(causes), list(ids))

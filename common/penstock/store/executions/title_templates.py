@@ -1,14 +1,26 @@
-"""The templates of the titles of listed executions, with the parameters that they read."""
+"""The templates of the titles of executions, with the parameters that they read."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
 from uuid import UUID
 
-from penstock.store.executions.execution_list import ListedExecution
-from penstock.store.session.database import Session
+from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import rows_as
+
+
+class Titled(Protocol):
+    """An execution that may have a title. `finished_at` leads to one partition of the archive."""
+
+    @property
+    def id(self) -> UUID: ...
+    @property
+    def finished_at(self) -> datetime | None: ...
+    @property
+    def action(self) -> str: ...
 
 
 @dataclass(slots=True)
@@ -22,8 +34,7 @@ class TitleTemplate:
     schema: str | None
 
 
-# The instant of the end leads to one partition of the archive.
-OF_LISTED = """
+OF_EXECUTIONS = """
 select x.id, x.action, f.body ->> 'title' as template, coalesce(p.params, a.params)::text as params,
     f.body ->> 'parameters' as schema
 from unnest($1::uuid[], $2::timestamptz[], $3::text[]) as x (id, finished_at, action)
@@ -35,7 +46,7 @@ where f.body ? 'title'
 """
 
 
-async def of_listed(session: Session, rows: Sequence[ListedExecution]) -> list[TitleTemplate]:
-    """Return the templates of the listed executions. Without a title in its definition, an execution has none."""
-    listed = [row.id for row in rows], [row.finished_at for row in rows], [row.action for row in rows]
-    return rows_as(TitleTemplate, await session.fetch(OF_LISTED, *listed))
+async def of_executions(session: Session | Transaction, rows: Sequence[Titled]) -> list[TitleTemplate]:
+    """Return the templates of these executions. Without a title in its definition, an execution has none."""
+    columns = [row.id for row in rows], [row.finished_at for row in rows], [row.action for row in rows]
+    return rows_as(TitleTemplate, await session.fetch(OF_EXECUTIONS, *columns))

@@ -55,6 +55,7 @@ route_tenant        ra        ra      ra    -       r
 route_turn          raw       -       -     -       r
 slot                rad       rad     rad   -       r
 step                rawd      rawd    rawd  -       -
+stuck               rad       -       -     -       r
 subscribed_move     rwd       -       -     -       r
 suspended           rad       rad     rad   -       r
 tenant_turn         -         -       r     -       r
@@ -74,7 +75,7 @@ burst               rad       r       r     -       r
 burst_event         rawd      -       r     -       r
 burst_key           rawd      -       r     -       r
 chain               rawd      ra      rawd  -       r
-chain_step          rad       ra      rad   -       r
+chain_step          rawd      raw     rawd  -       r
 event               rawd      ra      ra    -       r*
 event_key           rad       ra      ra    -       -
 event_path          ra        ra      ra    -       -
@@ -151,6 +152,7 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "secrets_of_attempt": ("worker", "api"),
     "secrets_of_subscriptions": ("executor",),
     "find_work_token": ("worker",),
+    "raise_spent_budgets": ("executor", "worker", "api"),
     "claim_executions": ("worker", "api"),
     "claim_named": ("worker", "api"),
     "finish_completed": ("worker", "api"),

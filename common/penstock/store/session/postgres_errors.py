@@ -80,6 +80,8 @@ def in_our_words(error: BaseException, *, may_seal: bool = False) -> PenstockErr
             return InvalidInput(
                 str(error), hint="`$sealed` is reserved for encrypted values: name it otherwise."
             )
+        case "PN007":  # of store_events
+            return InvalidInput(str(error), hint="Publish a trigger of your own pack.")
     return None
 
 

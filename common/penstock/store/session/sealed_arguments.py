@@ -129,6 +129,7 @@ STATEMENTS: Mapping[str, tuple[Place, ...]] = {
     "from signal_function(": (Place("json", 3, "execution", 1),),
     # events and rules
     "from store_events(": (Place("json", 4, "tenant", 3), Place("digest", 7, "tenant", 3)),
+    "update event e set payload ": (Place("json", 2, "tenant", 3),),
     "select enforce_rules(": (*_starts(5, 8), Place("text", 10, "namespace", 5)),
     "from rerun_enforcements(": (*_starts(6, 9), Place("text", 11, "namespace", 6)),
     # schedules

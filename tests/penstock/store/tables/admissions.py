@@ -89,6 +89,7 @@ budget = Table(
     Column("amount", Numeric, nullable=False),
     Column("when_spent", Text, nullable=False, server_default=text("'refuse'::text")),
     Column("created_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Column("spent_at", INSTANT),
     Index("budget_created", "created_at"),
 )
 

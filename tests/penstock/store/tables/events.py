@@ -162,5 +162,6 @@ chain_step = Table(
     Column("depth", Integer, nullable=False),
     Column("chains", ARRAY(UUID), nullable=False),
     Column("created_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Column("raised", ARRAY(Text), nullable=False, server_default=text("'{}'::text[]")),
     Index("chain_step_created", "created_at"),
 )

@@ -98,6 +98,14 @@ live = Table(
 )
 
 
+stuck = Table(
+    "stuck",
+    METADATA,
+    Column("execution_id", UUID, primary_key=True),
+    Column("at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+)
+
+
 parked = Table(
     "parked",
     METADATA,

@@ -1,0 +1,8 @@
+-- Return true if an enabled rule, or a task that waits, asks for events of a system trigger. A caller that gets false raises none
+-- and writes nothing.
+create or replace function is_asked(p_trigger text) returns boolean
+language sql stable
+as $$
+    select exists (select from catalog c where c.trigger = p_trigger and c.kind = 'rule' and c.enabled)
+        or exists (select from event_wait w where w.trigger = p_trigger)
+$$;

@@ -1,0 +1,41 @@
+-- Raise `penstock.execution.late` for the executions among these that have not ended `warn_after` after their first start. The timer of
+-- an execution is set at its creation. If the execution started later, or has not started, set the timer again: each timer belongs to one
+-- transaction, so the event comes once. A workflow starts when it is admitted. The first attempt starts with its claim, which is gone
+-- when that attempt has ended: then the history has the instant. It is read for at most an hour, and after a longer first attempt the
+-- time counts from the end of that.
+-- planner: tails
+create or replace function raise_late(p_ids uuid[]) returns message[]
+language plpgsql
+as $$
+declare
+    v_due uuid[];
+    v_details jsonb[];
+begin
+    with started as materialized (
+        select e.id, (f.body ->> 'warn_after')::double precision as seconds, case
+            when n.kind <> 'action' then case when e.status not in ('requested', 'queued') then coalesce(e.since, e.ready_at) end
+            when e.attempt = 0 then null
+            else coalesce((
+                select c.claimed_at from claim c where e.attempt = 1 and c.worker = e.claim and e.id = any (c.executions) limit 1), (
+                select min(h.at) from history h
+                where h.execution_id = e.id and h.new = 'running' and h.at between e.created_at and t.at and t.at < e.created_at + interval '1 hour'),
+                t.at, clock_timestamp()) end as at
+        from execution e
+        join namespace n on n.id = e.namespace_id
+        join definition f on f.id = e.definition_id and f.body ? 'warn_after'
+        left join attempt t on t.execution_id = e.id and t.attempt = 1
+        where e.id = any (p_ids) and e.finished_at is null
+    ), later as (
+        insert into timer (due_at, kind, execution_id)
+        select coalesce(s.at, clock_timestamp()) + make_interval(secs => s.seconds), 'late', s.id from started s
+        where s.at is null or s.at + make_interval(secs => s.seconds) > clock_timestamp()
+        on conflict do nothing
+        returning execution_id
+    )
+    select array_agg(s.id), array_agg(jsonb_build_object('warn_after', s.seconds)) into v_due, v_details
+    from started s where s.id not in (select execution_id from later);
+    if v_due is null then
+        return '{}';
+    end if;
+    return raise_execution_events('penstock.execution.late', v_due, v_details);
+end $$;

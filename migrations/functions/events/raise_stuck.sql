@@ -1,0 +1,48 @@
+-- Raise `penstock.execution.stuck` for executions that no live worker could run for `p_seconds`: no worker on their route that takes work
+-- has their action. They are on the route, among the next `p_limit` open executions after `p_after`, or they wait in lanes that stand
+-- aside until a worker comes, which the first call of a pass reads. Each is reported once: its row of `stuck` is written in the same
+-- transaction, and is deleted once the execution has ended. `next` is the id to continue after, null at the end of the pass.
+-- planner: lookups
+create or replace function raise_stuck(
+    p_seconds double precision, p_stale double precision, p_after uuid, p_limit integer, out messages message[], out next uuid
+)
+language plpgsql
+as $$
+declare
+    v_begins constant boolean := p_after = '00000000-0000-0000-0000-000000000000';
+    v_ids uuid[];
+    v_stuck uuid[];
+    v_details jsonb[];
+begin
+    messages := '{}';
+    if v_begins then
+        delete from stuck s where not exists (select from execution e where e.id = s.execution_id and e.finished_at is null);
+    end if;
+    if not is_asked('penstock.execution.stuck') then
+        return;
+    end if;
+    v_ids := array(select execution_id from live where execution_id > p_after order by execution_id limit p_limit);
+    next := v_ids[cardinality(v_ids)];
+    with waiting as (
+        select e.id, n.queue, coalesce(e.since, e.ready_at) as since
+        from execution e join namespace n on n.id = e.namespace_id and n.kind = 'action'
+        where e.id = any (v_ids) and e.status = 'scheduled' and not exists (
+            select from process p
+            where p.kind = 'worker' and p.state = 'active' and substr(n.queue, 6) = any (p.routes) and n.action = any (p.actions)
+                and p.beat_at > clock_timestamp() - make_interval(secs => p_stale))
+        union all
+        select e.id, n.queue, greatest(n.away_since, e.since, e.ready_at)
+        from lane l join namespace n on n.id = l.namespace_id and n.away_since is not null
+        join waiter w on w.lane = l.id join execution e on e.id = w.execution_id and e.status = 'queued'
+        where v_begins and l.gate_kind = 'worker'
+    ), marked as (
+        insert into stuck (execution_id)
+        select w.id from waiting w where w.since < clock_timestamp() - make_interval(secs => p_seconds) order by w.id
+        on conflict do nothing returning execution_id
+    )
+    select array_agg(w.id), array_agg(jsonb_build_object('route', substr(w.queue, 6), 'waits_since', instant_text(w.since)))
+    into v_stuck, v_details from waiting w join marked m on m.execution_id = w.id;
+    if v_stuck is not null then
+        messages := raise_execution_events('penstock.execution.stuck', v_stuck, v_details);
+    end if;
+end $$;
