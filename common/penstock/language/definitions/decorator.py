@@ -9,15 +9,17 @@ from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
 from pydantic import ValidationError
 
 from penstock.language.definitions.action import Action, ActionOptions
+from penstock.language.definitions.batch import Batch
 from penstock.language.definitions.breaker import Breaker
 from penstock.language.definitions.declaration import remember
 from penstock.language.definitions.limit import Limit
 from penstock.language.definitions.program_actions import checked_options
 from penstock.language.definitions.qualified_name import Pack, pack_of, qualified
-from penstock.language.definitions.signature import signature_of
+from penstock.language.definitions.signature import batch_signature_of, signature_of
 from penstock.language.policies.policies import Recovery, RetryPolicy, Timeouts
 from penstock.language.terms.options import Problem, problems, read_options, refusal
 from penstock.language.terms.sources import Source, caller, of_code, of_frame
+from penstock.run.batch_item import Item
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,6 +33,20 @@ class Decorator(Protocol):
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Action[P, R]: ...
     @overload
     def __call__(self, function: Callable[P, R], /) -> Action[P, R]: ...
+
+
+class BatchDecorator(Protocol):
+    """The decorator that `@action(batch=...)` returns. The action takes the parameters of one item by name, and returns the
+    result of one."""
+
+    @overload
+    def __call__(
+        self, function: Callable[[list[Item[Any]]], Coroutine[Any, Any, Sequence[R | Exception]]], /
+    ) -> Action[..., R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[[list[Item[Any]]], Sequence[R | Exception]], /
+    ) -> Action[..., R]: ...
 
 
 @overload
@@ -62,9 +78,37 @@ def action(
     max_recoveries: int | None = None,
     limits: Limit | Sequence[Limit] | None = None,
     breaker: Breaker | Mapping[str, Any] | None = None,
+    batch: None = None,
     on_success: object = None,
     on_failure: object = None,
 ) -> Decorator: ...
+
+
+@overload
+def action(
+    *,
+    ref: str | None = None,
+    pack: str | Pack | None = None,
+    description: str | None = None,
+    executor: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    route: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    title: str | None = None,
+    run_labels: Mapping[str, str] | None = None,
+    searchable: Sequence[str] | None = None,
+    retry: RetryPolicy | Mapping[str, Any] | int | None = None,
+    timeout: Any = None,
+    timeouts: Timeouts | Mapping[str, Any] | None = None,
+    recovery: Recovery | Mapping[str, Any] | None = None,
+    on_worker_loss: Literal["rerun", "fail"] | None = None,
+    max_recoveries: int | None = None,
+    limits: Limit | Sequence[Limit] | None = None,
+    breaker: Breaker | Mapping[str, Any] | None = None,
+    batch: Batch | Mapping[str, Any],
+    on_success: object = None,
+    on_failure: object = None,
+) -> BatchDecorator: ...
 
 
 def action(
@@ -147,7 +191,8 @@ def of_function(
         raise source.at(("description",)).wrong(
             f"action {whole}: description is not text", "Put it in quotes."
         )
-    signature = signature_of(function, whole, source, names)
+    read_signature = signature_of if choices.batch is None else batch_signature_of
+    signature = read_signature(function, whole, source, names)
     if signature.durable and choices.executor not in (None, "async"):
         raise source.wrong(f"action {whole} is durable, and runs on the event loop", "Leave out executor=.")
     return Action(

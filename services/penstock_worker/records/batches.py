@@ -1,0 +1,190 @@
+"""The batches of a worker: attempts of one action that it holds until it calls their function once with all of them.
+
+A batch is no row. Its attempts are claimed, fenced and ended one by one, so that a crash loses no more than with single attempts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Hashable
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock.attempts.owned_attempt import OwnedAttempt
+from penstock.run.run import Run, executor_name
+from penstock_worker.records.executor_room import ExecutorRoom
+from penstock_worker.records.slots import Slots
+
+
+class ItemBatch:
+    """Attempts that share one call, one slot and one place in a task executor. `members` were claimed and have not left.
+    `ready` are the runs of those that wait for the call. While it is open, other attempts can join."""
+
+    def __init__(self, key: Hashable, first: OwnedAttempt, size: int, executor: str) -> None:
+        self.key = key
+        self.ref = first.event.action
+        self.size = size
+        self.executor = executor
+        self.members: dict[UUID, OwnedAttempt] = {}
+        self.ready: dict[UUID, Run] = {}
+        self.is_open = True
+        self.is_called = False
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class Batches:
+    """The batches of a worker that were not called yet. A batch is called when it is full or its time has passed, all its members
+    are ready, and a slot is free for it. It takes a slot when its first attempt arrives.
+
+    Attempts of an action with `by` can need more batches than there are free slots. Then some batches wait for a slot."""
+
+    def __init__(self, slots: Slots, room: ExecutorRoom) -> None:
+        self._slots = slots
+        self._room = room
+        self._open: dict[Hashable, ItemBatch] = {}
+        self._due: list[ItemBatch] = []
+        self._of: dict[UUID, ItemBatch] = {}
+        """The batches that were not called, by their members."""
+        self._waiting: Counter[str] = Counter()
+        """The number of attempts that wait for their call, by action."""
+        self._is_draining = False
+        self.call: Callable[[ItemBatch], None] = lambda _: None
+        """Called with each batch whose function is to be called now."""
+        slots.can_fill = self.can_fill
+        slots.freed.append(self._call_waiting)
+
+    # -- claims ----------------------------------------------------------------------------------------------------
+
+    def can_fill(self) -> bool:
+        """Return whether an open batch can take another attempt."""
+        return any(self._waiting[batch.ref] < batch.size for batch in self._open.values())
+
+    def room_of(self, ref: str, size: int, *, places: int) -> int:
+        """Return how many attempts of an action can be claimed. `places` is the number of its batches that can be called besides
+        those of this worker. The attempts that wait are at most one full batch, or else one for each place."""
+        is_open = any(batch.ref == ref for batch in self._open.values())
+        fill = max(0, size - self._waiting[ref]) if places or is_open else 0
+        return max(fill, places)
+
+    # -- members ---------------------------------------------------------------------------------------------------
+
+    def join(self, owned: OwnedAttempt) -> ItemBatch | None:
+        """Put a claimed attempt into a batch, and return the batch. None: its action takes no batches."""
+        options = owned.version.batch
+        if options is None:
+            return None
+        key = _key(owned)
+        batch = self._open.get(key)
+        if batch is None:
+            batch = ItemBatch(key, owned, options.size, executor_name(owned.version.action, owned.of_route))
+            self._room.give(batch.executor)
+            self._open[key] = batch
+            wait = 0.0 if self._is_draining else options.within
+            batch.timer = asyncio.get_running_loop().call_later(wait, self._expire, batch)
+        id = owned.event.execution_id
+        batch.members[id] = owned
+        self._of[id] = batch
+        self._waiting[batch.ref] += 1
+        if len(batch.members) >= batch.size:
+            self._close(batch)
+        return batch
+
+    def ready(self, owned: OwnedAttempt, run: Run) -> None:
+        """Note that an attempt can be in the call of its batch."""
+        batch = self._of[owned.event.execution_id]
+        batch.ready[owned.event.execution_id] = run
+        self._call_due()
+
+    def leave(self, owned: OwnedAttempt) -> None:
+        """Take an attempt out of its batch, unless the batch was called."""
+        id = owned.event.execution_id
+        batch = self._of.get(id)
+        if batch is None or batch.members[id] is not owned:
+            return
+        self._forget(batch, id)
+        del batch.members[id]
+        batch.ready.pop(id, None)
+        if not batch.members:
+            self._close(batch)
+            self._due.remove(batch)
+            self.over(batch)
+        self._call_due()
+
+    def drain(self) -> None:
+        """Wait for no further attempts: call what has arrived."""
+        self._is_draining = True
+        for batch in list(self._open.values()):
+            self._expire(batch)
+
+    def over(self, batch: ItemBatch) -> None:
+        """Give the place of a batch in its task executor back. Its call has ended, or it has no members left."""
+        self._room.take_back(batch.executor)
+        self._call_due()
+
+    # -- calls -----------------------------------------------------------------------------------------------------
+
+    def _close(self, batch: ItemBatch) -> None:
+        if not batch.is_open:
+            return
+        batch.is_open = False
+        if batch.timer is not None:
+            batch.timer.cancel()
+        del self._open[batch.key]
+        self._due.append(batch)
+
+    def _expire(self, batch: ItemBatch) -> None:
+        self._close(batch)
+        self._call_due()
+
+    def _call_waiting(self) -> None:
+        """Call the batches that waited for a slot."""
+        if self._due:
+            self._call_due()
+
+    def _call_due(self) -> None:
+        for batch in list(self._due):
+            if batch.is_called or len(batch.ready) < len(batch.members) or not batch.members:
+                continue
+            if not self._has_slot() or not self._room.has_place(batch.executor):
+                continue
+            batch.is_called = True
+            self._due.remove(batch)
+            for id in batch.members:
+                self._forget(batch, id)
+            self.call(batch)
+        self._slots.tell()
+
+    def _has_slot(self) -> bool:
+        """Return whether fewer slots than there are have attempts or batches that run."""
+        return self._slots.used - len(self._open) - len(self._due) < self._slots.count
+
+    def _forget(self, batch: ItemBatch, id: UUID) -> None:
+        del self._of[id]
+        self._waiting[batch.ref] -= 1
+
+
+def _key(owned: OwnedAttempt) -> Hashable:
+    """Return what the attempts of one batch have in common: the action, the tenant, the grouping parameters, the timeout and the
+    task executor."""
+    options = owned.version.batch
+    assert options is not None
+    values = [_value(owned.params, path) for path in options.by]
+    return (
+        owned.event.action,
+        owned.event.namespace.partition("::")[0],
+        orjson.dumps(values, option=orjson.OPT_SORT_KEYS),
+        owned.version.timeout,
+        owned.of_route,
+    )
+
+
+def _value(params: Any, path: str) -> Any:
+    """Return the value at a path of the stored parameters, or None."""
+    for name in path.split("."):
+        if not isinstance(params, dict):
+            return None
+        params = params.get(name)
+    return params
