@@ -24,7 +24,7 @@ def batch_outcome(run: Run, returned: object) -> Outcome:
     if not isinstance(returned, list | tuple) or len(returned) != len(items):
         text = f"{len(returned)} results" if isinstance(returned, list | tuple) else type(returned).__name__
         error = BatchMismatch(
-            f"the function got {len(items)} items and returned {text}",
+            f"the function was called with a batch of {len(items)} and returned {text}",
             hint="Return a list with one result for each item, in their order, and an exception for an item that failed.",
         )
         return Outcome.failed(error)

@@ -8,15 +8,18 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Hashable
-from typing import Any
 from uuid import UUID
 
 import orjson
 
 from penstock.attempts.owned_attempt import OwnedAttempt
+from penstock.language.terms.parameter_paths import value_at
 from penstock.run.run import Run, executor_name
 from penstock_worker.records.executor_room import ExecutorRoom
 from penstock_worker.records.slots import Slots
+
+MOST_WAITING = 1000
+"""Attempts of one action that may wait for their calls in one worker, if its slots have no more room for full batches."""
 
 
 class ItemBatch:
@@ -60,14 +63,17 @@ class Batches:
 
     def can_fill(self) -> bool:
         """Return whether an open batch can take another attempt."""
-        return any(self._waiting[batch.ref] < batch.size for batch in self._open.values())
+        return any(self._waiting[batch.ref] < self._most(batch.size) for batch in self._open.values())
 
     def room_of(self, ref: str, size: int, *, places: int) -> int:
-        """Return how many attempts of an action can be claimed. `places` is the number of its batches that can be called besides
-        those of this worker. The attempts that wait are at most one full batch, or else one for each place."""
-        is_open = any(batch.ref == ref for batch in self._open.values())
-        fill = max(0, size - self._waiting[ref]) if places or is_open else 0
-        return max(fill, places)
+        """Return how many attempts of an action can be claimed: what its open batches lack, and `places` full batches. Attempts
+        with different groups may not fit the open batches. Then their own batches wait for a slot."""
+        lacking = sum(size - len(batch.members) for batch in self._open.values() if batch.ref == ref)
+        return max(0, min(lacking + size * places, self._most(size) - self._waiting[ref]))
+
+    def _most(self, size: int) -> int:
+        """Return how many attempts of one action may wait in this worker."""
+        return max(MOST_WAITING, size * self._slots.count)
 
     # -- members ---------------------------------------------------------------------------------------------------
 
@@ -171,7 +177,7 @@ def _key(owned: OwnedAttempt) -> Hashable:
     task executor."""
     options = owned.version.batch
     assert options is not None
-    values = [_value(owned.params, path) for path in options.by]
+    values = [value_at(owned.params, path) for path in options.by]
     return (
         owned.event.action,
         owned.event.namespace.partition("::")[0],
@@ -179,12 +185,3 @@ def _key(owned: OwnedAttempt) -> Hashable:
         owned.version.timeout,
         owned.of_route,
     )
-
-
-def _value(params: Any, path: str) -> Any:
-    """Return the value at a path of the stored parameters, or None."""
-    for name in path.split("."):
-        if not isinstance(params, dict):
-            return None
-        params = params.get(name)
-    return params

@@ -147,7 +147,8 @@ class Child:
                     task.add_done_callback(self._requests.discard)
                     continue
                 if kind != frames.LOG:
-                    return frames.outcome_of(kind, body)
+                    outcome = frames.outcome_of(kind, body)
+                    return outcome if len(outcome.items or self._items) == len(self._items) else None
                 self._keep_line(*frames.line_of(body))
             except (ValueError, KeyError, TypeError, IndexError, PenstockError):
                 break

@@ -148,6 +148,8 @@ def outcome_of(kind: bytes, body: bytes) -> Outcome:
     if kind != OUTCOME:
         raise ValueError(f"unknown frame {kind!r}")
     fields = orjson.loads(body)
+    if fields["kind"] == "batch":
+        raise ValueError("the outcomes of a batch have a frame of their own")
     if fields["error"] is not None:
         fields["error"] = TaskError(**{**fields["error"], "kinds": tuple(fields["error"]["kinds"])})
     if fields["until"] is not None:
