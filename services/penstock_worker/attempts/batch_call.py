@@ -16,14 +16,14 @@ class BatchCall:
     """One call for the items of `run`. The asyncio task of each item awaits `outcome_of`."""
 
     def __init__(self, run: Run, work: Coroutine[Any, Any, Outcome]) -> None:
+        """`work` runs the function, and returns the outcome of the call."""
         loop = asyncio.get_running_loop()
-        self._run = run
         self._outcomes: Mapping[UUID, asyncio.Future[Outcome]] = {
             item.event.execution_id: loop.create_future() for item in run.items or ()
         }
         self._left = 0
         self._is_ending = False
-        self.task = asyncio.create_task(work)
+        self.task = asyncio.create_task(_outcomes_of(run, work))
         self.task.add_done_callback(self._settle)
 
     async def outcome_of(self, item: Run) -> Outcome:
@@ -49,18 +49,21 @@ class BatchCall:
             self.task.cancel()
         await asyncio.wait({self.task})
 
-    def _settle(self, task: asyncio.Task[Outcome]) -> None:
+    def _settle(self, task: asyncio.Task[list[Outcome]]) -> None:
         """Give each item its outcome. An item that was cancelled awaits none."""
         if task.cancelled():
             for future in self._outcomes.values():
                 future.cancel()
             return
         error = task.exception()
-        outcomes = () if error is not None else outcomes_of_items(self._run, task.result())
         for place, future in enumerate(self._outcomes.values()):
             if future.done():
                 continue
             if error is not None:
                 future.set_exception(error)
             else:
-                future.set_result(outcomes[place])
+                future.set_result(task.result()[place])
+
+
+async def _outcomes_of(run: Run, work: Coroutine[Any, Any, Outcome]) -> list[Outcome]:
+    return outcomes_of_items(run, await work)

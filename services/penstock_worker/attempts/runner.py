@@ -208,7 +208,7 @@ class Runner:
 
     def _call(self, batch: ItemBatch) -> None:
         """Call the function of a batch with those of its items whose end was not requested meanwhile."""
-        owned = {id: item for id, item in batch.members.items() if self._may_begin(item)}
+        owned = {id: item for id, item in sorted(batch.members.items()) if self._may_begin(item)}
         if not owned:
             self._batches.over(batch)
             return

@@ -173,12 +173,12 @@ class Claims:
         return Claimant(self._worker.id, claim, versions.known, versions.lacking, limited)
 
     def _filler(self, claim: UUID, queue: str) -> Claimant:
-        """Return the claimant of attempts for batches. To it all other definitions are neither known nor lacking, so that their
-        executions stay as they are."""
+        """Return the claimant of attempts for batches. To it the other definitions of this worker are neither known nor lacking, so
+        that their executions stay as they are."""
         room = self._fillable(queue)
         places = self._places(queue)
         limited = [self._limited_batch(definition, queue, places[definition]) for definition in room]
-        return Claimant(self._worker.id, claim, list(room), (), limited)
+        return Claimant(self._worker.id, claim, list(room), self._versions.lacking, limited)
 
     def _fillable(self, queue: str) -> dict[int, int]:
         """Return how many attempts the batches of this worker can take, by definition."""

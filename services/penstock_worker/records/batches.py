@@ -22,6 +22,10 @@ MOST_WAITING = 1000
 """Attempts of one action that may wait for their calls in one worker, if its slots have no more room for full batches."""
 
 
+RECHECK_S = 0.5
+"""Seconds after which a full task executor is asked again."""
+
+
 class ItemBatch:
     """Attempts that share one call, one slot and one place in a task executor. `members` were claimed and have not left.
     `ready` are the runs of those that wait for the call. While it is open, other attempts can join."""
@@ -54,6 +58,7 @@ class Batches:
         self._waiting: Counter[str] = Counter()
         """The number of attempts that wait for their call, by action."""
         self._is_draining = False
+        self._recheck: asyncio.TimerHandle | None = None
         self.call: Callable[[ItemBatch], None] = lambda _: None
         """Called with each batch whose function is to be called now."""
         slots.can_fill = self.can_fill
@@ -154,7 +159,10 @@ class Batches:
         for batch in list(self._due):
             if batch.is_called or len(batch.ready) < len(batch.members) or not batch.members:
                 continue
-            if not self._has_slot() or not self._room.has_place(batch.executor):
+            if not self._has_slot():
+                continue
+            if not self._room.has_place(batch.executor):
+                self._check_later()
                 continue
             batch.is_called = True
             self._due.remove(batch)
@@ -162,6 +170,15 @@ class Batches:
                 self._forget(batch, id)
             self.call(batch)
         self._slots.tell()
+
+    def _check_later(self) -> None:
+        """Look again at the batches that are due. A thread that was given up frees its place without a notice."""
+        if self._recheck is None:
+            self._recheck = asyncio.get_running_loop().call_later(RECHECK_S, self._check)
+
+    def _check(self) -> None:
+        self._recheck = None
+        self._call_due()
 
     def _has_slot(self) -> bool:
         """Return whether fewer slots than there are have attempts or batches that run."""
