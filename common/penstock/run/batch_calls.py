@@ -36,7 +36,7 @@ def outcomes_of_items(run: Run, outcome: Outcome) -> list[Outcome]:
     """Return the outcome of each item of a call. What ended the call as a whole ended each of them."""
     items = run.items or ()
     outcomes: Sequence[Outcome] = [outcome] * len(items) if outcome.items is None else outcome.items
-    return [_carrying(item, each) for item, each in zip(items, outcomes, strict=True)]
+    return [_carrying(item, outcome) for item, outcome in zip(items, outcomes, strict=True)]
 
 
 def _of_item(item: Run, value: object) -> Outcome:

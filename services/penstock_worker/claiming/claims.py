@@ -173,8 +173,8 @@ class Claims:
         return Claimant(self._worker.id, claim, versions.known, versions.lacking, limited)
 
     def _filler(self, claim: UUID, queue: str) -> Claimant:
-        """Return the claimant of attempts for batches. To it the other definitions of this worker are neither known nor lacking, so
-        that their executions stay as they are."""
+        """Return the claimant of attempts for batches. The other definitions of this worker are neither known nor lacking to it,
+        so their executions stay as they are."""
         room = self._fillable(queue)
         places = self._places(queue)
         limited = [self._limited_batch(definition, queue, places[definition]) for definition in room]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from itertools import count
 from typing import Any
 from uuid import UUID
 
+import pytest
 from typing_extensions import TypedDict
 
 from penstock import Batch
@@ -187,6 +189,57 @@ async def test_draining_worker_waits_for_no_further_items() -> None:
     async with asyncio.timeout(10):
         while len(worker.calls) < 2:
             await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("seed", range(200))
+async def test_random_orders_keep_each_attempt_in_one_call(seed: int) -> None:
+    """The model counts by itself what is held, runs and has ended. No more calls run than there are slots, none is too large or
+    mixes groups, and each attempt that stays is in exactly one call."""
+    draw = random.Random(seed)
+    slots = draw.randrange(1, 4)
+    worker = Worker(slots)
+    size, colours = draw.randrange(1, 6), "abc"[: draw.randrange(1, 4)]
+    of = by_colour.with_options(batch=Batch(size, within=60, by="colour"))
+    claimed: list[OwnedAttempt] = []
+    unready: list[OwnedAttempt] = []
+    left: list[OwnedAttempt] = []
+    running: list[list[OwnedAttempt]] = []
+    ended = 0
+
+    def check() -> None:
+        running.extend(worker.calls[len(running) + ended :])
+        assert len(running) <= slots
+        called = [id(owned) for call in worker.calls for owned in call]
+        assert len(called) == len(set(called))
+        for call in worker.calls:
+            assert 0 < len(call) <= size
+            assert len({owned.params["colour"] for owned in call}) == 1
+
+    for _ in range(draw.randrange(5, 80)):
+        match draw.randrange(6):
+            case 0 | 1 | 2:
+                claimed.append(worker.claim(of, colour=draw.choice(colours)))
+                unready.append(claimed[-1])
+            case 3 if unready:
+                worker.ready(unready.pop(draw.randrange(len(unready))))
+            case 4 if unready:
+                left.append(unready.pop(draw.randrange(len(unready))))
+                worker.batches.leave(left[-1])
+                worker.end(left[-1])
+            case 5 if running:
+                worker.end(*running.pop(draw.randrange(len(running))))
+                ended += 1
+        check()
+    worker.batches.drain()
+    worker.ready(*unready)
+    check()
+    while running:
+        worker.end(*running.pop())
+        ended += 1
+        check()
+    called = [id(owned) for call in worker.calls for owned in call]
+    assert sorted(called) == sorted({id(owned) for owned in claimed} - {id(owned) for owned in left})
+    assert (worker.slots.used, worker.slots.held()) == (0, {})
 
 
 def test_wait_is_at_most_that_of_the_definition() -> None:
