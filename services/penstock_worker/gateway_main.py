@@ -157,12 +157,18 @@ def _single_calls(definitions: Definitions) -> dict[str, Action[..., object]]:
     actions = {ref: action for ref, action in definitions.actions.items() if isinstance(action, Action)}
     durable = sorted(ref for ref, action in actions.items() if action.durable)
     batching = sorted(ref for ref, action in actions.items() if action.choices.batch is not None)
-    for event, refs in (
-        ("worker.durable_functions_left_out", durable),
-        ("worker.batches_left_out", batching),
-    ):
-        if refs:
-            log.warning(event, actions=refs, hint="They need a worker with PENSTOCK_DATABASE_URL.")
+    if durable:
+        log.warning(
+            "worker.durable_functions_left_out",
+            actions=durable,
+            hint="They need a worker with PENSTOCK_DATABASE_URL.",
+        )
+    if batching:
+        log.warning(
+            "worker.batches_left_out",
+            actions=batching,
+            hint="They need a worker with PENSTOCK_DATABASE_URL.",
+        )
     return {
         ref: action
         for ref, action in definitions.actions.items()

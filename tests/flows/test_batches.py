@@ -183,6 +183,43 @@ async def blocked() -> None:
     await gate.wait()
 
 
+@action(pack="batches", batch=Batch(3, within=PATIENT), retry=ONCE, on_worker_loss="fail")
+async def once(items: list[Item[Number]]) -> list[int]:
+    called("once", items)
+    await gate.wait()
+    return [item.attempt for item in items]
+
+
+class Counted:
+    """The number of running calls, and the most that ever ran."""
+
+    now = most = 0
+
+    @classmethod
+    async def run(cls) -> None:
+        cls.now += 1
+        cls.most = max(cls.most, cls.now)
+        await asyncio.sleep(0.004)
+        cls.now -= 1
+
+
+@action(pack="batches", batch=Batch(20, within="100ms"))
+async def counted_batch(items: list[Item[Number]]) -> list[int]:
+    await Counted.run()
+    return [item.input.n for item in items]
+
+
+@action(pack="batches")
+async def counted(n: int) -> int:
+    await Counted.run()
+    return n
+
+
+@workflow(pack="batches")
+def chain(n: int) -> Any:
+    return counted(n=counted(n=counted_batch(n=n)))
+
+
 @workflow(pack="batches")
 def many(numbers: list[int]) -> Any:
     return double(n=each(numbers))
@@ -473,6 +510,40 @@ async def test_full_worker_still_fills_its_batch_and_leaves_the_rest(house: Inst
     assert await results(house, others) == ["plain"] * 10
     gate.set()
     await house.client.result(hog, timeout=60)
+    await house.quiet()
+    await house.sound()
+
+
+async def test_ends_of_a_batch_free_one_slot(house: Installation) -> None:
+    """The tasks that follow are claimed in the slots that there are, and not in one for each end."""
+    Counted.now = Counted.most = 0
+    await begin(house, chain, counted_batch, counted, concurrency=2)
+    ids = await house.client.start_many(chain, [{"n": n} for n in range(120)])
+    assert await results(house, ids) == list(range(120))
+    assert Counted.most == 2
+    await house.quiet()
+    assert await house.rows("select from attempt") == []
+    await house.sound()
+
+
+async def test_items_that_run_at_most_once_are_called_once(house: Installation) -> None:
+    """A worker that stops fails the items whose function was called, and hands back those that only waited."""
+    await house.apply(once)
+    await house.executor(**AS_USED)
+    leaving = await house.worker(once, concurrency=1, **AS_USED)
+    ids = await start(house, once, range(3))
+    async with asyncio.timeout(20):
+        while not CALLS["once"]:
+            await asyncio.sleep(0.01)
+    leaving.patience = 0.0
+    await house.ended(leaving)
+    for id in ids:
+        with pytest.raises(ExecutionFailed, match="WorkerLost"):
+            await house.client.result(id, timeout=60)
+    assert CALLS["once"] == [ids]
+    gate.set()
+    await house.worker(once, **AS_USED)
+    assert await results(house, await start(house, once, range(3))) == [1] * 3
     await house.quiet()
     await house.sound()
 
