@@ -514,6 +514,24 @@ async def test_full_worker_still_fills_its_batch_and_leaves_the_rest(house: Inst
     await house.sound()
 
 
+async def test_batch_fills_by_priority_on_an_ordered_route(house: Installation) -> None:
+    await begin(house, double, blocked, plain, concurrency=1)
+    hog = await house.client.start(blocked)
+    await running(house, 1)
+    ids = await start(house, double, range(90))
+    others = await house.client.start_many(plain, [{}] * 5)
+    urgent = await house.client.start_many(double, [{"n": n} for n in range(10)], priority=9)
+    await house.until("select from ordered_route")
+    gate.set()
+    assert await results(house, ids) == [2 * n for n in range(90)]
+    assert await results(house, urgent) == [2 * n for n in range(10)]
+    assert sizes("double") == [50, 50]
+    assert set(urgent) <= set(CALLS["double"][0])
+    assert await results(house, [hog, *others]) == [None, *["plain"] * 5]
+    await house.quiet()
+    await house.sound()
+
+
 async def test_ends_of_a_batch_free_one_slot(house: Installation) -> None:
     """The tasks that follow are claimed in the slots that there are, and not in one for each end."""
     Counted.now = Counted.most = 0
