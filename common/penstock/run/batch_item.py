@@ -34,7 +34,7 @@ class Item(RunContext, Generic[T]):
         return self._run.cancelled or (self._call is not None and self._call.cancelled)
 
     def __getattr__(self, name: str) -> Any:
-        """Called for the run of an item that has none."""
+        """Raise OutsideRun for the run of an item that has none, and AttributeError for unknown names."""
         if name == "_run":
             raise OutsideRun(
                 "this item belongs to no run", hint="It was created by hand. Items of a worker have one."

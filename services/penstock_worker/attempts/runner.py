@@ -213,12 +213,12 @@ class Runner:
             self._batches.over(batch)
             return
         share_secrets(list(owned.values()))
-        first, *others = owned.values()
+        first, *further = owned.values()
         run = Run(
             event=first.event,
             params={},
             action=first.version.action,
-            log=RunLog(self._line_writer(first, others)),
+            log=RunLog(self._line_writer(first, further)),
             timeout=first.version.timeout,
             grace=self._settings.grace,
             result_limit=self._backend.result_limit,
@@ -240,15 +240,17 @@ class Runner:
     async def _execute(self, run: Run, of_route: str | None) -> Outcome:
         return await attempt(chosen(self._executors, run.action, of_route), run)
 
-    def _line_writer(self, first: OwnedAttempt, others: Sequence[OwnedAttempt]) -> Callable[[str, str], None]:
-        """Return a writer of lines that belong to no single item. They go to the log of the first one, to which the logs of the
-        others refer."""
-        unreferred = list(others)
+    def _line_writer(
+        self, first: OwnedAttempt, further: Sequence[OwnedAttempt]
+    ) -> Callable[[str, str], None]:
+        """Return a writer of lines that belong to no single item. They go to the log of the first item, to which the logs of the
+        further items refer."""
+        where = f"the output of its batch of {len(further) + 1} is in the log of {first.event.execution_id}"
+        unreferred = list(further)
 
         def write(stream: str, line: str) -> None:
             self._backend.add_line(first, stream, line)
             while unreferred:
-                where = f"the output of its batch of {len(others) + 1} is in the log of {first.event.execution_id}"
                 self._backend.add_line(unreferred.pop(), "log", where)
 
         return write

@@ -133,11 +133,11 @@ class Claims:
             # A try before this one may have been committed and its answer lost: what it took is found under its claim.
             earlier = len(await attempts.claimed(self._session, id)) if tries > 1 else 0
             if fills:
-                who, limit = self._filler(id, queue), max(0, offered - earlier)
+                claimant, limit = self._filler(id, queue), max(0, offered - earlier)
             else:
                 limit = max(0, min(self._slots.unpromised, offered) - earlier)
-                who = self.claimant(id, limit, queue)
-            answer = await claim(who=who, queue=queue, most=limit)
+                claimant = self.claimant(id, limit, queue)
+            answer = await claim(who=claimant, queue=queue, most=limit)
             if tries > 1:
                 answer.attempts = await attempts.claimed(self._session, id)
             return answer
