@@ -56,8 +56,8 @@ class Runner:
         self._room = state.room
         self._batches = state.batches
         self._batches.call = self._call
-        self._begun: dict[UUID, asyncio.Future[BatchCall]] = {}
-        """What the items that wait for the call of their batch await."""
+        self._awaited: dict[UUID, asyncio.Future[BatchCall]] = {}
+        """The calls of the batches of the items that wait, by item."""
         self.slots = state.slots
         self.running = state.running
 
@@ -195,19 +195,19 @@ class Runner:
             refused = Outcome.raised(error, retryable=False, limit=run.result_limit)
             self._finished(owned, self._backend.concealed(owned, refused))
             return None
-        begun = self._begun[id] = asyncio.get_running_loop().create_future()
+        call = self._awaited[id] = asyncio.get_running_loop().create_future()
         try:
             self._batches.ready(owned, run)
-            return await begun
+            return await call
         except asyncio.CancelledError:
-            if begun.done() and not begun.cancelled():  # the call has begun in the meantime
-                await begun.result().leave(run)
+            if call.done() and not call.cancelled():  # the call has begun in the meantime
+                await call.result().leave(run)
             raise
         finally:
-            del self._begun[id]
+            del self._awaited[id]
 
     def _call(self, batch: ItemBatch) -> None:
-        """Call the function of a batch with those of its items whose end was not requested meanwhile."""
+        """Call the function of a batch, without the items that were asked to end meanwhile."""
         owned = {id: item for id, item in sorted(batch.members.items()) if self._may_begin(item)}
         if not owned:
             self._batches.over(batch)
@@ -230,7 +230,7 @@ class Runner:
         for id in owned:
             running = self.running[id]
             running.is_executing, running.costs = True, batch.ready[id].costs
-            self._begun[id].set_result(call)
+            self._awaited[id].set_result(call)
 
     def _may_begin(self, owned: OwnedAttempt) -> bool:
         """Return whether an item waits for its call, and nothing has asked for its end."""
