@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import orjson
@@ -55,7 +56,7 @@ class Oracle:
             oracle.of_item[UUID(id), int(attempt)].append(call)
         return oracle
 
-    def faults(self, rows: list[dict[str, object]]) -> Iterator[str]:
+    def faults(self, rows: list[dict[str, Any]]) -> Iterator[str]:
         """Yield a sentence for each broken promise."""
         for call, items in self.calls.items():
             if len(items) > SIZE or len({id for id, _, _ in items}) < len(items):
@@ -66,14 +67,14 @@ class Oracle:
             if len(calls) > 1:
                 yield f"attempt {attempt} of {id} was in {len(calls)} calls"
         for row in rows:
-            id, result = row["id"], orjson.loads(str(row["result"]) if row["result"] else "null")
+            id, result = row["id"], orjson.loads(row["result"] or "null")
             if (row["status"], row["completions"]) != ("completed", 1):
                 yield f"{id} is {row['status']}, with {row['completions']} completions"
-            elif row["attempt"] != 1 + int(str(row["others"])):
+            elif row["attempt"] != 1 + row["others"]:
                 yield f"{id} had {row['attempt']} attempts, of which {row['others']} did not complete"
-            elif (result["double"], result["execution"]) != (2 * int(str(row["n"])), str(id)):
+            elif (result["double"], result["execution"]) != (2 * row["n"], str(id)):
                 yield f"{id} has the result of another item: {result}"
-            elif self.of_item.get((id, row["attempt"])) != [result["call"]]:  # type: ignore[call-overload]
+            elif self.of_item.get((id, row["attempt"])) != [result["call"]]:
                 yield f"{id} has a result of a call that did not have its attempt {row['attempt']}"
 
 

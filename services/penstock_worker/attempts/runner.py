@@ -195,7 +195,8 @@ class Runner:
             refused = Outcome.raised(error, retryable=False, limit=run.result_limit)
             self._finished(owned, self._backend.concealed(owned, refused))
             return None
-        call = self._awaited[id] = asyncio.get_running_loop().create_future()
+        call: asyncio.Future[BatchCall] = asyncio.get_running_loop().create_future()
+        self._awaited[id] = call
         try:
             self._batches.ready(owned, run)
             return await call

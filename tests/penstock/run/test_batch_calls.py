@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -112,7 +113,7 @@ def test_cost_counts_for_its_item() -> None:
         return [None] * len(items)
 
     done = outcomes(costly, [3, 4])
-    assert [one.costs for one in done] == [{"tokens": 3}, {"tokens": 4}]
+    assert [one.costs for one in done] == [{"tokens": Decimal(3)}, {"tokens": Decimal(4)}]
 
 
 def test_cancelled_item_and_cancelled_call_are_seen() -> None:

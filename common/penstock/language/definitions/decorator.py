@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Literal, ParamSpec, Protocol, overload
 
 from pydantic import ValidationError
+from typing_extensions import TypeVar
 
 from penstock.language.definitions.action import Action, ActionOptions
 from penstock.language.definitions.batch import Batch
@@ -23,30 +24,31 @@ from penstock.run.batch_item import Item
 
 P = ParamSpec("P")
 R = TypeVar("R")
+B = TypeVar("B", default=None)
+B_co = TypeVar("B_co", covariant=True, default=None)
+"""The type of the option `batch`, which decides what the function takes."""
 
 
-class Decorator(Protocol):
+class Decorator(Protocol[B_co]):
     """The decorator that `@action(...)` returns. The result type of a coroutine function is the type that it resolves
-    to."""
-
-    @overload
-    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Action[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> Action[P, R]: ...
-
-
-class BatchDecorator(Protocol):
-    """The decorator that `@action(batch=...)` returns. The action takes the parameters of one item by name, and returns the
-    result of one."""
+    to. With a batch, the action takes the parameters of one item by name, and returns the result of one item."""
 
     @overload
     def __call__(
-        self, function: Callable[[list[Item[Any]]], Coroutine[Any, Any, Sequence[R | Exception]]], /
+        self: Decorator[Batch | Mapping[str, Any]],
+        function: Callable[[list[Item[Any]]], Coroutine[Any, Any, Sequence[R | Exception]]],
+        /,
     ) -> Action[..., R]: ...
     @overload
     def __call__(
-        self, function: Callable[[list[Item[Any]]], Sequence[R | Exception]], /
+        self: Decorator[Batch | Mapping[str, Any]],
+        function: Callable[[list[Item[Any]]], Sequence[R | Exception]],
+        /,
     ) -> Action[..., R]: ...
+    @overload
+    def __call__(self: Decorator[None], function: Callable[P, Coroutine[Any, Any, R]], /) -> Action[P, R]: ...
+    @overload
+    def __call__(self: Decorator[None], function: Callable[P, R], /) -> Action[P, R]: ...
 
 
 @overload
@@ -78,37 +80,10 @@ def action(
     max_recoveries: int | None = None,
     limits: Limit | Sequence[Limit] | None = None,
     breaker: Breaker | Mapping[str, Any] | None = None,
-    batch: None = None,
+    batch: B = ...,
     on_success: object = None,
     on_failure: object = None,
-) -> Decorator: ...
-
-
-@overload
-def action(
-    *,
-    ref: str | None = None,
-    pack: str | Pack | None = None,
-    description: str | None = None,
-    executor: str | None = None,
-    options: Mapping[str, Any] | None = None,
-    route: str | None = None,
-    labels: Mapping[str, str] | None = None,
-    title: str | None = None,
-    run_labels: Mapping[str, str] | None = None,
-    searchable: Sequence[str] | None = None,
-    retry: RetryPolicy | Mapping[str, Any] | int | None = None,
-    timeout: Any = None,
-    timeouts: Timeouts | Mapping[str, Any] | None = None,
-    recovery: Recovery | Mapping[str, Any] | None = None,
-    on_worker_loss: Literal["rerun", "fail"] | None = None,
-    max_recoveries: int | None = None,
-    limits: Limit | Sequence[Limit] | None = None,
-    breaker: Breaker | Mapping[str, Any] | None = None,
-    batch: Batch | Mapping[str, Any],
-    on_success: object = None,
-    on_failure: object = None,
-) -> BatchDecorator: ...
+) -> Decorator[B]: ...
 
 
 def action(

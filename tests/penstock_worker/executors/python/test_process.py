@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -300,7 +301,7 @@ async def test_batch_in_a_child_keeps_the_lines_and_costs_of_its_items() -> None
     assert [item.result for item in outcome.items] == [2, None, 6]
     assert outcome.items[1].error
     assert outcome.items[1].error.message == "no two"
-    assert [item.costs for item in outcome.items] == [{"tokens": number} for number in (1, 2, 3)]
+    assert [item.costs for item in outcome.items] == [{"tokens": Decimal(number)} for number in (1, 2, 3)]
     assert lines == [("stdout", "3 items")]
     assert [own for _, own in runs] == [[("log", f"item {number}")] for number in (1, 2, 3)]
 
