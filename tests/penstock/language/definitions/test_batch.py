@@ -89,7 +89,7 @@ def test_yaml_declares_a_batch_of_a_function(tmp_path: Path) -> None:
 )
 def test_wrong_options_are_refused_with_their_place(options: Any, fault: str) -> None:
     with pytest.raises(DefinitionError) as error:
-        action(batch=options)(_embed)
+        action(batch=options, ref="ai.embed")(_embed)
     assert fault in str(error.value)
     assert error.value.hint or "parameter twice" in fault
 
@@ -124,7 +124,7 @@ def test_function_that_cannot_take_a_batch_is_refused(function: Callable[..., An
 @pytest.mark.parametrize("executor", ["dask", "ray", "remote", "own"])
 def test_other_task_executors_take_no_batches(executor: str) -> None:
     with pytest.raises(DefinitionError, match="takes no batches"):
-        action(batch=Batch(9), executor=executor, options={})(_embed)
+        action(batch=Batch(9), executor=executor, ref="ai.embed")(_embed)
 
 
 def test_program_takes_no_batches() -> None:

@@ -321,9 +321,8 @@ async def test_child_that_dies_fails_the_whole_batch() -> None:
 def test_invalid_frames_of_a_batch_are_refused() -> None:
     good = frames.outcome_frame(Outcome("batch", items=[Outcome("completed", b"1"), Outcome.timed_out(3)]))
     kind, body = good[frames.HEADER : frames.HEADER + 1], good[frames.HEADER + 1 :]
-    assert frames.outcome_of(kind, body) == Outcome(
-        "batch", items=[Outcome("completed", b"1"), Outcome.timed_out(3)]
-    )
+    items = frames.outcome_of(kind, body).items or []
+    assert [(item.kind, item.result_json) for item in items] == [("completed", b"1"), ("timed_out", None)]
     first = frames.HEADER + len(b"R1")
     for cut in {*range(1, len(body))} - {first}:  # a whole item is missing there, which the worker notices
         with pytest.raises(ValueError, match=r"cut off|JSON|unexpected"):
