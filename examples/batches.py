@@ -1,4 +1,4 @@
-"""Readings of sensors, stored many at a time: one transaction of SQLite for all executions that share a call.
+"""Readings of sensors, stored many at a time: a file is opened once for all executions that share a call.
 
 penstock dev --module examples/batches.py
 penstock run readings.store_all readings='[{"sensor": "attic", "celsius": 21.5}, {"sensor": "shed", "celsius": 4}]' --wait
@@ -7,16 +7,15 @@ penstock run readings.store_all readings='[{"sensor": "attic", "celsius": 21.5},
 from __future__ import annotations
 
 import os
-import sqlite3
-from contextlib import closing
-from dataclasses import dataclass
+import shelve
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from penstock import Batch, Item, NonRetryable, Pack, action, item, task, workflow
 
 pack = Pack("readings")
-DATABASE = "READINGS"
-"""The variable that names the file of the database."""
+FILE = "READINGS"
+"""The variable that names the file of the readings."""
 
 
 @dataclass
@@ -27,19 +26,13 @@ class Reading:
 
 @action(batch=Batch(500, within="100ms"), retry={"max_attempts": 5}, timeout="30s")
 def store(items: list[Item[Reading]]) -> list[str | Exception]:
-    """Store the readings in one transaction. An impossible one fails alone. If the database is busy, all are stored by a retry.
+    """Store the readings. An impossible one fails alone. If the file cannot be written, a retry stores all of them.
 
-    The execution's id is the key of a row. So an item that runs again after a lost worker stores nothing twice."""
-    rows = [
-        (reading.idempotency_token, reading.input.sensor, reading.input.celsius)
-        for reading in items
-        if is_possible(reading.input.celsius)
-    ]
-    with closing(sqlite3.connect(os.environ.get(DATABASE, "readings.db"))) as database, database:
-        database.execute(
-            "create table if not exists reading (id text primary key, sensor text, celsius real)"
-        )
-        database.executemany("insert or ignore into reading values (?, ?, ?)", rows)
+    The execution's id is the key of a reading. So an item that runs again after a lost worker stores nothing twice."""
+    with shelve.open(os.environ.get(FILE, "readings")) as readings:
+        for reading in items:
+            if is_possible(reading.input.celsius):
+                readings[reading.idempotency_token] = asdict(reading.input)
     return [
         reading.idempotency_token
         if is_possible(reading.input.celsius)

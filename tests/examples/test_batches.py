@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
+import shelve
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,12 @@ EXAMPLE = Path(__file__).parents[2] / "examples/batches.py"
 
 def test_readings_of_a_batch_are_stored_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     example: Any = imported_file(EXAMPLE)
-    monkeypatch.setenv(example.DATABASE, str(tmp_path / "readings.db"))
+    monkeypatch.setenv(example.FILE, str(tmp_path / "readings"))
     simulation = Simulation(example)
     simulation.lose_worker(example.store, when="after")
     readings = [{"sensor": "attic", "celsius": degrees} for degrees in (21.5, 22.0, -12.0)]
     assert simulation.run(example.store_all, readings=readings).status == "completed"
     bad = simulation.run(example.store, sensor="shed", celsius=-999)
     assert (bad.status, bad.error and bad.error["message"]) == ("failed", "-999.0 °C is impossible")
-    with sqlite3.connect(tmp_path / "readings.db") as database:
-        rows = database.execute("select sensor, celsius from reading order by celsius").fetchall()
-    assert rows == [("attic", -12.0), ("attic", 21.5), ("attic", 22.0)]
+    with shelve.open(str(tmp_path / "readings")) as stored:
+        assert sorted(reading["celsius"] for reading in stored.values()) == [-12.0, 21.5, 22.0]

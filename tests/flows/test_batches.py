@@ -566,7 +566,7 @@ async def test_items_that_run_at_most_once_are_called_once(house: Installation) 
     await house.sound()
 
 
-async def test_stopping_worker_calls_what_waits_in_its_batch(house: Installation) -> None:
+async def test_stopping_worker_calls_its_unfilled_batch(house: Installation) -> None:
     await house.apply(double)
     await house.executor(**AS_USED)
     leaving = await house.worker(double, **AS_USED)

@@ -82,7 +82,7 @@ def test_raised_exception_fails_all_items() -> None:
     assert [one.error and one.error.message for one in outcomes(failing, [0, 0])] == ["down"] * 2
 
 
-def test_item_that_waits_keeps_what_it_carried() -> None:
+def test_item_that_waits_keeps_its_carried_values() -> None:
     def waiting(items: list[Item[int]]) -> list[Any]:
         return [Defer(delay=5, state={"page": 2}), AskInquiry("ok?", resume=True), items[0].state]
 
