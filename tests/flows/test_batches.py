@@ -23,7 +23,10 @@ from penstock import (
     each,
     workflow,
 )
-from penstock.errors import ExecutionFailed
+from penstock.errors import ConfigurationError, ExecutionFailed
+from penstock.language.loading import Definitions
+from penstock.service.assembly import Stop, assembled
+from penstock_worker import main as worker
 from tests.flows.installation import AS_USED, Installation
 from tests.flows.reading import metrics
 from tests.servers.process import free_port
@@ -485,6 +488,13 @@ async def test_items_publish_start_and_cost_on_their_own(house: Installation) ->
     rows = await house.rows("select payload ->> 'n' as n from event")
     assert [row["n"] for row in rows] == ["1"], "a failed item publishes nothing"
     await house.sound()
+
+
+async def test_worker_refuses_a_route_without_batches(house: Installation) -> None:
+    settings = house.settings(route_executors={"default": "command"})
+    async with assembled(settings, role="worker") as parts:
+        with pytest.raises(ConfigurationError, match="the route default takes no batches"):
+            await worker.work(parts, Definitions([double]), Stop())
 
 
 async def test_fan_out_of_a_workflow_shares_calls(house: Installation) -> None:

@@ -46,7 +46,8 @@ class Worker:
 
     def __init__(self, slots: int, capacity: int = 100) -> None:
         self.slots = Slots(slots)
-        room = ExecutorRoom({"async": AsyncExecutor(capacity=capacity)}, slots)
+        self.executor = AsyncExecutor(capacity=capacity)
+        room = ExecutorRoom({"async": self.executor}, slots)
         self.batches = Batches(self.slots, room)
         self.calls: list[list[OwnedAttempt]] = []
         self.batches.call = self._call
@@ -175,6 +176,21 @@ async def test_batch_is_called_when_its_time_has_passed() -> None:
     async with asyncio.timeout(10):
         while not worker.calls:
             await asyncio.sleep(0)
+    assert worker.calls == [[item]]
+
+
+async def test_full_executor_is_asked_again() -> None:
+    """As where a thread was given up, whose end no attempt reports."""
+    worker = Worker(2, capacity=1)
+    started = worker.executor._tally.start()
+    item = worker.claim()
+    worker.ready(item)
+    worker.batches.drain()
+    assert worker.calls == []
+    worker.executor._tally.end(started, None)
+    async with asyncio.timeout(20):
+        while not worker.calls:
+            await asyncio.sleep(0.01)
     assert worker.calls == [[item]]
 
 
