@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.errors import PenstockError
     from penstock.language.definitions import (
         Action,
+        Batch,
         Breaker,
         Document,
         Limit,
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
         workflow,
     )
     from penstock.language.workflows.task_builders import task
+    from penstock.run.batch_item import Item
     from penstock.run.context import current
     from penstock.run.executor_registry import register_executor
     from penstock.run.steering import AskInquiry, Defer, Later, NonRetryable, Retry, ask, later
@@ -112,6 +114,7 @@ _HOMES = {
     "Action": "language.definitions",
     "ActionRef": "language.terms.action_ref",
     "AskInquiry": "run.steering",
+    "Batch": "language.definitions",
     "Breaker": "language.definitions",
     "Client": "client.client",
     "Defer": "run.steering",
@@ -120,6 +123,7 @@ _HOMES = {
     "DurableContext": "engine.durable.context",
     "Document": "language.definitions",
     "HttpClient": "client.http_client",
+    "Item": "run.batch_item",
     "Limit": "language.definitions",
     "MissedFires": "language.definitions",
     "NonRetryable": "run.steering",
@@ -157,6 +161,7 @@ __all__ = [
     "Action",
     "ActionRef",
     "AskInquiry",
+    "Batch",
     "Breaker",
     "Client",
     "Context",
@@ -166,6 +171,7 @@ __all__ = [
     "Document",
     "DurableContext",
     "HttpClient",
+    "Item",
     "Later",
     "Limit",
     "MissedFires",

@@ -112,6 +112,10 @@ class ResultNotStorable(PenstockError):
     """A result that is not JSON, is too large, or holds NUL, NaN or Infinity."""
 
 
+class BatchMismatch(PenstockError):
+    """A function that takes a batch did not return a list with one result for each item. All its items failed."""
+
+
 class Undecodable(PenstockError):
     """A message that is not in Penstock's wire format. It goes to the dead letters with this reason."""
 

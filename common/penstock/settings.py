@@ -154,7 +154,7 @@ class Settings(BaseSettings):
     """
 
     concurrency: int = Field(default=32, ge=1, le=10_000)
-    """The number of executions that a worker runs at once. `penstock worker --concurrency`."""
+    """The number of executions that a worker runs at once. A batch counts as one. `penstock worker --concurrency`."""
     modules: str = ""
     """The definitions of a worker: Python modules or files, or folders of YAML packs, separated by commas. `penstock
     worker --module`."""

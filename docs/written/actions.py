@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from docs.written.fields import said_of, table
 from penstock.language.definitions.action import ActionOptions
+from penstock.language.definitions.batch import Batch
 from penstock.language.definitions.breaker import Breaker
 from penstock.language.definitions.limit import Limit, Rate
 from penstock.language.definitions.program_actions import (
@@ -62,6 +63,7 @@ PARTS: tuple[tuple[str, type], ...] = (
     ("`limits`: each a `Limit`", Limit),
     ("`rate` of a limit", Rate),
     ("`breaker`", Breaker),
+    ("`batch`", Batch),
 )
 EXECUTORS: tuple[tuple[str, type], ...] = (
     ("command", CommandOptions),

@@ -59,14 +59,15 @@ async def work_over_gateway(
     ):
         runnable = {
             ref: action
-            for ref, action in _without_durable(definitions).items()
+            for ref, action in _single_calls(definitions).items()
             if executor_name(action, of_route) in task_executors
             and labels.carries_all(action.choices.labels, carries)
         }
         if not runnable:
             raise ConfigurationError(
                 "none of these actions can run on a worker that calls a gateway",
-                hint="Durable functions need a worker with PENSTOCK_DATABASE_URL. The log names what was left out.",
+                hint="Durable functions and actions with batches need a worker with PENSTOCK_DATABASE_URL. "
+                "The log names what was left out.",
             )
         worker = Identity(
             new_id(), "worker", settings.name, serves, sorted(runnable), carries, settings.concurrency
@@ -150,18 +151,29 @@ async def work_over_gateway(
     log.info("worker.stopped")
 
 
-def _without_durable(definitions: Definitions) -> dict[str, Action[..., object]]:
-    """Return the actions that are not durable functions: the protocol has no messages for their steps."""
-    durable = sorted(
-        ref for ref, action in definitions.actions.items() if isinstance(action, Action) and action.durable
-    )
+def _single_calls(definitions: Definitions) -> dict[str, Action[..., object]]:
+    """Return the actions that are neither durable functions nor take batches. The protocol has no messages for the steps of a
+    durable function, and its slots are for single attempts."""
+    actions = {ref: action for ref, action in definitions.actions.items() if isinstance(action, Action)}
+    durable = sorted(ref for ref, action in actions.items() if action.durable)
+    batching = sorted(ref for ref, action in actions.items() if action.choices.batch is not None)
     if durable:
         log.warning(
             "worker.durable_functions_left_out",
             actions=durable,
             hint="They need a worker with PENSTOCK_DATABASE_URL.",
         )
-    return {ref: action for ref, action in definitions.actions.items() if ref not in durable}
+    if batching:
+        log.warning(
+            "worker.batches_left_out",
+            actions=batching,
+            hint="They need a worker with PENSTOCK_DATABASE_URL.",
+        )
+    return {
+        ref: action
+        for ref, action in definitions.actions.items()
+        if ref not in durable and ref not in batching
+    }
 
 
 def _route_executor(settings: Settings, routes: list[str]) -> str | None:

@@ -13,7 +13,7 @@ from penstock.errors import ConfigurationError
 from penstock.language.loading import Definitions, load_all
 from penstock.language.moves.processes import DRAINING
 from penstock.language.terms import labels
-from penstock.language.terms.executor_names import refuse_unknown_executors
+from penstock.language.terms.executor_names import refuse_batches_elsewhere, refuse_unknown_executors
 from penstock.operate import routes
 from penstock.run.run import executor_name
 from penstock.service.assembly import Parts, Stop
@@ -77,6 +77,7 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
             )
             and labels.carries_all(action.choices.labels, carries)
         }
+        refuse_batches_elsewhere(runnable.values(), settings.route_executors, serves)
         identity = Identity(
             parts.process,
             "worker",

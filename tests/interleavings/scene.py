@@ -26,6 +26,7 @@ from penstock.store.upkeep.invariants import INVARIANTS
 from penstock_executor.handlers import ROUTES
 from penstock_executor.loops import fire_timers, reap_workers
 from penstock_worker.claiming.claims import Claims
+from penstock_worker.records.batches import Batches
 from penstock_worker.records.executor_room import ExecutorRoom
 from penstock_worker.records.slots import Slots
 from tests.interleavings.broker import Fickle, Silent
@@ -114,7 +115,8 @@ class Scene(Desk):
         async def work(session: Session) -> list[UUID]:
             async for attempt in soon():
                 with attempt:
-                    claims = Claims(session, identity, self.action, Slots(take), ExecutorRoom({}, 0), {})
+                    slots, room = Slots(take), ExecutorRoom({}, 0)
+                    claims = Claims(session, identity, self.action, slots, room, Batches(slots, room), {})
                     answers = [claimed async for claimed in claims.claim("work.default", list(ids))]
             return [one.event.execution_id for claimed in answers for one in claimed.attempts]
 

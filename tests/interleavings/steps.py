@@ -24,6 +24,7 @@ from penstock_worker.claiming.parked_queues import ParkedQueues
 from penstock_worker.claiming.permits import Permits
 from penstock_worker.ending.next_step import finish
 from penstock_worker.ending.next_work import NextWork, Taking
+from penstock_worker.records.batches import Batches
 from penstock_worker.records.executor_room import ExecutorRoom
 from penstock_worker.records.inbox import Inbox
 from penstock_worker.records.slots import Slots
@@ -93,12 +94,22 @@ def _takes(
     async def work(session: Session) -> None:
         slots = Slots(100)
         room, queues, publisher = ExecutorRoom({}, 0), {"work.default"}, scene.parts.publisher
-        claims = Claims(session, worker, scene.action, slots, room, {})
+        batches = Batches(slots, room)
+        claims = Claims(session, worker, scene.action, slots, room, batches, {})
         await claims.look_up(scene.known_definitions)
         permits = Permits(session, worker.id, slots, claims.assignable, behind=True)
         parked = ParkedQueues(queues)
         claiming = Claiming(
-            claims, OpenClaims(), slots, room, Inbox(), parked, permits, publisher, scene.parts.metrics
+            claims,
+            OpenClaims(),
+            slots,
+            room,
+            batches,
+            Inbox(),
+            parked,
+            permits,
+            publisher,
+            scene.parts.metrics,
         )
         next_work = NextWork(publisher, slots, queues, claiming, asyncio.Event())
         next_work.remembered, next_work.let_in = remembered, let_in

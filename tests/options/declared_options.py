@@ -27,6 +27,7 @@ ITEMS = {"with_items": [1, 2], "input": {"item": "{{ item }}"}}
 CONTAINERS: dict[str, dict[str, Any]] = {
     "limits": {"max": 7},
     "breaker": {"failures": 1},
+    "batch": {"size": 5},
     "poll": {"every": 3600, "function": "code.work:find"},
     "wait_for_event": {"trigger": "shop.paid"},
     "inquiry": {"prompt": "May it?"},
@@ -37,6 +38,7 @@ CONTAINERS: dict[str, dict[str, Any]] = {
 """What an option's own mapping holds beside it, by its name; others hold nothing."""
 BESIDE: dict[str, dict[str, Any]] = {
     "burst": {"rate": "100/min"},
+    "batch": {"function": "code.work:several"},
     "unit": {"cost": 1},
     "limits.budget": {"cost": 1},
     "per": {"max": 7},
@@ -78,6 +80,7 @@ LEGAL: dict[str, Any] = {
     "tasks.when": "all_done", "params": {"n": 1}, "tenant": "public", "expires": "1h", "scope": "shop", "by": "customer",
     "rate": "100/min", "burst": 10, "per": "1m", "cost": "{{ parameters.n }}", "unit": "tokens", "limits.budget": "tokens",
     "breaker": {"failures": 20, "of": 50}, "breaker.of": 50, "within": "1m", "probe": "30s", "warn_after": "10m",
+    "batch": {"size": 100, "within": "200ms", "by": "customer"},
     "rules.by": "payload.doc", "debounce": "5s", "rules.at_most": "1m", "rules.keep": "first",
     "max_depth": 3, "max_descendants": 50, "rules.budget": {"tokens": 100}, "when_spent": "wait",
     "fair": "customer", "max_waiting": 5, "cron": "0 4 * * *", "at": "2100-01-31T09:00",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from penstock import (
     Action,
+    Item,
     Limit,
     Route,
     Rule,
@@ -26,7 +28,23 @@ from penstock.language.loading import Definitions, load
 from penstock.language.workflows import from_yaml, task_builders
 from tests.options.declared_options import Option
 
-CODE = "def work(**options):\n    return options\n\n\ndef find():\n    return []\n"
+CODE = """
+from dataclasses import dataclass
+from penstock import Item
+
+@dataclass
+class Work:
+    customer: str
+
+def work(**options):
+    return options
+
+def several(items: list[Item[Work]]) -> list[int]:
+    return [1] * len(items)
+
+def find():
+    return []
+"""
 FLOW = from_yaml("workflow: shop.flow\ntasks: {t: {action: noop}}")
 NAMED: dict[str, Any] = {"rules": Rule, "limits": Limit, "schedules": Schedule}
 PROGRAMS: dict[str, Any] = {"command": command_action, "url": http_action, "image": kubernetes_action}
@@ -90,9 +108,19 @@ def _action(options: dict[str, Any]) -> Action[..., Any]:
     def work(**options):  # type: ignore[no-untyped-def]
         return options
 
+    function: Any = work if options.get("batch") is None else _several
     options.pop("function", None)
     schemas = {name: options.pop(name) for name in ("parameters", "result") if name in options}
-    return action(**options)(work).with_schemas(**schemas)
+    return action(**options)(function).with_schemas(**schemas)
+
+
+@dataclass
+class _Work:
+    customer: str
+
+
+def _several(items: list[Item[_Work]]) -> list[int]:
+    return [1] * len(items)
 
 
 def _workflow(options: dict[str, Any]) -> Any:

@@ -38,6 +38,7 @@ NO_COLUMN = (
     "of",
     "within",
     "probe",
+    "size",
 )
 """Options that are read from the body of a definition alone."""
 RANGES = {"smallint": SMALLINT, "integer": INTEGER, "bigint": 2**63 - 1}

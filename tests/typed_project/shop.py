@@ -1,9 +1,21 @@
 """A user's project, as type checkers see it: nothing of this is run. `tests/test_typed_project.py` has it checked."""
 
+from dataclasses import dataclass
 from typing import Any, assert_type
 from uuid import UUID
 
-from penstock import ActionRef, Client, HttpClient, SyncClient, SyncHttpClient, action, each, workflow
+from penstock import (
+    ActionRef,
+    Batch,
+    Client,
+    HttpClient,
+    Item,
+    SyncClient,
+    SyncHttpClient,
+    action,
+    each,
+    workflow,
+)
 from penstock.language.terms.action_ref import ActionCall
 
 
@@ -15,6 +27,23 @@ async def charge(order: int, amount: float = 1.0) -> str:
 @action
 def pack_parcel(item: str) -> list[str]:
     return [item]
+
+
+@dataclass
+class Text:
+    text: str
+
+
+@action(pack="shop", batch=Batch(100, within="200ms", by="text"))
+async def embed(items: list[Item[Text]]) -> list[list[float] | Exception]:
+    assert_type(items[0].input, Text)
+    assert_type(items[0].execution_id, UUID)
+    return [[float(len(item.input.text))] for item in items]
+
+
+@action(pack="shop", batch={"size": 5})
+def measure(items: list[Item[Text]]) -> list[int]:
+    return [len(item.input.text) for item in items]
 
 
 def charge_in_words(order: int, amount: float = 1.0) -> str:
@@ -38,6 +67,8 @@ async def use() -> None:
     assert_type(elsewhere.call(order=7), ActionCall[str])
     assert_type(await charge.start(order=7), UUID)
     assert_type(await charge.run(order=7), str)
+    assert_type(await embed.run(text="a"), list[float])
+    assert_type(await measure.run(text="a"), int)
     assert_type(await elsewhere.run(7), str)
     async with Client.connect() as client:
         assert_type(await client.run(charge, {"order": 7}), str)

@@ -8,6 +8,8 @@ from typing import Any
 
 import structlog
 
+from penstock.language.definitions.action import Action
+from penstock.language.definitions.batch import Batch
 from penstock.language.policies.policies import DEFAULT_ATTEMPT_TIMEOUT, Recovery, RetryPolicy
 from penstock.language.schemas import Schema
 from penstock.language.terms import labels
@@ -29,6 +31,8 @@ class ActionVersion:
     timeout: float | None
     followed: bool
     parameters: Schema
+    batch: Batch | None = None
+    """The batch of the code. The wait is at most that of the definition, to which executors add the timeout."""
 
     def with_options(self, options: Mapping[str, Any]) -> ActionVersion:
         """Return this version with the options of one execution, or of its task in a workflow."""
@@ -44,6 +48,7 @@ class ActionVersion:
             timeout=timeouts.get("attempt", self.timeout),
             followed=self.followed,
             parameters=self.parameters,
+            batch=self.batch,
         )
 
 
@@ -61,6 +66,8 @@ class ActionVersions:
         self._lacking: set[int] = set()
         self.known: list[int] = []
         """The definition ids of the versions that this worker can run."""
+        self.batching: list[int] = []
+        """The definition ids of those that take batches."""
 
     @property
     def lacking(self) -> list[int]:
@@ -82,6 +89,7 @@ class ActionVersions:
             else:
                 self._found[definition] = version_of(action, body)
         self.known = sorted(self._found)
+        self.batching = [definition for definition in self.known if self._found[definition].batch is not None]
 
     def _has_labels(self, body: Mapping[str, Any]) -> bool:
         return labels.carries_all(body.get("labels") or {}, self._labels)
@@ -96,4 +104,13 @@ def version_of(action: RunnableAction, body: Mapping[str, Any]) -> ActionVersion
         timeout=timeouts.get("attempt", DEFAULT_ATTEMPT_TIMEOUT),
         followed=bool(body.get("on_success") or body.get("on_failure")),
         parameters=Schema(body.get("parameters")),
+        batch=_batch_of(action, body),
     )
+
+
+def _batch_of(action: RunnableAction, body: Mapping[str, Any]) -> Batch | None:
+    batch = action.choices.batch if isinstance(action, Action) else None
+    if batch is None:
+        return None
+    within = min(batch.within, (body.get("batch") or {}).get("within", 0))
+    return batch.model_copy(update={"within": within})

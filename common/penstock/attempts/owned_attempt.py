@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -14,7 +14,7 @@ from penstock.attempts.new_effect import NewEffect
 from penstock.attempts.traced_attempt import TracedAttempt, traced
 from penstock.language.rules.secret_references import KEY
 from penstock.language.terms import stored_references
-from penstock.language.terms.redaction import LIVE, hidden_forms
+from penstock.language.terms.redaction import LIVE, hidden_forms, worth_hiding
 from penstock.run.task_executors import TaskReadyEvent
 from penstock.service.heartbeat import Identity
 from penstock.store.executions.attempts import ClaimedAttempt
@@ -99,6 +99,18 @@ def owned_attempt(
         secrets=_hidden(version.parameters.secrets_of(params)),
         traced=traced(attempt.trace, event, worker, tells=not is_encrypted),
     )
+
+
+def share_secrets(attempts: Sequence[OwnedAttempt]) -> None:
+    """Let each of these attempts, which share a call, mask the secrets of all of them."""
+    if not any(attempt.secrets or attempt.of_store for attempt in attempts):
+        return
+    secrets = worth_hiding(text for attempt in attempts for text in attempt.secrets)
+    of_store = worth_hiding(text for attempt in attempts for text in attempt.of_store)
+    names = {value: name for attempt in attempts for value, name in attempt.store_names.items()}
+    longest_first = {value: names[value] for value in sorted(names, key=len, reverse=True)}
+    for attempt in attempts:
+        attempt.secrets, attempt.of_store, attempt.store_names = secrets, of_store, longest_first
 
 
 def _hidden(secrets: Collection[str]) -> tuple[str, ...]:

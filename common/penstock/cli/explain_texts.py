@@ -127,6 +127,12 @@ TEXTS: Mapping[str, Text] = {
         "The attempt has failed with this error, and is tried again only where that store was what failed.",
         code="from penstock.run.results import encode\n\nencode(float('nan'), 1_000_000)",
     ),
+    "BatchMismatch": Text(
+        why="A function with a [batch](../../how-to/batches.md) returned a list that is longer or shorter than the list of its items, or no list.",
+        do="Return one result for each item, in their order. An exception in the place of a result fails its item alone. The retry policy of the "
+        "action decides whether the items are tried again.",
+        message="the function was called with a batch of 3 and returned 2 results",
+    ),
     "Undecodable": Text(
         why="Something else publishes to a queue of Penstock's, or in a format that this release does not know.",
         do="Publish events to the events exchange, as [the wire format](../../wire-format.md) says. The message is kept: "

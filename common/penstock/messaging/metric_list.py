@@ -71,6 +71,7 @@ OF_WORKERS: Mapping[str, Described] = {
     "attempts": _counter(
         "Attempts ended, by the status that they led to; requested is a retry", "action", "status"
     ),
+    "action_batch_items": _histogram("Items of one call of an action with a batch", "action"),
     "running": _gauge("Attempts that run now"),
     "free_slots": _gauge("Attempts that would fit beside them"),
     "claims_lost": _counter(

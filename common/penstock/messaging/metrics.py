@@ -38,6 +38,7 @@ class Metrics:
         self.start_seconds = self._histogram("start_seconds")
         self.run_seconds = self._histogram("run_seconds")
         self.attempts = self._counter("attempts")
+        self.action_batch_items = self._histogram("action_batch_items", ITEMS)
 
     def _histogram(self, name: str, buckets: Iterable[float] = SECONDS) -> Histogram:
         text, labels = METRICS[name].description, METRICS[name].labels

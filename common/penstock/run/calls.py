@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.errors import ClaimLost, DefinitionError
+from penstock.run.batch_calls import batch_outcome, items_of
 from penstock.run.context import CURRENT
 from penstock.run.event_loop import run_to_end
 from penstock.run.outcomes import Outcome, TaskError
@@ -25,6 +26,8 @@ async def call(run: Run) -> Outcome:
     task = run.task = asyncio.current_task()
     arguments = None
     try:
+        if run.items is not None:
+            return batch_outcome(run, await _function(run)(items_of(run)))
         arguments = run.action.bind(run.params)
         if run.durable is not None:
             durable: Outcome = await run.durable(arguments)
@@ -56,6 +59,8 @@ def call_plain(run: Run) -> Outcome:
     token = CURRENT.set(run)
     arguments = None
     try:
+        if run.items is not None:
+            return batch_outcome(run, _function(run)(items_of(run)))
         arguments = run.action.bind(run.params)
         return Outcome.returned(_function(run)(**arguments), run.result_limit)
     except BaseException as error:
@@ -76,8 +81,9 @@ def _exited(error: BaseException) -> Outcome:
 
 
 def _raised(error: BaseException, run: Run, *, bound: bool) -> Outcome:
-    # Parameters that do not match the function will not match it the next time either.
-    return Outcome.raised(error, retryable=None if bound else False, limit=run.result_limit)
+    # Parameters that do not match the function will not match it the next time either. Those of items were bound before.
+    is_bound = bound or run.items is not None
+    return Outcome.raised(error, retryable=None if is_bound else False, limit=run.result_limit)
 
 
 def _function(run: Run) -> Callable[..., Any]:

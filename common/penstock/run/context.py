@@ -383,4 +383,9 @@ def current() -> RunContext:
             "there is no run here",
             hint="Call penstock.run.context.current() inside an action, or where its context was taken along.",
         )
+    if run.items is not None:
+        raise OutsideRun(
+            "a batch has a run for each item, and none of its own",
+            hint="Ask the items: item.execution_id, item.attempt, item.log(...), await item.publish(...).",
+        )
     return RunContext(run)

@@ -17,7 +17,9 @@ from penstock.run import results
 from penstock.run.failures import failed_steps, leaves, steering_of, verdict_of
 from penstock.run.steering import AskInquiry, Defer, Later, Steering
 
-Kind = Literal["completed", "failed", "timed_out", "deferred", "inquiry", "later", "suspended", "lost"]
+Kind = Literal[
+    "completed", "failed", "timed_out", "deferred", "inquiry", "later", "suspended", "lost", "batch"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,8 @@ class Outcome:
     `inquiry` (prompt, schema, assignee, timeout in seconds, default). `later`: `outside` (id,
     timeout and heartbeat in seconds). `suspended`: `awaited`, what a durable function
     waits for (children, until, signals). `lost`: `error`; the remote machine that ran the attempt is gone, and its
-    effects are unknown. `costs`, of any kind: the true costs that the attempt reported where it ran, by unit.
+    effects are unknown. `batch`: `items`, an outcome for each item of the call. `costs`, of any kind: the true costs that the
+    attempt reported where it ran, by unit.
     """
 
     kind: Kind
@@ -100,6 +103,7 @@ class Outcome:
     awaited: dict[str, Any] | None = None
     costs: dict[str, Decimal] | None = None
     outside: dict[str, Any] | None = None
+    items: list[Outcome] | None = None
 
     @property
     def result(self) -> Any:

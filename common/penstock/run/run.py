@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Protocol
@@ -110,6 +110,10 @@ class Run:
     """The number of inquiries that this attempt has reached (`penstock.run.steering.ask`)."""
     costs: dict[str, Decimal] = field(default_factory=dict)
     """The true costs that the attempt has reported so far, by unit. The unit is '' for a cost without one."""
+    items: Sequence[Run] | None = None
+    """The runs of the items, for the call of a function that takes a batch. None for another function."""
+    input: Any = None
+    """The validated parameters of an item of a batch, or None."""
     task: asyncio.Task[Any] | None = None
     """The task in which a coroutine function runs, while it runs."""
     exited: BaseException | None = None

@@ -146,8 +146,11 @@ async def ask(
     function, raise `AskInquiry(..., resume=True)` and read `current().answers`.
     """
     run = CURRENT.get()
-    if run is None:
-        raise OutsideRun("a question needs a run", hint="Call penstock.run.steering.ask inside an action.")
+    if run is None or run.items is not None:
+        raise OutsideRun(
+            "a question needs a run",
+            hint="Call penstock.run.steering.ask inside an action. A batch returns an AskInquiry for its item.",
+        )
     run.inquiries += 1
     answers = run.carry.get("answers", ())
     if run.inquiries <= len(answers):
@@ -161,9 +164,10 @@ def sleep(seconds: float | timedelta) -> None:
     Sleeps are told apart by their order, so call them in the same order in every run. Raises Defer.
     """
     run = CURRENT.get()
-    if run is None:
+    if run is None or run.items is not None:
         raise OutsideRun(
-            "a durable sleep needs a run", hint="Call penstock.run.steering.sleep inside an action."
+            "a durable sleep needs a run",
+            hint="Call penstock.run.steering.sleep inside an action. A batch returns a Defer for its item.",
         )
     run.slept += 1
     if run.slept > int(run.carry.get("sleeps", 0)):

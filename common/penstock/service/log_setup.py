@@ -93,6 +93,8 @@ def of_its_run(_: Any, __: str, line: EventDict) -> EventDict:
     run = CURRENT.get()
     if run is None:
         return line
+    if run.items is not None:  # the call of a batch belongs to no single execution
+        return {"action": run.event.action, **line}
     event, trace = run.event, trace_of(run.trace)
     ids = {"execution_id": str(event.execution_id), "attempt": event.attempt, "action": event.action}
     return {**ids, **({"trace_id": trace.hex} if trace is not None else {}), **line}

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 import orjson
 
-from penstock.errors import NotFound
+from penstock.errors import InvalidInput, NotFound
 from penstock.language.definitions.action import Action
+from penstock.language.definitions.batch import Batch
 from penstock.language.moves import COMPLETED, FAILED, REQUESTED, RUNNING, WAITING
 from penstock.language.policies.after_attempt import Ending, ending_of
 from penstock.language.policies.policies import DEFAULT_ATTEMPT_TIMEOUT, Policies, Recovery, RetryPolicy
-from penstock.run.calls import call_plain
+from penstock.language.terms.parameter_paths import value_at
 from penstock.run.outcomes import Outcome
 from penstock.run.progress import STREAM, Progress
 from penstock.run.run import Run, RunnableAction, TaskReadyEvent
 from penstock.run.run_log import RunLog
 from penstock.testing.fakes import Fake, FakeAction
+from penstock.testing.simulated_batches import WaitingItem, call_here
 from penstock.testing.steps import Step
 from penstock.testing.world import Call, Execution, Question, World
 
@@ -37,6 +36,7 @@ class ActionExecution(Execution):
         super().__init__(world, call)
         self.action: Action[..., Any] | None = world.known.actions.get(call.ref)
         policies = self.action.policies if self.action else Policies()
+        self.batch = self.action.choices.batch if self.action else None
         options = call.options
         self.retry = RetryPolicy.model_validate(options["retry"]) if options.get("retry") else policies.retry
         self.recovery = (
@@ -64,7 +64,26 @@ class ActionExecution(Execution):
         if fake is not None and fake.loss == "before":
             self._lose()
             return
-        outcome = self._call(fake, step)
+        if self.batch is not None and (fake is None or fake.function is None):
+            self._join_batch(fake, step, self.batch)
+        else:
+            self._report_in_time(fake, self._call(fake, step))
+
+    def _join_batch(self, fake: Fake | None, step: Step, batch: Batch) -> None:
+        """Let this attempt wait for a call with others that are ready."""
+        run = self._run(fake, step)
+        try:
+            run.input = run.action.bind(run.params)["input"]
+        except InvalidInput as error:
+            self._report(Outcome.raised(error, retryable=False))
+            return
+        values = [value_at(self.call.parameters, path) for path in batch.by]
+        key = (batch.size, self.call.ref, orjson.dumps(values, option=orjson.OPT_SORT_KEYS))
+        waiting = WaitingItem(run, partial(self._report_in_time, fake), lambda: self.ended)
+        self.world.batches.join(key, waiting)
+
+    def _report_in_time(self, fake: Fake | None, outcome: Outcome) -> None:
+        """Report an outcome after the time that the attempt takes."""
         takes, limit = (fake.takes if fake else 0.0), self.timeouts.get("attempt")
         if fake is not None and fake.loss == "after":
             self.later(takes, self._lose)
@@ -76,7 +95,14 @@ class ActionExecution(Execution):
             self._report(outcome)
 
     def _call(self, fake: Fake | None, step: Step) -> Outcome:
-        run = Run(
+        run = self._run(fake, step)
+        try:
+            return call_here(run)
+        finally:
+            run.log.close()
+
+    def _run(self, fake: Fake | None, step: Step) -> Run:
+        return Run(
             event=self._event(),
             params=self.call.parameters,
             action=self._runnable(fake),
@@ -84,10 +110,6 @@ class ActionExecution(Execution):
             timeout=self.timeouts.get("attempt"),
             carry=self.carry,
         )
-        try:
-            return _call_here(run)
-        finally:
-            run.log.close()
 
     def _event(self) -> TaskReadyEvent:
         parent, call = self.call.parent, self.call
@@ -105,7 +127,7 @@ class ActionExecution(Execution):
 
     def _runnable(self, fake: Fake | None) -> RunnableAction:
         if fake is not None and fake.function is not None:
-            return FakeAction(self.call.ref, fake.function, self.action)
+            return FakeAction(self.call.ref, fake.function, self.action if self.batch is None else None)
         if self.action is None or self.action.function is None:
             raise NotFound(
                 f"{self.call.ref} has no Python function that a simulation could run",
@@ -191,20 +213,3 @@ def _keep(step: Step, stream: str, line: str) -> None:
         step.progress.append(Progress.read(line))
     else:
         step.log.append(line)
-
-
-def _call_here(run: Run) -> Outcome:
-    """Call the function of a run. A coroutine function gets its own event loop, in another thread if this thread has
-    one."""
-    if not run.action.is_coroutine or not _in_a_loop():
-        return call_plain(run)
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(copy_context().run, call_plain, run).result()
-
-
-def _in_a_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

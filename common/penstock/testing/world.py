@@ -19,6 +19,7 @@ from penstock.language.schemas import Schema
 from penstock.testing.clock import Clock, Timer
 from penstock.testing.fakes import Fakes
 from penstock.testing.known_definitions import KnownDefinitions
+from penstock.testing.simulated_batches import SimulatedBatches
 from penstock.testing.steps import Step
 
 MOST_STEPS = 100_000
@@ -163,6 +164,7 @@ class World:
         self.executions: list[Execution] = []
         self.questions: list[Question] = []
         self.event_waits: list[EventWait] = []
+        self.batches = SimulatedBatches()
         self.answers: dict[str, Any] = {}
         """The prepared answers to future inquiries, by the path or the ref of the asking execution."""
         self._ready: deque[Callable[[], None]] = deque()
@@ -180,9 +182,10 @@ class World:
         """Run all that is possible without moving the clock. Raises InvalidInput for a fake that replaces nothing."""
         self.fakes.check(self.known.names)
         for _ in range(MOST_STEPS):
-            if not self._ready:
+            if self._ready:
+                self._ready.popleft()()
+            elif not self.batches.call_next():
                 return
-            self._ready.popleft()()
         raise RuntimeError(f"after {MOST_STEPS:,} steps there is still something to do, and the clock stands")
 
     def move_on(self, done: Callable[[], bool], until: datetime | None = None) -> None:

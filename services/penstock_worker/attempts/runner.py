@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
 from uuid import UUID
 
 import structlog
 
-from penstock.attempts.owned_attempt import OwnedAttempt
+from penstock.attempts.owned_attempt import OwnedAttempt, share_secrets
 from penstock.errors import ClaimLost, NoCapacity
 from penstock.language.moves import CANCELLED, REQUESTED
 from penstock.language.policies.after_attempt import NOT_BEGUN, Ending
@@ -22,8 +22,10 @@ from penstock.run.run_log import RunLog
 from penstock.run.task_executors import Outcome, Run, TaskExecutor, attempt
 from penstock.service.explain_errors import explained
 from penstock.settings import Settings
+from penstock_worker.attempts.batch_call import BatchCall
 from penstock_worker.executors import chosen
 from penstock_worker.records.backend import Backend, End, Unfinished
+from penstock_worker.records.batches import ItemBatch
 from penstock_worker.records.running import Running
 from penstock_worker.records.worker_state import WorkerState
 
@@ -47,10 +49,15 @@ class Runner:
     ) -> None:
         self._settings = settings
         self._times = cache(metrics.run_seconds.labels)  # looking up a label takes longer than counting
+        self._sizes = metrics.action_batch_items.labels
         self._executors = executors
         self._backend = backend
         self._inbox = state.inbox
         self._room = state.room
+        self._batches = state.batches
+        self._batches.call = self._call
+        self._awaited: dict[UUID, asyncio.Future[BatchCall]] = {}
+        """The calls of the batches of the items that wait, by item."""
         self.slots = state.slots
         self.running = state.running
 
@@ -78,7 +85,10 @@ class Runner:
         running = self.running.get(owned.event.execution_id)
         if running is not None and running.attempt is owned:
             self._stopped(owned)
-        self._room.take_back(executor)
+        if owned.version.batch is None:
+            self._room.take_back(executor)
+        else:
+            self._batches.leave(owned)
         self._backend.has_room()
 
     async def _run(self, owned: OwnedAttempt) -> None:
@@ -104,11 +114,19 @@ class Runner:
             token=owned.token,
         )
         running = self.running[event.execution_id]
-        running.is_executing, running.costs = True, run.costs
-        began = time.monotonic()
+        call: BatchCall | None = None
         try:
+            if version.batch is None:
+                running.is_executing, running.costs = True, run.costs
+            elif (call := await self._join(owned, run)) is None:
+                return
+            began = time.monotonic()
             with owned.traced.begin() if owned.traced is not None else contextlib.nullcontext():
-                outcome = await attempt(chosen(self._executors, version.action, owned.of_route), run)
+                outcome = await (
+                    attempt(chosen(self._executors, version.action, owned.of_route), run)
+                    if call is None
+                    else call.outcome_of(run)
+                )
                 if outcome.costs:
                     run.costs.update(outcome.costs)
                 outcome = await self._backend.put_away(owned, outcome)
@@ -126,7 +144,8 @@ class Runner:
         finally:
             requests.close()
         seconds = time.monotonic() - began
-        self._backend.took(owned, seconds)
+        if call is None:  # the duration of a call says nothing about one item
+            self._backend.took(owned, seconds)
         self._times(event.action).observe(seconds)
         self._finished(owned, outcome)
 
@@ -164,6 +183,79 @@ class Runner:
     def _end(self, owned: OwnedAttempt, end: End, costs: Mapping[str, Decimal] = NO_COSTS) -> None:
         self._backend.end(owned, end, costs)
 
+    # -- batches -------------------------------------------------------------------------------------------------
+
+    async def _join(self, owned: OwnedAttempt, run: Run) -> BatchCall | None:
+        """Wait until the function of an attempt is called with its batch, and return the call. None: the parameters do not fit
+        the function, and the attempt has ended."""
+        id = owned.event.execution_id
+        try:
+            run.input = owned.version.action.bind(run.params)["input"]
+        except Exception as error:  # they will not fit the next time either
+            refused = Outcome.raised(error, retryable=False, limit=run.result_limit)
+            self._finished(owned, self._backend.concealed(owned, refused))
+            return None
+        call: asyncio.Future[BatchCall] = asyncio.get_running_loop().create_future()
+        self._awaited[id] = call
+        try:
+            self._batches.ready(owned, run)
+            return await call
+        except asyncio.CancelledError:
+            if call.done() and not call.cancelled():  # the call has begun in the meantime
+                await call.result().leave(run)
+            raise
+        finally:
+            del self._awaited[id]
+
+    def _call(self, batch: ItemBatch) -> None:
+        """Call the function of a batch, without the items that were asked to end meanwhile."""
+        owned = {id: item for id, item in sorted(batch.members.items()) if self._may_begin(item)}
+        if not owned:
+            self._batches.over(batch)
+            return
+        share_secrets(list(owned.values()))
+        first, *further = owned.values()
+        run = Run(
+            event=first.event,
+            params={},
+            action=first.version.action,
+            log=RunLog(self._line_writer(first, further)),
+            timeout=first.version.timeout,
+            grace=self._settings.grace,
+            result_limit=self._backend.result_limit,
+            items=[batch.ready[id] for id in owned],
+        )
+        call = BatchCall(run, self._execute(run, first.of_route))
+        call.task.add_done_callback(lambda _: self._batches.over(batch))
+        self._sizes(batch.ref).observe(len(owned))
+        for id in owned:
+            running = self.running[id]
+            running.is_executing, running.costs = True, batch.ready[id].costs
+            self._awaited[id].set_result(call)
+
+    def _may_begin(self, owned: OwnedAttempt) -> bool:
+        """Return whether an item waits for its call, and nothing has asked for its end."""
+        running = self.running.get(owned.event.execution_id)
+        return running is not None and running.attempt is owned and running.may_begin
+
+    async def _execute(self, run: Run, of_route: str | None) -> Outcome:
+        return await attempt(chosen(self._executors, run.action, of_route), run)
+
+    def _line_writer(
+        self, first: OwnedAttempt, further: Sequence[OwnedAttempt]
+    ) -> Callable[[str, str], None]:
+        """Return a writer of lines that belong to no single item. They go to the log of the first item, to which the logs of the
+        further items refer."""
+        where = f"the output of its batch of {len(further) + 1} is in the log of {first.event.execution_id}"
+        unreferred = list(further)
+
+        def write(stream: str, line: str) -> None:
+            self._backend.add_line(first, stream, line)
+            while unreferred:
+                self._backend.add_line(unreferred.pop(), "log", where)
+
+        return write
+
     # -- requests to end attempts --------------------------------------------------------------------------------
 
     def cancel(self, ids: Sequence[UUID]) -> None:
@@ -198,8 +290,9 @@ class Runner:
     # -- the end of the worker -----------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """Take no more work."""
+        """Take no more work, and call what waits in batches."""
         self._backend.stop()
+        self._batches.drain()
 
     async def drain(self, grace: float, at_once: asyncio.Event) -> None:
         """Let running attempts finish within `grace` seconds, and give up the rest. A begun attempt that must run at

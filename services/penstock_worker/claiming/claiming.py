@@ -15,6 +15,7 @@ from penstock_worker.claiming.claims import Claimed, Claims
 from penstock_worker.claiming.open_claims import OpenClaims
 from penstock_worker.claiming.parked_queues import ParkedQueues
 from penstock_worker.claiming.permits import Permits
+from penstock_worker.records.batches import Batches
 from penstock_worker.records.executor_room import ExecutorRoom
 from penstock_worker.records.inbox import Inbox
 from penstock_worker.records.slots import Slots
@@ -29,6 +30,7 @@ class Claiming:
         open_claims: OpenClaims,
         slots: Slots,
         room: ExecutorRoom,
+        batches: Batches,
         inbox: Inbox,
         parked: ParkedQueues,
         permits: Permits,
@@ -41,17 +43,22 @@ class Claiming:
         self._inbox = inbox
         self._slots = slots
         self._room = room
+        self._batches = batches
         self._parked = parked
         self._publisher = publisher
         self._waits = metrics.start_seconds.labels
 
-    async def claim(self, queue: str, ids: Sequence[UUID]) -> None:
-        """Accept as many of these as there are free slots; the rest goes back on its route."""
+    async def claim(self, queue: str, ids: Sequence[UUID]) -> int:
+        """Accept as many of these as there are free slots, and room in batches; the rest goes back on its route. Return how many
+        were accepted."""
+        accepted = 0
         async with self.permits.turn:  # two routes must not fill the same slots
             await self.permits.make_room(len(ids))
             async for claimed in self.claims.claim(queue, ids):
                 self.accept(queue, claimed)
                 self.permits.lacked(queue, len(claimed.attempts))
+                accepted += len(claimed.attempts)
+        return accepted
 
     async def claim_parked(self, queue: str) -> bool:
         """Accept as much as there is room for of what is parked on this queue; says whether some was for this worker."""
@@ -72,6 +79,8 @@ class Claiming:
     def accept(self, queue: str, claimed: Claimed) -> None:
         """Take the slots of what was claimed of a queue, and pass it on. Nothing comes between the claim and this."""
         self._accept_all(queue, claimed)
+        if self._slots.can_fill():
+            self._parked.has_room()
         if claimed.parked:
             self._parked.parked(queue)  # room may have come since it was asked for
             self._publisher.parked(queue)
@@ -81,6 +90,8 @@ class Claiming:
         which this worker has to hand back."""
         self._hold(claimed)
         self._begin(queue, claimed.attempts[:room])
+        for attempt in claimed.attempts[room:]:
+            self._batches.leave(attempt)
         return claimed.attempts[room:]
 
     def _accept_all(self, queue: str, claimed: Claimed) -> None:
@@ -92,11 +103,13 @@ class Claiming:
         for claim, size in Counter(attempt.claim for attempt in claimed.attempts).items():
             self.open_claims.open(claim, size)
         for attempt in claimed.attempts:
-            self._slots.take(attempt.event.execution_id, attempt.event.attempt)
+            batch = self._batches.join(attempt)
+            self._slots.take(attempt.event.execution_id, attempt.event.attempt, batch)
 
     def _begin(self, queue: str, attempts: Sequence[OwnedAttempt]) -> None:
         waits = self._waits(queue.removeprefix(WORK))
         for attempt in attempts:
             waits.observe(attempt.waited)
-            self._room.give(executor_name(attempt.version.action, attempt.of_route))
+            if attempt.version.batch is None:  # a batch has one place for all
+                self._room.give(executor_name(attempt.version.action, attempt.of_route))
         self._inbox.put(attempts)

@@ -19,6 +19,7 @@ from penstock.store.executions.attempts import ClaimAnswer, Claimant, ClaimedAtt
 from penstock.store.outbox.queues import WORK
 from penstock.store.session.database import Session, Transaction, retried
 from penstock.store.session.staged_messages import StagedMessage
+from penstock_worker.records.batches import Batches
 from penstock_worker.records.executor_room import ExecutorRoom
 from penstock_worker.records.slots import Slots
 
@@ -49,6 +50,7 @@ class Claims:
         actions: Callable[[str], RunnableAction | None],
         slots: Slots,
         room: ExecutorRoom,
+        batches: Batches,
         route_executors: Mapping[str, str],
     ) -> None:
         self._session = session
@@ -56,28 +58,38 @@ class Claims:
         self._versions = ActionVersions(session, worker, actions)
         self._slots = slots
         self._room = room
+        self._batches = batches
         self._of_queues = {WORK + route: executor for route, executor in route_executors.items()}
 
     async def claim(self, queue: str, ids: Sequence[UUID]) -> AsyncIterator[Claimed]:
         """Claim as many of `ids` as there is room for, or as many others that have a turn on their route."""
         remaining = list(ids)
+        fills = len(remaining) > self._slots.unpromised and bool(self._fillable(queue))
         while remaining:
             answer = await self._answered(
-                queue, partial(attempts.claim, self._session, ids=remaining), len(remaining)
+                queue, partial(attempts.claim, self._session, ids=remaining), len(remaining), fills=fills
             )
             yield answer
             claimed = {attempt.event.execution_id for attempt in answer.attempts}
             # On an ordered route these may be other executions than the message names: each has used up a turn.
             turns = len(remaining) - len(claimed) if answer.unknown else 0
             remaining = [id for id in remaining if id not in claimed][:turns]
-            await self.look_up(answer.unknown)
+            if not fills:
+                await self.look_up(answer.unknown)
+            fills = False
 
     async def claim_parked(self, queue: str) -> AsyncIterator[Claimed]:
         """Claim of what is parked as much as there is room for. `parked`: some of it was for this worker."""
-        while self._slots.free:
-            answer = await self._answered(
-                queue, partial(attempts.claim_parked, self._session), self._slots.unpromised
-            )
+        while self._slots.can_claim:
+            claim = partial(attempts.claim_parked, self._session)
+            if room := self._fillable(queue):
+                answer = await self._answered(queue, claim, sum(room.values()), fills=True)
+                yield answer
+                if answer.attempts:
+                    continue
+            if not self._slots.free:
+                return
+            answer = await self._answered(queue, claim, self._slots.unpromised)
             yield answer
             if not answer.attempts and not answer.unknown:
                 return
@@ -103,8 +115,15 @@ class Claims:
         return len({self._of_queues.get(queue) for queue in queues}) == 1
 
     async def _answered(
-        self, queue: str, claim: Callable[..., Awaitable[ClaimAnswer]], offered: int
+        self,
+        queue: str,
+        claim: Callable[..., Awaitable[ClaimAnswer]],
+        offered: int,
+        *,
+        fills: bool = False,
     ) -> Claimed:
+        """Claim by `claim` at most `offered` executions, and no more than there are free slots. With `fills`, claim for batches
+        alone, and no more than they have room for."""
         id = new_id()
         tries = 0
 
@@ -113,8 +132,12 @@ class Claims:
             tries += 1
             # A try before this one may have been committed and its answer lost: what it took is found under its claim.
             earlier = len(await attempts.claimed(self._session, id)) if tries > 1 else 0
-            limit = max(0, min(self._slots.unpromised, offered) - earlier)
-            answer = await claim(who=self.claimant(id, limit, queue), queue=queue, most=limit)
+            if fills:
+                claimant, limit = self._filler(id, queue), max(0, offered - earlier)
+            else:
+                limit = max(0, min(self._slots.unpromised, offered) - earlier)
+                claimant = self.claimant(id, limit, queue)
+            answer = await claim(who=claimant, queue=queue, most=limit)
             if tries > 1:
                 answer.attempts = await attempts.claimed(self._session, id)
             return answer
@@ -141,18 +164,61 @@ class Claims:
             (definition, name, full[name])
             for definition in (versions.known if full else ())
             if (name := executor_name(versions[definition].action, of_route)) in full
+            and versions[definition].batch is None
         ]
+        for definition in versions.batching if full else ():
+            name = executor_name(versions[definition].action, of_route)
+            if name in full:
+                limited.append(self._limited_batch(definition, queue, full[name]))
         return Claimant(self._worker.id, claim, versions.known, versions.lacking, limited)
+
+    def _filler(self, claim: UUID, queue: str) -> Claimant:
+        """Return the claimant of attempts for batches. The other definitions of this worker are neither known nor lacking to it,
+        so their executions stay as they are."""
+        room = self._fillable(queue)
+        places = self._places(queue)
+        limited = [self._limited_batch(definition, queue, places[definition]) for definition in room]
+        return Claimant(self._worker.id, claim, list(room), self._versions.lacking, limited)
+
+    def _fillable(self, queue: str) -> dict[int, int]:
+        """Return how many attempts the batches of this worker can take, by definition."""
+        places = self._places(queue) if self._slots.can_claim else {}
+        room = {definition: self._batch_room(definition, count) for definition, count in places.items()}
+        return {definition: count for definition, count in room.items() if count}
+
+    def _places(self, queue: str) -> dict[int, int]:
+        """Return how many further batches of each definition could be called now."""
+        if not self._versions.batching:
+            return {}
+        of_route, free = self._of_queues.get(queue), self._slots.unpromised
+        full = self._room.full(free)
+        return {
+            definition: min(free, full.get(executor_name(self._versions[definition].action, of_route), free))
+            for definition in self._versions.batching
+        }
+
+    def _batch_room(self, definition: int, places: int) -> int:
+        version = self._versions[definition]
+        assert version.batch is not None
+        return self._batches.room_of(version.action.ref, version.batch.size, places=places)
+
+    def _limited_batch(self, definition: int, queue: str, places: int) -> tuple[int, str, int]:
+        """Return the bound on what is claimed of a definition with batches. The versions of one action share it."""
+        action = self._versions[definition].action
+        name = executor_name(action, self._of_queues.get(queue))
+        return definition, f"{name} for batches of {action.ref}", self._batch_room(definition, places)
 
     def assignable(self, queue: str) -> list[int]:
         """Return the definitions that a submit may assign to this worker on this queue. Their task executors have a place for
         each slot. An action that must run at most once is claimed by the worker itself: work that was assigned to a worker that
-        has just died would end as failed, although it never began."""
+        has just died would end as failed, although it never began. An action with batches is too: submits would spread its
+        items over all workers."""
         of_route = self._of_queues.get(queue)
         return [
             definition
             for definition in self._versions.known
             if (version := self._versions[definition]).recovery.on_worker_loss == "rerun"
+            and version.batch is None
             and self._room.is_ample(executor_name(version.action, of_route))
         ]
 

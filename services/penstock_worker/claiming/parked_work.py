@@ -31,7 +31,7 @@ class ParkedWork:
                 async with asyncio.timeout(self._every * random.uniform(0.8, 1.2)):
                     await self._parked.look.wait()
             self._parked.look.clear()
-            if self._slots.free and not self._stopping.is_set():
+            if self._slots.can_claim and not self._stopping.is_set():
                 self._parked.waits = False  # cleared before the claim: later parked work sets it
                 for queue in list(self._parked.queues):
                     if await self._claiming.claim_parked(queue):

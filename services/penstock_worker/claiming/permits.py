@@ -106,7 +106,7 @@ class Permits:
         self._listens = False
         self._stopping = False
         self._woken = asyncio.Event()
-        slots.freed = self._slot_freed
+        slots.freed.append(self._slot_freed)
         self.turn = asyncio.Lock()
         """Held by what gives slots away: claims, and renewals of permits."""
 

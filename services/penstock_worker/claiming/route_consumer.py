@@ -35,6 +35,7 @@ class RouteConsumer:
         self._claiming = claiming
         self._permits = claiming.permits
         self._stopping = stopping
+        self._took_nothing = False
 
     async def run(self) -> None:
         """Consume until the worker is asked to stop."""
@@ -55,11 +56,16 @@ class RouteConsumer:
         free slot."""
         if self._slots.free:
             return True
+        if self._slots.can_claim:
+            # A batch can take another attempt. The next messages may be for other actions, and go back to their route.
+            if self._took_nothing:
+                await asyncio.sleep(BUSY)
+            return True
         self._permits.is_full(self._subscription.queue)
         if await self._slots.any_free(BUSY):
             return True
         await self._subscription.resize(0)
-        while not self._slots.free and not self._stopping.is_set():
+        while not self._slots.can_claim and not self._stopping.is_set():
             await self._hand_back()
             await self._slots.any_free(1)
         await self._subscription.resize(self._prefetch)
@@ -85,7 +91,7 @@ class RouteConsumer:
                 await self._subscription.dead_letter([delivery], f"Undecodable: {error.message}")
         if not good:
             return
-        await self._claiming.claim(self._subscription.queue, list(ids))
+        self._took_nothing = not await self._claiming.claim(self._subscription.queue, list(ids))
         for _ in range(2):  # the work leaves the inbox and begins before the ack is written
             await asyncio.sleep(0)
         await self._subscription.ack(good)

@@ -72,7 +72,9 @@ class DirectBackend:
         self._references = References(parts.database)
         self._tokens = AttemptTokens(parts)
         self.parked = ParkedQueues(self._queues)
-        claims = Claims(self._session, worker, actions, slots, state.room, settings.route_executors)
+        claims = Claims(
+            self._session, worker, actions, slots, state.room, state.batches, settings.route_executors
+        )
         open_claims = OpenClaims()
         self.permits = Permits(
             parts.database.session(relaxed=True),
@@ -87,6 +89,7 @@ class DirectBackend:
             open_claims,
             slots,
             state.room,
+            state.batches,
             state.inbox,
             self.parked,
             self.permits,

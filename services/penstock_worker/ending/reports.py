@@ -200,8 +200,11 @@ class Reports:
 
     def _goes_on(self, batch: Sequence[Report]) -> bool:
         """Return whether the slots of these attempts may be used for the work that follows. With all slots taken it
-        may not, as other work waits for them. Callbacks (`on_success`, `on_failure`) are started by executors."""
-        return self._slots.free > 0 and not any(report.attempt.version.followed for report in batch)
+        may not, as other work waits for them. Callbacks (`on_success`, `on_failure`) are started by executors. The attempts of
+        a batch have one slot together."""
+        return self._slots.free > 0 and not any(
+            report.attempt.version.followed or report.attempt.version.batch for report in batch
+        )
 
     async def _split(self, batch: Sequence[Report], claims: Sequence[UUID], error: Exception) -> None:
         """Halve a batch that the database refused, until the culprit stands alone. Its execution then fails."""

@@ -134,7 +134,7 @@ class GatewayBackend:
         self._stopping = asyncio.Event()
         self._taken = asyncio.Event()
         self._room = asyncio.Event()
-        self._slots.freed = self._room.set
+        self._slots.freed.append(self._room.set)
         self._beginning = asyncio.Lock()
         self.is_taking = False
         """True while a take waits at a gateway."""

@@ -33,13 +33,21 @@ class ExecutorRoom:
         """Return the free places of the executors that have fewer than this claim may take. The places are reserved
         until `over`, so that a concurrent claim does not count them too."""
         self.over(claim)
-        room = {
+        room = self._room()
+        self._promised[claim] = {name: min(free, limit) for name, free in room.items()}
+        return {name: free for name, free in room.items() if free < limit}
+
+    def full(self, limit: int) -> dict[str, int]:
+        """Return the free places of the executors that have fewer than `limit`. Nothing is reserved."""
+        return {name: free for name, free in self._room().items() if free < limit}
+
+    def _room(self) -> dict[str, int]:
+        """Return the free places of the executors that have no place for each slot."""
+        return {
             name: free
             for name, executor in self._executors.items()
             if (free := self._left(name, executor)) is not None
         }
-        self._promised[claim] = {name: min(free, limit) for name, free in room.items()}
-        return {name: free for name, free in room.items() if free < limit}
 
     def over(self, claim: UUID) -> None:
         """Close a claim. Its attempts were passed to their executors, and it takes no more."""
@@ -48,6 +56,10 @@ class ExecutorRoom:
     def is_ample(self, executor: str) -> bool:
         """Return whether this executor has a place for each of the worker's slots."""
         return executor in self._executors and self._left(executor, self._executors[executor]) is None
+
+    def has_place(self, executor: str) -> bool:
+        """Return whether the executor would start an attempt now. An unknown executor says so when it is asked."""
+        return executor not in self._executors or self._executors[executor].has_capacity()
 
     def _left(self, name: str, executor: TaskExecutor) -> int | None:
         """Return the number of free places of an executor, or None if it has a place for each slot."""

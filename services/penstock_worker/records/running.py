@@ -24,3 +24,8 @@ class Running:
     known_to_be_lost: bool = False
     given_up: str | None = None
     costs: Mapping[str, Decimal] = field(default_factory=dict)
+
+    @property
+    def may_begin(self) -> bool:
+        """Return whether nothing has asked for the end of this attempt."""
+        return not (self.cancelled or self.claim_lost or self.given_up is not None or self.task.cancelling())

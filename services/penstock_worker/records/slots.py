@@ -4,29 +4,44 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Mapping
 from uuid import UUID
 
 
 class Slots:
-    """A bounded number of attempts at a time. A cordoned worker has no free slot."""
+    """A bounded number of attempts at a time. The attempts of a batch share one. A cordoned worker has no free slot."""
 
     def __init__(self, count: int) -> None:
         self.count = count
         self._held: dict[UUID, int] = {}
+        self._batch_of: dict[UUID, object] = {}
+        self._batch_sizes: Counter[object] = Counter()
         self._cordoned = False
         self.promised = 0
         """Slots that are kept for work that submits may assign to this worker, or have assigned and that has not arrived."""
-        self.freed: Callable[[], None] = lambda: None
-        """Called after an attempt gave its slot back."""
+        self.freed: list[Callable[[], None]] = []
+        """Each is called after an attempt gave its slot back."""
+        self.can_fill: Callable[[], bool] = lambda: False
+        """A function that returns whether a batch that has a slot can take another attempt."""
         self._free = asyncio.Event()
         self._free.set()
         self._empty = asyncio.Event()
         self._empty.set()
 
     @property
+    def used(self) -> int:
+        """Return the slots that attempts and batches take. These can be more than there are, since some batches only wait."""
+        return len(self._held) - len(self._batch_of) + len(self._batch_sizes)
+
+    @property
     def free(self) -> int:
-        return 0 if self._cordoned else max(0, self.count - len(self._held))
+        return 0 if self._cordoned else max(0, self.count - self.used)
+
+    @property
+    def can_claim(self) -> bool:
+        """Return whether this worker can take an attempt: in a free slot, or in a batch that has one."""
+        return self.free > 0 or (not self._cordoned and self.can_fill())
 
     @property
     def unpromised(self) -> int:
@@ -36,7 +51,7 @@ class Slots:
     @property
     def unheld(self) -> int:
         """Return the slots without an attempt, whether or not this worker is cordoned."""
-        return max(0, self.count - len(self._held))
+        return max(0, self.count - self.used)
 
     @property
     def cordoned(self) -> bool:
@@ -47,35 +62,51 @@ class Slots:
         the heartbeat's thread reads it."""
         return self._held.copy()
 
-    def take(self, execution: UUID, attempt: int) -> None:
+    def take(self, execution: UUID, attempt: int, batch: object | None = None) -> None:
+        """Hold an attempt, in the slot of its batch if it has one."""
+        self._leave_batch(execution)
         self._held[execution] = attempt
+        if batch is not None:
+            self._batch_of[execution] = batch
+            self._batch_sizes[batch] += 1
         self._empty.clear()
-        self._tell()
+        self.tell()
 
     def give_back(self, execution: UUID) -> None:
         self._held.pop(execution, None)
+        self._leave_batch(execution)
         if not self._held:
             self._empty.set()
-        self._tell()
-        self.freed()
+        self.tell()
+        for notify in self.freed:
+            notify()
+
+    def _leave_batch(self, execution: UUID) -> None:
+        batch = self._batch_of.pop(execution, None) if self._batch_of else None
+        if batch is None:
+            return
+        self._batch_sizes[batch] -= 1
+        if not self._batch_sizes[batch]:
+            del self._batch_sizes[batch]
 
     def cordon(self, cordoned: bool) -> None:
         """Offer no free slots, or offer them again."""
         self._cordoned = cordoned
-        self._tell()
+        self.tell()
 
-    def _tell(self) -> None:
-        if self.free:
+    def tell(self) -> None:
+        """Wake those that wait for room, if there is some."""
+        if self.can_claim:
             self._free.set()
         else:
             self._free.clear()
 
     async def any_free(self, seconds: float) -> bool:
-        """Wait at most `seconds` for a free slot. Return whether there is one."""
+        """Wait at most `seconds` for a free slot, or for a batch that can take another attempt. Return whether there is one."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._free.wait()
-        return self.free > 0
+        return self.can_claim
 
     async def all_free(self) -> None:
         """Wait until no slot is held."""

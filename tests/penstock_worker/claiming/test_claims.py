@@ -13,6 +13,7 @@ from penstock.language.terms.ids import new_id
 from penstock.service.heartbeat import Identity
 from penstock_worker.claiming.claims import Claimed, Claims
 from penstock_worker.executors.python.async_ import AsyncExecutor
+from penstock_worker.records.batches import Batches
 from penstock_worker.records.executor_room import ExecutorRoom
 from penstock_worker.records.slots import Slots
 from tests.crash.test_unknown_commits import lost_after, lost_reading
@@ -44,14 +45,8 @@ async def claims(house: Installation, slots: Slots, *defined: Any, capacity: int
     actions = Definitions(defined or [known, met_later]).actions
     worker = Identity(new_id(), "worker", "claimant", ["default"], sorted(actions))
     session = (await house.parts()).database.session()
-    return Claims(
-        session,
-        worker,
-        actions.get,
-        slots,
-        ExecutorRoom({"async": AsyncExecutor(capacity=capacity)}, slots.count),
-        {},
-    )
+    room = ExecutorRoom({"async": AsyncExecutor(capacity=capacity)}, slots.count)
+    return Claims(session, worker, actions.get, slots, room, Batches(slots, room), {})
 
 
 async def test_an_answer_that_was_lost_is_asked_for_again_within_the_slots(house: Installation) -> None:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from penstock.run.batch_item import Item
 from penstock.run.context import current
 from penstock.run.steering import AskInquiry, Defer, NonRetryable, Retry
 
@@ -152,3 +153,14 @@ def describe(thing: Any) -> str:
 @Wrapped
 def wrapped(x: int) -> int:
     return x + 1
+
+
+def of_a_batch(items: list[Item[int]]) -> list[int | Exception]:
+    """Double the items and fail the second one. An item below zero ends the process."""
+    print(f"{len(items)} items")
+    for item in items:
+        if item.input < 0:
+            os._exit(3)
+        item.log(f"item {item.input}")
+        item.cost(tokens=item.input)
+    return [ValueError("no two") if item.input == 2 else 2 * item.input for item in items]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.language.definitions.action import Action, ActionOptions
+from penstock.language.definitions.batch import Batch
 from penstock.language.definitions.breaker import Breaker
 from penstock.language.definitions.decorator import action
 from penstock.language.definitions.document import Document
@@ -17,6 +18,7 @@ from penstock.language.definitions.trigger import Trigger, trigger
 __all__ = [
     "Action",
     "ActionOptions",
+    "Batch",
     "Breaker",
     "Document",
     "Limit",

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, ParamSpec, TypeVar
 from pydantic import BeforeValidator, Field, field_validator
 
 from penstock.errors import DefinitionError
+from penstock.language.definitions.batch import Batch
 from penstock.language.definitions.breaker import Breaker
 from penstock.language.definitions.document import Document
 from penstock.language.definitions.durable_functions import code_digest
@@ -22,9 +23,10 @@ from penstock.language.policies.policies import Policies
 from penstock.language.schemas import parameters_schema, payload_schema
 from penstock.language.schemas.searchable import check_searchable
 from penstock.language.terms import labels as labels_
-from penstock.language.terms.action_ref import ActionRef
+from penstock.language.terms.action_ref import ActionRef, named
 from penstock.language.terms.durations import PositiveDuration
-from penstock.language.terms.options import Items, Wrong, read_options
+from penstock.language.terms.executor_names import BATCHING
+from penstock.language.terms.options import Items, Wrong, did_you_mean, read_options
 from penstock.language.terms.routing import RoutingRule
 from penstock.language.terms.run_labels import RunLabels
 from penstock.language.terms.sources import Source
@@ -69,6 +71,9 @@ class ActionOptions(Policies):
     warn_after: PositiveDuration | None = None
     """The time from its first start after which an execution that has not ended is late: rules of `penstock.execution.late` are
     notified. It goes on."""
+    batch: Batch | None = None
+    """The batch, in which the function gets several executions in one call: {"size": 100, "within": "200ms", "by": "tenant_id"}.
+    For functions of the task executors async, thread and process."""
     on_success: Refs = ()
     """Actions to run after a success. Their parameters are `execution`, `status`, `result` and `error`."""
     on_failure: Refs = ()
@@ -148,6 +153,8 @@ class Action(ActionRef[P, R]):
             check_searchable(choices.searchable, parameters_schema)
         except Wrong as error:
             raise source.wrong(f"action {ref}: searchable {error}", error.hint) from None
+        if choices.batch is not None:
+            _check_batch(ref, choices.batch, choices.executor, function, parameters_schema, source)
         self.choices = choices
         self.function = function
         self.is_coroutine = inspect.iscoroutinefunction(function)
@@ -195,6 +202,11 @@ class Action(ActionRef[P, R]):
     def policies(self) -> Policies:
         return self.choices
 
+    def named_parameters(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        if self.choices.batch is not None:  # the function takes a list of items
+            return named(None, args, kwargs)
+        return super().named_parameters(args, kwargs)
+
     # The declared type is Any. The call returns the function's result, or in a workflow function a stand-in for it with
     # methods of its own. No other type fits both.
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
@@ -216,6 +228,11 @@ class Action(ActionRef[P, R]):
             values[whole] = getattr(self.choices, whole).written()
             values[whole].pop("attempt" if name == "timeout" else name, None)
         choices = read_options(ActionOptions, {**values, **changes}, self.source, f"action {self.ref}")
+        if (choices.batch is None) != (self.choices.batch is None):
+            raise self.source.wrong(
+                f"action {self.ref}: its function takes {'one execution' if choices.batch else 'a batch'}",
+                "Write the batch where the function is declared: @action(batch=Batch(100)).",
+            )
         return self._varied(ref=ref or self.ref, choices=choices)
 
     def with_schemas(self, *, parameters: Any = None, result: Any = None) -> Action[P, R]:
@@ -254,6 +271,8 @@ class Action(ActionRef[P, R]):
         body = self.choices.written()
         for name in ("limits", "breaker"):
             body.pop(name, None)
+        if self.choices.batch is not None:
+            body["batch"] = self.choices.batch.numbers()
         body |= {"ref": self.ref, "executor": executor_name(self), "parameters": self.parameters_schema}
         if self.result_schema is not None:
             body["result"] = self.result_schema
@@ -274,3 +293,31 @@ class Action(ActionRef[P, R]):
 
     def __repr__(self) -> str:
         return f"<action {self.ref}>"
+
+
+def _check_batch(
+    ref: str,
+    batch: Batch,
+    executor: str | None,
+    function: Callable[..., Any] | None,
+    schema: Mapping[str, Any],
+    source: Source,
+) -> None:
+    """Raise DefinitionError for an action that cannot take batches, or for one grouped by an unknown parameter."""
+    at = source.at(("batch",))
+    if function is None:
+        raise at.wrong(
+            f"action {ref}: only a Python function takes batches",
+            "Leave batch out, or call the program in a function.",
+        )
+    if executor is not None and executor not in BATCHING:
+        raise at.wrong(
+            f"action {ref}: the task executor {executor} takes no batches",
+            "Write executor: async, thread or process, or leave batch out.",
+        )
+    properties = schema.get("properties", {})
+    for path in batch.by if schema.get("additionalProperties") is False else ():
+        if path.partition(".")[0] not in properties:
+            raise at.wrong(
+                f"action {ref}: batch: by names no parameter: {path}", did_you_mean(path, properties)
+            )

@@ -4,33 +4,51 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Literal, ParamSpec, Protocol, overload
 
 from pydantic import ValidationError
+from typing_extensions import TypeVar
 
 from penstock.language.definitions.action import Action, ActionOptions
+from penstock.language.definitions.batch import Batch
 from penstock.language.definitions.breaker import Breaker
 from penstock.language.definitions.declaration import remember
 from penstock.language.definitions.limit import Limit
 from penstock.language.definitions.program_actions import checked_options
 from penstock.language.definitions.qualified_name import Pack, pack_of, qualified
-from penstock.language.definitions.signature import signature_of
+from penstock.language.definitions.signature import batch_signature_of, signature_of
 from penstock.language.policies.policies import Recovery, RetryPolicy, Timeouts
 from penstock.language.terms.options import Problem, problems, read_options, refusal
 from penstock.language.terms.sources import Source, caller, of_code, of_frame
+from penstock.run.batch_item import Item
 
 P = ParamSpec("P")
 R = TypeVar("R")
+B = TypeVar("B", default=None)
+B_co = TypeVar("B_co", covariant=True, default=None)
+"""The type of the option `batch`, which decides what the function takes."""
 
 
-class Decorator(Protocol):
+class Decorator(Protocol[B_co]):
     """The decorator that `@action(...)` returns. The result type of a coroutine function is the type that it resolves
-    to."""
+    to. With a batch, the action takes the parameters of one item by name, and returns the result of one item."""
 
     @overload
-    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Action[P, R]: ...
+    def __call__(
+        self: Decorator[Batch | Mapping[str, Any]],
+        function: Callable[[list[Item[Any]]], Coroutine[Any, Any, Sequence[R | Exception]]],
+        /,
+    ) -> Action[..., R]: ...
     @overload
-    def __call__(self, function: Callable[P, R], /) -> Action[P, R]: ...
+    def __call__(
+        self: Decorator[Batch | Mapping[str, Any]],
+        function: Callable[[list[Item[Any]]], Sequence[R | Exception]],
+        /,
+    ) -> Action[..., R]: ...
+    @overload
+    def __call__(self: Decorator[None], function: Callable[P, Coroutine[Any, Any, R]], /) -> Action[P, R]: ...
+    @overload
+    def __call__(self: Decorator[None], function: Callable[P, R], /) -> Action[P, R]: ...
 
 
 @overload
@@ -63,9 +81,10 @@ def action(
     limits: Limit | Sequence[Limit] | None = None,
     breaker: Breaker | Mapping[str, Any] | None = None,
     warn_after: Any = None,
+    batch: B = ...,
     on_success: object = None,
     on_failure: object = None,
-) -> Decorator: ...
+) -> Decorator[B]: ...
 
 
 def action(
@@ -148,7 +167,8 @@ def of_function(
         raise source.at(("description",)).wrong(
             f"action {whole}: description is not text", "Put it in quotes."
         )
-    signature = signature_of(function, whole, source, names)
+    read_signature = signature_of if choices.batch is None else batch_signature_of
+    signature = read_signature(function, whole, source, names)
     if signature.durable and choices.executor not in (None, "async"):
         raise source.wrong(f"action {whole} is durable, and runs on the event loop", "Leave out executor=.")
     return Action(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import UnionType
 from typing import Annotated, Any, NotRequired, Union, get_args, get_origin, get_type_hints
@@ -16,10 +16,11 @@ from typing_extensions import TypedDict
 
 from penstock.errors import InvalidInput
 from penstock.language.definitions.durable_functions import context_parameter
-from penstock.language.schemas import schema_of_type
+from penstock.language.schemas import parameters_schema, schema_of_type
 from penstock.language.schemas.secrets import is_secret_at
 from penstock.language.terms.options import Wrong, did_you_mean, problems
 from penstock.language.terms.sources import Source
+from penstock.run.batch_item import Item
 from penstock.run.steering import Steering
 
 Bind = Callable[[Mapping[str, Any]], dict[str, Any]]
@@ -88,6 +89,56 @@ def signature_of(
     return Signature(schema, result, _binder(adapter, schema, ref), durable=context is not None)
 
 
+_ITEMS = "Write def embed(items: list[Item[Text]]) -> list[float], where Text is a dataclass, a model or a TypedDict."
+
+
+def batch_signature_of(
+    function: Callable[..., Any], ref: str, source: Source, names: Mapping[str, Any] | None = None
+) -> Signature:
+    """Return the signature of a function that takes a list of items: the parameters of one item, and its result. `bind` returns
+    the validated parameters of one item as its argument `input`. Raises DefinitionError."""
+    hints = _hints(function, ref, source, names)
+    if context_parameter(function, hints) is not None:
+        raise source.wrong(f"action {ref}: a durable function takes no batches", "Leave batch out.")
+    parameters = list(inspect.signature(function).parameters.values())
+    kind = _item_of(hints.get(parameters[0].name)) if len(parameters) == 1 else None
+    if kind is None:
+        raise source.wrong(
+            f"action {ref}: a function with a batch takes one parameter, a list of items",
+            _ITEMS,
+        )
+    returns = _result_of(hints["return"]) if "return" in hints else Any
+    if returns is None:
+        raise source.wrong(
+            f"action {ref}: a function with a batch returns a list with one result for each item",
+            "Write its return annotation as list[float].",
+        )
+    try:
+        schema = parameters_schema(kind)
+        if not schema.get("properties"):
+            raise Wrong(f"the items name no parameters: {kind}", _ITEMS)
+        result = schema_of_type(_returned(returns, Exception), mode="serialization") or None
+    except Wrong as error:
+        raise source.wrong(f"action {ref}: {error}", error.hint) from None
+    adapter: TypeAdapter[Any] = TypeAdapter(kind)
+    bind = _binder(adapter, schema, ref)
+    return Signature(schema, result, lambda params: {"input": bind(params)})
+
+
+def _item_of(hint: Any) -> Any:
+    """Return the type of an item's parameters in `list[Item[Text]]`, or None if the annotation is another one."""
+    items = get_args(hint) if get_origin(hint) is list else ()
+    return get_args(items[0])[0] if items and get_origin(items[0]) is Item else None
+
+
+def _result_of(hint: Any) -> Any:
+    """Return the type of one result in `list[float]`, or None if the annotation is not of a list."""
+    arguments = get_args(hint)
+    if hint in (list, Any):
+        return Any
+    return arguments[0] if get_origin(hint) in (list, Sequence) else None
+
+
 def _hints(
     function: Callable[..., Any], ref: str, source: Source, names: Mapping[str, Any] | None
 ) -> dict[str, Any]:
@@ -117,16 +168,16 @@ def _typed(fields: dict[str, Any], open_ended: bool) -> tuple[TypeAdapter[Any], 
     return adapter, schema_of_type(adapter)
 
 
-def _returned(hint: Any) -> Any:
-    """Return the type of the result, which is the return annotation without `Defer`, `AskInquiry` and the other
-    steering types."""
-    if isinstance(hint, type) and issubclass(hint, Steering):
+def _returned(hint: Any, without: type[Exception] = Steering) -> Any:
+    """Return the type of the result, which is the return annotation without the types of `without`: `Defer`, `AskInquiry` and
+    the other steering types."""
+    if isinstance(hint, type) and issubclass(hint, without):
         return Any
     if get_origin(hint) in (Union, UnionType):
         members = [
             member
             for member in get_args(hint)
-            if not (isinstance(member, type) and issubclass(member, Steering))
+            if not (isinstance(member, type) and issubclass(member, without))
         ]
         return Union[tuple(members)] if members else Any  # noqa: UP007 (a union of what is only known now)
     return Any if get_origin(hint) is Annotated and not get_args(hint) else hint

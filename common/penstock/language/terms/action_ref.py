@@ -53,19 +53,23 @@ class ActionRef(Generic[P, R]):
     def call(self, *args: P.args, **kwargs: P.kwargs) -> ActionCall[R]:
         """Return the action with these parameters, to pass to a client. It starts nothing. Raises TypeError for
         parameters that the function does not take."""
-        return ActionCall(self.ref, named(self.function, args, kwargs))
+        return ActionCall(self.ref, self.named_parameters(args, kwargs))
 
     async def start(self, *args: P.args, **kwargs: P.kwargs) -> UUID:
         """Start the action through the connected client (`async with Client.connect():`). Return the execution's id.
         Raises OutsideRun if no client is connected, and the errors of `Client.start`."""
-        started: UUID = await connected().start(self.ref, named(self.function, args, kwargs))
+        started: UUID = await connected().start(self.ref, self.named_parameters(args, kwargs))
         return started
 
     async def run(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Start the action and wait for its result. Raises OutsideRun if no client is connected, and the errors of
         `Client.run`."""
-        result: R = await connected().run(self.ref, named(self.function, args, kwargs))
+        result: R = await connected().run(self.ref, self.named_parameters(args, kwargs))
         return result
+
+    def named_parameters(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters of a call by name. Raises TypeError if the action does not take them."""
+        return named(self.function, args, kwargs)
 
 
 class RunStarter:

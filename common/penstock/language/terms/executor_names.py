@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from penstock.errors import as_one
+from penstock.errors import ConfigurationError, as_one
 from penstock.language.terms.options import did_you_mean
 from penstock.run.executor_registry import REGISTERED
 
 BUILT_IN = ("async", "thread", "process", "command", "http", "kubernetes", "dask", "ray")
+BATCHING = ("async", "thread", "process")
+"""The task executors that call a function with a batch."""
 REMOTE = "remote"
 """The executor of actions that workers in other languages run. No worker with a session with the database has it."""
 
@@ -34,3 +36,19 @@ def refuse_unknown_executors(actions: Iterable[Any], configured: Collection[str]
                 for action in wrong
             ]
         )
+
+
+def refuse_batches_elsewhere(
+    actions: Iterable[Any], route_executors: Mapping[str, str], routes: Iterable[str]
+) -> None:
+    """Raise ConfigurationError if one of these routes sends an action with batches to a task executor that takes none.
+    `route_executors` has the executors of routes (PENSTOCK_ROUTE_EXECUTORS)."""
+    elsewhere = {route: route_executors[route] for route in routes if route_executors.get(route)}
+    for action in actions:
+        for route, executor in elsewhere.items():
+            if action.choices.batch is None or action.executor is not None or executor in BATCHING:
+                continue
+            raise ConfigurationError(
+                f"the task executor {executor} of the route {route} takes no batches, which {action.ref} needs",
+                hint="Declare executor='thread' or 'async' at the action, or change PENSTOCK_ROUTE_EXECUTORS.",
+            )

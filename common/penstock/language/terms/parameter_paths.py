@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
@@ -24,3 +25,13 @@ def _paths(value: object) -> object:
 
 
 Paths = Annotated[Items[str], BeforeValidator(_paths)]
+
+
+def value_at(parameters: Mapping[str, Any], path: str) -> Any:
+    """Return the value at a path of stored parameters, or None."""
+    value: Any = parameters
+    for name in path.split("."):
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(name)
+    return value

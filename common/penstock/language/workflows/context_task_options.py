@@ -11,7 +11,7 @@ from penstock.language.terms.durations import seconds
 from penstock.language.terms.options import Problem, Wrong, refusal, unknown_hint
 from penstock.language.terms.sources import Source
 
-OF_ACTION = frozenset(ActionOptions.names()) - {"limits"}
+OF_ACTION = frozenset(ActionOptions.names()) - {"limits", "batch"}
 """The options that are passed to the action; all others are passed to the task."""
 OF_TASK = frozenset({"allow_failure", "delay", "join", "limits", "next"})
 _OWN = frozenset({"dependencies", "id", "pack", "ref", "trigger_rule", "trigger_rules"})

@@ -23,6 +23,8 @@ async def running(session: Session, row: Execution, settings: Settings) -> Why:
         return await workflow.running(session, row, settings)
     holder = await _holder(session, row)
     says = f"It runs{_on(holder)}, attempt {row.attempt}{_silence(holder, settings)}."
+    if holder is not None and holder.within is not None and holder.seconds < holder.within:
+        says += f" It waits up to {span(holder.within)} for a batch of up to {holder.size} to be called."
     return why_of(row, "running", says, attempt=row.attempt, **_facts(holder))
 
 

@@ -133,19 +133,23 @@ async def is_paused(session: Session, workflow: UUID) -> bool:
 @dataclass(frozen=True, slots=True)
 class ClaimHolder:
     """The worker that has claimed an execution, for `seconds`. Its last heartbeat was `silent` seconds ago. `name`
-    and `state` are None if the worker has left."""
+    and `state` are None if the worker has left. `size` and `within` (seconds) are those of the batch of its action, or None."""
 
     worker: UUID
     name: str | None
     state: str | None
     seconds: float
     silent: float | None
+    size: int | None = None
+    within: float | None = None
 
 
 HOLDER = """
 select c.worker, p.name, p.state, extract(epoch from clock_timestamp() - c.claimed_at)::float8 as seconds,
-    extract(epoch from clock_timestamp() - greatest(p.beat_at, p.started_at))::float8 as silent
+    extract(epoch from clock_timestamp() - greatest(p.beat_at, p.started_at))::float8 as silent,
+    (d.body -> 'batch' ->> 'size')::integer as size, (d.body -> 'batch' ->> 'within')::float8 as within
 from claim c left join process p on p.id = c.worker
+join execution e on e.id = $2 left join definition d on d.id = e.definition_id
 where c.worker = $1 and $2::uuid = any (c.executions) order by c.claimed_at desc limit 1
 """
 

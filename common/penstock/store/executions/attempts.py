@@ -293,11 +293,13 @@ join execution e on e.id = x and e.claim = c.worker and e.status in ('running', 
 join definition d on d.id = e.definition_id
 left join payload p on p.execution_id = e.id
 -- An explicit null means no timeout: such an attempt is never overdue.
-cross join lateral (select timeout_of(p.options, d.body, 'attempt', $3) as timeout) t
+cross join lateral (select timeout_of(p.options, d.body, 'attempt', $3) as timeout,
+    -- An item waits for its batch before its time begins.
+    coalesce((d.body -> 'batch' ->> 'within')::float8, 0) as waits) t
 where c.claimed_at < clock_timestamp() - make_interval(secs => $1)
-    and c.claimed_at < clock_timestamp() - make_interval(secs => $1 + t.timeout)
+    and c.claimed_at < clock_timestamp() - make_interval(secs => $1 + t.waits + t.timeout)
     -- A heartbeat after the timeout: the worker did not die with this attempt in hand.
-    and w.beat_at > c.claimed_at + make_interval(secs => $1 + t.timeout)
+    and w.beat_at > c.claimed_at + make_interval(secs => $1 + t.waits + t.timeout)
 order by c.worker, e.id limit $2
 """
 

@@ -13,7 +13,7 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from penstock.run import capture
 from penstock.run.calls import call_plain, with_costs
 from penstock.run.task_executors import Outcome, Run, RunLog
 from penstock_worker.executors.python import frames
-from penstock_worker.executors.python.child_outgoing import ChildOutgoing
+from penstock_worker.executors.python.child_outgoing import ChildOutgoing, ItemOutgoing
 
 _PR_SET_PDEATHSIG = 1
 
@@ -77,14 +77,16 @@ def main(fd: int, worker: int) -> None:
         outgoing.send_frame(frames.outcome_frame(outcome))
 
 
-def _send_line(outgoing: ChildOutgoing, stream: str, line: str) -> None:
-    outgoing.send_frame(frames.log_frame(stream, line))
+def _send_line(outgoing: ChildOutgoing, stream: str, line: str, item: int | None = None) -> None:
+    outgoing.send_frame(frames.log_frame(stream, line, item))
 
 
 def _perform(job: frames.Job, log: RunLog, outgoing: ChildOutgoing) -> Outcome:
     try:
         function = _find(job)
-        action = _Here(job.ref, function, job.is_coroutine, pickle.loads(job.arguments))
+        arguments = pickle.loads(job.arguments)
+        action = _Here(job.ref, function, job.is_coroutine, {} if job.items is not None else arguments)
+        items = None if job.items is None else _items(job, job.items, action, arguments, outgoing)
     except BaseException as error:
         return Outcome.raised(error)
     run = Run(
@@ -97,6 +99,7 @@ def _perform(job: frames.Job, log: RunLog, outgoing: ChildOutgoing) -> Outcome:
         result_limit=job.result_limit,
         trace=job.trace,
         outgoing=outgoing,
+        items=items,
     )
     try:
         _State.busy = True
@@ -106,6 +109,35 @@ def _perform(job: frames.Job, log: RunLog, outgoing: ChildOutgoing) -> Outcome:
         return with_costs(Outcome.raised(error), run)
     finally:
         _State.busy = False
+        for item in items or ():
+            item.log.close()
+
+
+def _items(
+    job: frames.Job,
+    items: Sequence[frames.JobItem],
+    action: _Here,
+    inputs: Sequence[Any],
+    outgoing: ChildOutgoing,
+) -> list[Run]:
+    return [
+        Run(
+            item.event,
+            item.params,
+            action,
+            RunLog(_line_sender(outgoing, place), item.log_limit),
+            carry=item.carry,
+            context=item.context,
+            result_limit=job.result_limit,
+            outgoing=ItemOutgoing(outgoing, place),
+            input=value,
+        )
+        for place, (item, value) in enumerate(zip(items, inputs, strict=True))
+    ]
+
+
+def _line_sender(outgoing: ChildOutgoing, place: int) -> Callable[[str, str], None]:
+    return lambda stream, line: _send_line(outgoing, stream, line, place)
 
 
 def _find(job: frames.Job) -> Callable[..., Any]:

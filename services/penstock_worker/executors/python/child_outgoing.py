@@ -37,11 +37,11 @@ class ChildOutgoing:
             self._channel.sendall(frame)
 
     async def send(self, request: Request) -> Any:
-        return await asyncio.to_thread(self._ask, request)
+        return await asyncio.to_thread(self.ask, request)
 
     def send_blocking(self, request: Request, is_cancelled: Callable[[], bool]) -> Any:
         """Carry out a request. A cancelled attempt gets SIGTERM, which ends the wait."""
-        return self._ask(request)
+        return self.ask(request)
 
     def close(self) -> None:
         """Refuse further requests: the attempt is over."""
@@ -49,9 +49,10 @@ class ChildOutgoing:
             self._is_over = True
             self._changed.notify_all()
 
-    def _ask(self, request: Request) -> Any:
+    def ask(self, request: Request, item: int | None = None) -> Any:
+        """Carry out a request, that of the item at this place in a batch, or else that of the attempt."""
         number = next(self._numbers)
-        frame = frames.request_frame(number, request)
+        frame = frames.request_frame(number, request, item)
         if len(frame) > self._limit:
             raise InvalidInput(
                 f"a request of {len(frame)} bytes is too large: at most {self._limit} can be sent",
@@ -86,6 +87,20 @@ class ChildOutgoing:
                     if read is not None:
                         self._answers[read[0]] = read[1]
                     self._changed.notify_all()
+
+
+class ItemOutgoing:
+    """The way to the worker for one item of a batch."""
+
+    def __init__(self, outgoing: ChildOutgoing, place: int) -> None:
+        self._outgoing = outgoing
+        self._place = place
+
+    async def send(self, request: Request) -> Any:
+        return await asyncio.to_thread(self._outgoing.ask, request, self._place)
+
+    def send_blocking(self, request: Request, is_cancelled: Callable[[], bool]) -> Any:
+        return self._outgoing.ask(request, self._place)
 
 
 def _over() -> OutsideRun:

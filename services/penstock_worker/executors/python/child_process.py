@@ -9,11 +9,11 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from penstock.errors import OutsideRun, PenstockError
 from penstock.run.outgoing import Outgoing, Request, answer_document, error_document
-from penstock.run.task_executors import Outcome, RunLog, TaskError
+from penstock.run.task_executors import Outcome, Run, RunLog, TaskError
 from penstock.service.process_secrecy import without_secrets
 from penstock_worker.executors.processes.pipes import PipeReader, Text
 from penstock_worker.executors.processes.process_group import ProcessGroup
@@ -44,6 +44,7 @@ class Child:
         self._log: RunLog | None = None
         self._hearing: asyncio.Future[Outcome | None] | None = None
         self._outgoing: Outgoing | None = None
+        self._items: Sequence[Run] = ()
         self._requests: set[asyncio.Task[None]] = set()
         self.jobs = 0
         self.is_spoiled = False
@@ -89,16 +90,23 @@ class Child:
         return not self._reader.at_eof()
 
     async def perform(
-        self, job: bytes, log: RunLog, result_limit: int, outgoing: Outgoing | None = None
+        self,
+        job: bytes,
+        log: RunLog,
+        result_limit: int,
+        outgoing: Outgoing | None = None,
+        items: Sequence[Run] = (),
     ) -> Outcome:
         """Send a job frame to the child, and return its outcome, with at most `result_limit` bytes of result. If the
-        child dies, that is the outcome. The child's requests go to `outgoing`. When this is cancelled, call `end`."""
+        child dies, that is the outcome. The child's requests go to `outgoing`, and those of the `items` of a batch to theirs.
+        When this is cancelled, call `end`."""
         self.jobs += 1
-        self._log, self._outgoing = log, outgoing
+        self._log, self._outgoing, self._items = log, outgoing, items
         self._writer.write(job)
         # In a separate task, so that a cancellation never interrupts it in the middle of a frame. So output during the
         # end of the work is still read.
-        self._hearing = asyncio.ensure_future(self._hear(result_limit + _FRAME_SLACK))
+        limit = (result_limit + _FRAME_SLACK) * max(1, len(items))
+        self._hearing = asyncio.ensure_future(self._hear(limit))
         outcome = await asyncio.shield(self._hearing) or await self._died()
         self._hush()
         return outcome
@@ -139,22 +147,28 @@ class Child:
                     task.add_done_callback(self._requests.discard)
                     continue
                 if kind != frames.LOG:
-                    return frames.outcome_of(kind, body)
-                if self._log is not None:
-                    self._log(*frames.line_of(body))
-            except (ValueError, KeyError, TypeError, PenstockError):
+                    outcome = frames.outcome_of(kind, body)
+                    return outcome if len(outcome.items or self._items) == len(self._items) else None
+                self._keep_line(*frames.line_of(body))
+            except (ValueError, KeyError, TypeError, IndexError, PenstockError):
                 break
         return None
 
-    async def _answer(self, number: int, request: Request) -> None:
+    def _keep_line(self, stream: str, line: str, item: int | None) -> None:
+        log = self._log if item is None or self._log is None else self._items[item].log
+        if log is not None:
+            log(stream, line)
+
+    async def _answer(self, number: int, request: Request, item: int | None) -> None:
         """Carry out a request of the child's code, and send the answer."""
         try:
-            if self._outgoing is None:
+            outgoing = self._outgoing if item is None else self._items[item].outgoing
+            if outgoing is None:
                 raise OutsideRun(
                     "this code has no worker that could publish or start for it",
                     hint="On the machines of a cluster call the API with PENSTOCK_API_ADDRESS and PENSTOCK_TOKEN.",
                 )
-            document = answer_document(await self._outgoing.send(request))
+            document = answer_document(await outgoing.send(request))
             frame = frames.answer_frame(number, document)
         except Exception as error:
             frame = frames.answer_frame(number, error_document(error))
@@ -165,6 +179,7 @@ class Child:
         for pipe in self._pipes:
             pipe.drain()
         self._log = self._outgoing = None
+        self._items = ()
         if self._requests:
             self.is_spoiled = True
             for request in self._requests:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -31,9 +31,24 @@ COSTS = b"C"
 """The kind of a frame with the costs of the attempt as JSON, a newline, and the kind and body of its outcome."""
 
 
+BATCH = b"B"
+"""The kind of a frame with the outcomes of the items of a batch: each is a frame of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobItem:
+    """An item of a job that is a batch."""
+
+    event: TaskReadyEvent
+    params: dict[str, Any]
+    carry: dict[str, Any]
+    context: dict[str, Any]
+    log_limit: int
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
-    """An attempt as a job for a child: the place of the function, and its arguments."""
+    """An attempt as a job for a child: the place of the function, and its arguments. Or a batch, with its `items`."""
 
     event: TaskReadyEvent
     params: dict[str, Any]
@@ -47,22 +62,27 @@ class Job:
     main: dict[str, str] | None
     """The way to import the worker's main script, if the function is defined there."""
     arguments: bytes
-    """The pickled keyword arguments. They are pickled separately, since their classes may be in `main` only."""
+    """The pickled keyword arguments, or the list of the items' inputs. They are pickled separately, since their classes may be
+    in `main` only."""
     log_limit: int
     result_limit: int
     memory_limit: int | None
     """The bytes that the attempt may map beyond those that its process has mapped already."""
+    items: list[JobItem] | None = None
 
 
 def job_frame(job: Job) -> bytes:
     return _framed(pickle.dumps(job, pickle.HIGHEST_PROTOCOL))
 
 
-def log_frame(stream: str, line: str) -> bytes:
-    return _framed(LOG + orjson.dumps([stream, line]))
+def log_frame(stream: str, line: str, item: int | None = None) -> bytes:
+    """Return the frame of a line of the log: that of the item at this place in a batch, or else that of the job."""
+    return _framed(LOG + orjson.dumps([stream, line, item]))
 
 
 def outcome_frame(outcome: Outcome) -> bytes:
+    if outcome.items is not None:
+        return _framed(BATCH + b"".join(map(outcome_frame, outcome.items)))
     if outcome.costs is not None:
         costs = {unit: str(amount) for unit, amount in outcome.costs.items()}
         frame = outcome_frame(replace(outcome, costs=None))
@@ -72,22 +92,23 @@ def outcome_frame(outcome: Outcome) -> bytes:
     return _framed(OUTCOME + orjson.dumps(asdict(outcome)))
 
 
-def request_frame(number: int, request: Request) -> bytes:
-    """Return the frame of a request of the child's code. `number` tells its answer apart from others. Raises
-    InvalidInput for a value that is not JSON."""
+def request_frame(number: int, request: Request, item: int | None = None) -> bytes:
+    """Return the frame of a request of the child's code: that of the item at this place in a batch, or else that of the job.
+    `number` tells its answer apart from others. Raises InvalidInput for a value that is not JSON."""
     try:
         document = to_jsonable_python(request_document(request))
-        return _framed(REQUEST + orjson.dumps([number, document]))
+        return _framed(REQUEST + orjson.dumps([number, document, item]))
     except (PydanticSerializationError, TypeError, ValueError) as error:
         raise InvalidInput(
             f"a request holds a value that is not JSON: {error}", hint="Pass plain values."
         ) from None
 
 
-def numbered_request(body: bytes) -> tuple[int, Request]:
-    """Return the number and the request in a frame. Raises ValueError, TypeError or InvalidInput for an invalid frame."""
-    number, document = orjson.loads(body)
-    return int(number), request_of(document)
+def numbered_request(body: bytes) -> tuple[int, Request, int | None]:
+    """Return the number and the request in a frame, and the place of its item. Raises ValueError, TypeError or InvalidInput
+    for an invalid frame."""
+    number, document, item = orjson.loads(body)
+    return int(number), request_of(document), None if item is None else int(item)
 
 
 def answer_frame(number: int, document: Mapping[str, Any]) -> bytes:
@@ -107,10 +128,11 @@ def answer_in(frame: bytes) -> tuple[int, dict[str, Any]] | None:
     return number, document
 
 
-def line_of(body: bytes) -> tuple[str, str]:
-    """Return the stream and the line of a frame. Raises ValueError or TypeError for an invalid frame."""
-    stream, line = orjson.loads(body)
-    return str(stream), str(line)
+def line_of(body: bytes) -> tuple[str, str, int | None]:
+    """Return the stream and the line of a frame, and the place of its item. Raises ValueError or TypeError for an invalid
+    frame."""
+    stream, line, item = orjson.loads(body)
+    return str(stream), str(line), None if item is None else int(item)
 
 
 def outcome_of(kind: bytes, body: bytes) -> Outcome:
@@ -121,9 +143,13 @@ def outcome_of(kind: bytes, body: bytes) -> Outcome:
         costs, _, answer = body.partition(b"\n")
         amounts = {str(unit): cost_amount(Decimal(amount)) for unit, amount in orjson.loads(costs).items()}
         return replace(outcome_of(answer[:1], answer[1:]), costs=amounts)
+    if kind == BATCH:
+        return Outcome("batch", items=[outcome_of(frame[:1], frame[1:]) for frame in _frames_in(body)])
     if kind != OUTCOME:
         raise ValueError(f"unknown frame {kind!r}")
     fields = orjson.loads(body)
+    if fields["kind"] == "batch":
+        raise ValueError("the outcomes of a batch have a frame of their own")
     if fields["error"] is not None:
         fields["error"] = TaskError(**{**fields["error"], "kinds": tuple(fields["error"]["kinds"])})
     if fields["until"] is not None:
@@ -148,6 +174,17 @@ async def read(reader: asyncio.StreamReader, limit: int) -> tuple[bytes, bytes] 
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
     return frame[:1], frame[1:]
+
+
+def _frames_in(body: bytes) -> Iterator[bytes]:
+    """Yield the frames that follow each other in the body of another. Raises ValueError if one is cut off."""
+    start = 0
+    while start < len(body):
+        end = start + HEADER + int.from_bytes(body[start : start + HEADER], "big")
+        if end > len(body) or end <= start + HEADER:
+            raise ValueError("a frame in a batch is cut off")
+        yield body[start + HEADER : end]
+        start = end
 
 
 def _framed(body: bytes) -> bytes:

@@ -23,7 +23,8 @@ def job_of(run: Run, memory_limit: int | None = None) -> frames.Job:
             hint="Define the function at the top level of a module.",
         )
     try:
-        arguments = pickle.dumps(run.action.bind(run.params), pickle.HIGHEST_PROTOCOL)
+        bound = run.action.bind(run.params) if run.items is None else [item.input for item in run.items]
+        arguments = pickle.dumps(bound, pickle.HIGHEST_PROTOCOL)
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         raise DefinitionError(
             f"the parameters of {run.action.ref} cannot be sent to another process: {error}",
@@ -44,7 +45,12 @@ def job_of(run: Run, memory_limit: int | None = None) -> frames.Job:
         log_limit=run.log.left,
         result_limit=run.result_limit,
         memory_limit=memory_limit,
+        items=None if run.items is None else [_item_of(item) for item in run.items],
     )
+
+
+def _item_of(run: Run) -> frames.JobItem:
+    return frames.JobItem(run.event, dict(run.params), dict(run.carry), dict(run.context), run.log.left)
 
 
 def _main() -> dict[str, str]:

@@ -87,7 +87,7 @@ class ProcessExecutor:
         self._busy.add(child)
         spent = True
         try:
-            outcome = await child.perform(job, run.log, run.result_limit, run.outgoing)
+            outcome = await child.perform(job, run.log, run.result_limit, run.outgoing, run.items or ())
             # After a MemoryError much of the allocated memory is still mapped, and fragmented.
             spent = (
                 child.jobs >= self._jobs_per_child

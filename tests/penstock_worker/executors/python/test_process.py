@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import psutil
 import pytest
 
 from penstock.run.task_executors import Outcome, attempt
+from penstock_worker.executors.python import frames
 from penstock_worker.executors.python.process import ProcessExecutor
 from tests.crash.processes import python_path
 from tests.penstock_worker.executors import victims
@@ -285,3 +287,45 @@ def _gone(pid: int) -> bool:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
+
+
+async def test_batch_in_a_child_keeps_the_lines_and_costs_of_its_items() -> None:
+    executor = ProcessExecutor(capacity=1)
+    runs = [run_of(victims.of_a_batch, input=number) for number in (1, 2, 3)]
+    run, lines = run_of(victims.of_a_batch, items=[item for item, _ in runs])
+    try:
+        outcome = await attempt(executor, run)
+    finally:
+        await executor.close(0)
+    assert outcome.items is not None
+    assert [item.result for item in outcome.items] == [2, None, 6]
+    assert outcome.items[1].error
+    assert outcome.items[1].error.message == "no two"
+    assert [item.costs for item in outcome.items] == [{"tokens": Decimal(number)} for number in (1, 2, 3)]
+    assert lines == [("stdout", "3 items")]
+    assert [own for _, own in runs] == [[("log", f"item {number}")] for number in (1, 2, 3)]
+
+
+async def test_child_that_dies_fails_the_whole_batch() -> None:
+    executor = ProcessExecutor(capacity=1)
+    items = [run_of(victims.of_a_batch, input=number)[0] for number in (-1, 2)]
+    try:
+        outcome = await attempt(executor, run_of(victims.of_a_batch, items=items)[0])
+    finally:
+        await executor.close(0)
+    assert (outcome.kind, outcome.items) == ("failed", None)
+    assert outcome.error
+    assert outcome.error.type == "ProcessDied"
+
+
+def test_invalid_frames_of_a_batch_are_refused() -> None:
+    good = frames.outcome_frame(Outcome("batch", items=[Outcome("completed", b"1"), Outcome.timed_out(3)]))
+    kind, body = good[frames.HEADER : frames.HEADER + 1], good[frames.HEADER + 1 :]
+    items = frames.outcome_of(kind, body).items or []
+    assert [(item.kind, item.result_json) for item in items] == [("completed", b"1"), ("timed_out", None)]
+    first = frames.HEADER + len(b"R1")
+    for cut in {*range(1, len(body))} - {first}:  # a whole item is missing there, which the worker notices
+        with pytest.raises(ValueError, match=r"cut off|JSON|unexpected"):
+            frames.outcome_of(kind, body[:cut])
+    with pytest.raises(ValueError, match="frame of their own"):
+        frames.outcome_of(frames.OUTCOME, b'{"kind": "batch"}')
