@@ -35,6 +35,7 @@ MADE = re.compile(r"\bcreate\s+(?:or\s+replace\s+)?(function|trigger)\b", re.IGN
 PLACE_MOVED = re.compile(r"\bupdate\s+execution\b(?:(?!\bwhere\b)[^;])*?\bready_at\s*=", re.IGNORECASE)
 PLACES_MOVE_IN = {
     FUNCTIONS / "executions/finish_attempts.sql",
+    FUNCTIONS / "executions/reschedule_execution.sql",
     FUNCTIONS / "executions/resume_asking.sql",
     FUNCTIONS / "executions/settle_outside.sql",
     FUNCTIONS / "durable/wake_functions.sql",
@@ -172,8 +173,8 @@ def plans_are_chosen_by_profile(path: PurePosixPath, text: str) -> Iterator[tupl
 
 
 def places_in_line_stay(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
-    """Only a retry, what was answered, and a function that is woken become ready anew: a restage, a recovery or a hand-back that
-    sets `ready_at` lets others overtake (I4)."""
+    """Only a retry, what was answered or rescheduled, and a function that is woken become ready anew: a restage, a recovery or a
+    hand-back that sets `ready_at` lets others overtake (I4)."""
     if _is_function(path) and path not in PLACES_MOVE_IN:
         for moved in PLACE_MOVED.finditer(text):
             yield _line(text, moved), "an execution's place in line is moved"

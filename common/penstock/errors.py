@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 
 class PenstockError(Exception):
@@ -184,7 +185,7 @@ class UnknownSession(NotFound):
 class StepFailed(PenstockError):
     """A step of a durable function failed after all its attempts, or the execution that it waited for ended with
     another status than `completed`. `status` is that status, and `type` is the type of the error. `final`: the
-    function ruled out another attempt."""
+    function ruled out another attempt. `cause` names what failed inside the step, as `penstock.run.failure_causes` says."""
 
     def __init__(
         self,
@@ -195,6 +196,7 @@ class StepFailed(PenstockError):
         status: str = "failed",
         type: str = "",
         final: bool = False,
+        cause: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.name = name
@@ -202,6 +204,7 @@ class StepFailed(PenstockError):
         self.status = status
         self.type = type
         self.final = final
+        self.cause = cause
 
 
 class StepTimedOut(StepFailed):

@@ -70,7 +70,8 @@ DEFINITIONS = [
 
 class Scene:
     """An installation without running services, and the targets of the commands by name: an execution that
-    asks, a durable function that listens, a workflow that runs, one that has ended, and a dead letter."""
+    asks, a durable function that listens, a workflow that runs, one that has ended, one that waits for a worker, and a dead
+    letter."""
 
     def __init__(self, house: Installation) -> None:
         self.house = house
@@ -79,6 +80,7 @@ class Scene:
         self.listens: dict[str, UUID] = {}
         self.runs: dict[str, UUID] = {}
         self.ended: dict[str, UUID] = {}
+        self.later: dict[str, UUID] = {}
         self.letters: dict[str, UUID] = {}
 
     async def set_up(self) -> None:
@@ -107,6 +109,7 @@ class Scene:
         await house.until("select 1 from enforcement where status = 'failed' having count(*) = 9")
         await house.ended(worker)
         await house.ended(executor)
+        self.later = {name: await client.start("once.work") for name in NAMES}
 
     async def counts(self) -> dict[str, int]:
         tables = await self.session.fetch(
@@ -119,6 +122,7 @@ class Scene:
         return {row["name"]: row["count"] for row in await self.session.fetch(sql)}
 
 
+LATER = datetime(2100, 1, 1, tzinfo=UTC)
 Call = Callable[[Scene, str], Awaitable[object]]
 """A command on the target of a name. Commands of one list are made one after another."""
 
@@ -167,6 +171,7 @@ COMMANDS: dict[str, Call] = {
     "schedule backfill": _backfill,
     "schedule delete": lambda s, n: s.client.schedules.delete(f"once.{n}"),
     "set-priority": lambda s, n: s.client.set_priority(s.asks[n], 7),
+    "reschedule": lambda s, n: s.client.reschedule(s.later[n], at=LATER, by="ada"),
     "answer": lambda s, n: s.client.answer(s.asks[n], None, by="ada"),
     "signal": lambda s, n: s.client.signal(s.listens[n], "word", 5),
     "pause": lambda s, n: s.client.command(s.runs[n], "pause", by="ada"),

@@ -64,7 +64,7 @@ async def test_breaker_opens_probes_and_releases_in_order(house: Installation) -
     assert len(CALLS) == 3
     why = await house.client.why(ids[0])
     assert why.because == "breaker"
-    assert why.says.startswith("Held by the breaker of bank.pay since ")
+    assert why.says.startswith("Waits for the breaker of bank.pay, open since ")
     assert "3 of the last 3 attempts failed, next probe in " in why.says
     async with asyncio.timeout(30):
         while len(CALLS) < 5:

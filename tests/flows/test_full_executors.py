@@ -92,7 +92,7 @@ async def test_why_names_the_executor_that_is_full_and_its_worker(house: Install
     answer = await why(house.session, id, house.settings())
     assert answer.because == "route"
     [worker] = await house.rows("select name from process where kind = 'worker'")
-    assert f"The task executor async of the worker {worker['name']} had no room" in answer.says
+    assert f"the task executor async of the worker {worker['name']} had no room" in answer.says
     open_gate.set()
     await house.quiet()
 

@@ -74,7 +74,7 @@ async def test_held_start_waits_until_it_is_released(house: Installation, kind: 
     assert (hold.kind, hold.name, hold.by, hold.reason, hold.held) == (kind, name, "ada", "a bad release", 3)
     why = await house.client.why(ids[0])
     assert why.because == "held"
-    assert why.says.startswith(f"The {kind} {name} is held by ada (a bad release).")
+    assert why.says.startswith(f"Waits for the {kind} {name}, which is held by ada (a bad release).")
     assert BEGUN == [0]
     await house.client.holds.release(kind, name)
     await house.quiet()

@@ -130,6 +130,15 @@ async def test_a_workflow_gives_own_secrets_and_passes_on_given_ones(house: Inst
     again = await house.client.rerun(id, by="ada")
     await house.client.result(again, timeout=20)
     assert SEEN[2:] == SEEN[:2]
+    changed = await house.client.rerun(id, params={"note": "other"}, from_task="passed", by="ada")
+    await house.client.result(changed, timeout=20)
+    assert SEEN[4:] == [{"password": PASSWORD, "note": "other"}]
+    same = await house.client.rerun(id, params={"password": note, "note": "as shown"}, by="ada")
+    await house.client.result(same, timeout=20)
+    assert SEEN[6] == {"password": PASSWORD, "note": "as shown"}  # the text of the reference is the reference
+    plain = await house.client.rerun(id, params={"password": f"{note}!", "note": note}, by="ada")
+    await house.client.result(plain, timeout=20)
+    assert SEEN[8] == {"password": f"{note}!", "note": note}
     assert not is_in(await told(house))
 
 

@@ -45,8 +45,9 @@ tasks:
   all:
     {{action: op.odd, with_items: [2, 3, 5, 7], concurrency: 1, item_failures: {{then: {then}}}, input: {{n: "{{{{ item }}}}"}}}}
 """
-    with pytest.raises(ExecutionFailed, match="1 of 4 items failed"):
+    with pytest.raises(ExecutionFailed, match=r"all\[0\]: ValueError: 2 is even"):
         await run(house, text)
+    assert await house.rows("select 1 from result where error ->> 'message' like '%: 1 of 4 items failed%'")
     assert len(await house.rows("select 1 from execution where status = 'completed'")) == left
 
 
@@ -60,7 +61,9 @@ tasks:
     item_failures: {then: cancel}
     input: {seconds: "{{ item if item > 0 else 'no' }}"}
 """
-    with pytest.raises(ExecutionFailed, match="3 of 3 items failed"):
+    with pytest.raises(ExecutionFailed, match=r"all\[1\]: InvalidInput"):
         await run(house, text)
+    counts = "%: 1 of 3 items failed, 2 were cancelled: item 1: %"
+    assert await house.rows("select 1 from result where error ->> 'message' like $1", counts)
     rows = await house.rows("select item, status from execution where task = 'all' order by item")
     assert [row["status"] for row in rows] == ["cancelled", "failed", "cancelled"]

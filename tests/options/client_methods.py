@@ -36,6 +36,7 @@ LEGAL: dict[str, Any] = {
     "named.name": "no-such-worker", "history.before": SOON, "set.max": 3, "unit": "tokens", "amount": 5,
     "labels": {"customer": "acme"},
     "max_depth": 5, "max_descendants": 5, "budget": {"tokens": 5}, "when_spent": "wait", "get_json.query": None, "cancel.ids": (),
+    "unset": [],
 }  # fmt: skip
 """Legal values by parameter, or by the last names of a method and its parameter."""
 MORE: dict[str, tuple[Any, ...]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 
 import httpx
 import pytest
@@ -71,8 +72,13 @@ async def test_it_raises_the_errors_of_the_client(client: HttpClient, api: Api) 
     with pytest.raises(NotFound):
         await client.described(new_id())
     failed = await client.start("shop.flaky", {"failures": 9})
-    with pytest.raises(ExecutionFailed, match="ended as failed"):
+    with pytest.raises(ExecutionFailed, match="ended as failed") as error:
         await client.result(failed, timeout=20)
+    [listed] = await client.executions(ExecutionFilter(action="shop.flaky"))
+    assert listed.failure is not None
+    assert str(error.value).endswith(f": {listed.failure}")
+    assert (await client.described(failed))["failure"] == listed.failure
+    assert f" ago: {listed.failure}" in (await client.why(failed)).sentence
     later = await client.start("shop.count", {"words": "a"}, delay=3600)
     with pytest.raises(TimeoutError):
         await client.result(later, timeout=0.2)
@@ -84,7 +90,14 @@ async def test_it_raises_the_errors_of_the_client(client: HttpClient, api: Api) 
     with pytest.raises(NotFound, match="is not held"):
         await client.holds.release("tenant", "elsewhere")
     assert [await client.set_priority(later, 3) for _ in range(2)] == [1, 0]
+    instant = datetime(2100, 1, 31, 9, tzinfo=UTC)
+    assert await client.reschedule(later, at=instant, reason="later") == instant
+    assert await client.reschedule(later, delay=7200) > datetime(2026, 1, 1, tzinfo=UTC)
+    with pytest.raises(InvalidInput, match="both given"):
+        await client.reschedule(later, at=instant, delay=1)
     assert await client.cancel(later) == 1
+    with pytest.raises(Conflict, match="has ended"):
+        await client.reschedule(later, delay=1)
     with pytest.raises(Conflict, match="has ended"):
         await client.set_priority(later, 4)
     transport = httpx.ASGITransport(api.app, raise_app_exceptions=False)

@@ -35,6 +35,7 @@ GET     /api/v1/executions/{id}/logs                   read    own
 GET     /api/v1/executions/{id}/why                    read    own
 POST    /api/v1/executions/{id}/cancel                 operate own
 POST    /api/v1/executions/{id}/priority               operate own
+POST    /api/v1/executions/{id}/reschedule             operate own
 POST    /api/v1/executions/{id}/budget                 operate own
 GET     /api/v1/breakers                               read    all
 POST    /api/v1/breakers/open                          operate all

@@ -102,7 +102,7 @@ async def _read_item_errors(tx: Transaction, requests: Requests) -> None:
         requests[id].facts.item_errors[task] = {}
     for row in await stored.read_item_errors(tx, fan_outs, SHOWN_ITEMS):
         if row.item is not None:
-            requests[row.workflow].facts.item_errors[row.task][row.item] = row.result.error
+            requests[row.workflow].facts.item_errors[row.task][row.item] = row.result
 
 
 async def _read_totals(

@@ -6,30 +6,39 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from penstock.engine import KeptTask, Plan, TaskState
-from penstock.engine.rerun import from_failed, from_task
+from penstock.engine import KeptTask, Plan, TaskState, rerun
 from penstock.language.moves import COMPLETED
 from penstock.store.session.database import Transaction
 from penstock.store.workflows import kept_results
 
 
 async def keep_results(
-    tx: Transaction, id: UUID, plan: Plan, rerun: Mapping[str, Any]
+    tx: Transaction, id: UUID, plan: Plan, origin: Mapping[str, Any]
 ) -> dict[int, KeptTask]:
-    """Copy the results that the re-run `id` keeps, and return the kept tasks. `rerun` names the run before, and
+    """Copy the results that the re-run `id` keeps, and return the kept tasks. `origin` names the run before, and
     `from_failed` or `from_task`; with neither of them nothing is kept. Raises NotFound if the run before is gone."""
-    previous_run = UUID(rerun["rerun_of"])
-    if not rerun.get("from_failed") and not rerun.get("from_task"):
-        return {}
-    tasks = await kept_results.read_tasks(tx, previous_run)
-    if rerun.get("from_task"):
-        kept_tasks = from_task(plan, tasks, plan.index(rerun["from_task"]))
-    else:
-        kept_tasks = from_failed(plan, tasks, await _read_completed_items(tx, previous_run, plan, tasks))
+    previous_run = UUID(origin["rerun_of"])
+    _, kept_tasks = await read_kept_tasks(
+        tx, previous_run, plan, from_failed=bool(origin.get("from_failed")), from_task=origin.get("from_task")
+    )
     copied = [task for task, kept_task in kept_tasks.items() if not kept_task.given]
     if copied:
         await kept_results.copy(tx, id, previous_run, copied, [plan.graph[task].name for task in copied])
     return kept_tasks
+
+
+async def read_kept_tasks(
+    tx: Transaction, previous_run: UUID, plan: Plan, *, from_failed: bool, from_task: str | None
+) -> tuple[dict[int, TaskState], dict[int, KeptTask]]:
+    """Return the task states of a run that has ended, and the tasks that a re-run keeps. Both are empty for a re-run that is
+    neither `from_failed` nor `from_task`. Raises NotFound if nothing is stored of the run."""
+    if not from_failed and not from_task:
+        return {}, {}
+    tasks = await kept_results.read_tasks(tx, previous_run)
+    if from_task:
+        return tasks, rerun.from_task(plan, tasks, plan.index(from_task))
+    completed = await _read_completed_items(tx, previous_run, plan, tasks)
+    return tasks, rerun.from_failed(plan, tasks, completed)
 
 
 async def _read_completed_items(

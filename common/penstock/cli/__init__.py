@@ -47,7 +47,7 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "executions": ("executions", "history"),
         "logs": ("logs",),
         "watch": ("watch",),
-        "execution_control": ("cancel", "rerun", "set-priority", "raise-budget"),
+        "execution_control": ("cancel", "rerun", "set-priority", "reschedule", "raise-budget"),
         "workflow_control": ("pause", "resume", "skip", "set-result"),
         "durable": ("signal", "replay"),
         "why": ("why", "queues"),

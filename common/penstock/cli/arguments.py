@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,17 @@ def parse_duration(option: str, word: str) -> float:
         return positive_seconds(word)
     except Wrong as wrong:
         raise InvalidInput(f"{option} {wrong}", hint=wrong.hint) from None
+
+
+def parse_instant(option: str, word: str, zone: tzinfo = UTC) -> datetime:
+    """Return the value of an option such as `2030-01-31T09:00`, in `zone` if it has no offset. Raises InvalidInput that names
+    the option."""
+    try:
+        instant = datetime.fromisoformat(word)
+    except ValueError as error:
+        hint = "Write 2030-01-31, 2030-01-31T09:00 or 2030-01-31T09:00:00+01:00."
+        raise InvalidInput(f"{option} {word!r} is not an instant: {error}", hint=hint) from None
+    return instant if instant.tzinfo else instant.replace(tzinfo=zone)
 
 
 def parse_params(words: list[str]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from penstock.language.loading.likely_typos import likely_typos
 from penstock.language.loading.reload import folders_of, reload_all
 from penstock.language.moves import FINAL
 from penstock.operate.executions import described
+from penstock.run.failure_causes import headline
 from penstock.store.executions import changes
 from penstock.store.session.database import Database, Session
 
@@ -99,8 +100,8 @@ async def _ended(session: Session) -> AsyncIterator[UUID]:
 
 
 def line_of(execution: dict[str, Any]) -> str:
-    """Return the line for an execution: its start, action, outcome, duration, and its result or the first line of its
-    error."""
+    """Return the line for an execution: its start, action, outcome, duration, and its result or the cause of its
+    failure."""
     began, finished, status = execution["created_at"], execution["finished_at"], execution["status"]
     indent = "  " if execution["parent"] else ""
     title = f"{indent}{execution['action']}" + (f" ({execution['task']})" if execution["task"] else "")
@@ -112,10 +113,5 @@ def line_of(execution: dict[str, Any]) -> str:
 
 
 def _came_of(execution: dict[str, Any]) -> str:
-    error = execution.get("error")
-    if isinstance(error, dict):
-        message = str(error.get("message") or "").strip().split("\n", 1)[0]
-        text = f"{error.get('type')}: {message}"
-    else:
-        text = orjson.dumps(execution.get("result")).decode()
+    text = headline(execution.get("error")) or orjson.dumps(execution.get("result")).decode()
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."

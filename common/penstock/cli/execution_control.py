@@ -1,4 +1,5 @@
-"""The commands `penstock cancel` and `rerun`, for executions that are named or selected by a filter, and `set-priority`."""
+"""The commands `penstock cancel` and `rerun`, for executions that are named or selected by a filter, `set-priority` and
+`reschedule`."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from uuid import UUID
 import typer
 
 from penstock.cli import bulk_output, name_completion
-from penstock.cli.arguments import parse_params
+from penstock.cli.arguments import parse_duration, parse_instant, parse_params
 from penstock.cli.bulk_output import DryRun
 from penstock.cli.command_runner import ME
 from penstock.cli.execution_filter import choosing
@@ -94,6 +95,40 @@ def set_priority(
         out.print(f"Nothing to change: its priority is {priority} already.")
 
 
+def reschedule(
+    id: Annotated[
+        UUID,
+        typer.Argument(
+            help="An execution that has not begun, or waits for its next attempt.",
+            autocompletion=name_completion.open_executions,
+        ),
+    ],
+    at: Annotated[
+        str | None, typer.Option(metavar="INSTANT", help="The new start, such as 2030-01-31T09:00Z.")
+    ] = None,
+    in_: Annotated[
+        str | None,
+        typer.Option(
+            "--in", metavar="DURATION", help="The time until the new start: 90, 30s, 5m; 0 for at once."
+        ),
+    ] = None,
+    by: Annotated[str, typer.Option(help="The author, stored with the execution.")] = ME,
+    reason: Annotated[str | None, typer.Option(help="The reason, stored in the history.")] = None,
+    json: Json = False,
+) -> None:
+    """Start an execution at another instant, or its next attempt. It must not have begun: it is delayed, or waits for a retry,
+    a limit or a worker."""
+    if (at is None) == (in_ is None):
+        raise InvalidInput("it needs an instant or a duration", hint="Give exactly one of --at and --in.")
+    instant = None if at is None else parse_instant("--at", at)
+    delay = None if in_ is None else 0.0 if in_ == "0" else parse_duration("--in", in_)
+    start = by_either(lambda client: client.reschedule(id, at=instant, delay=delay, by=by, reason=reason))
+    if json:
+        json_line({"id": id, "at": start})
+    else:
+        out.print(f"It starts at {start:%Y-%m-%d %H:%M:%S} UTC.")
+
+
 def raise_budget(
     id: Annotated[
         UUID, typer.Argument(help="An execution of the tree.", autocompletion=name_completion.executions)
@@ -131,7 +166,17 @@ def rerun(
     ] = None,
     changed: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A parameter to change; of one run, and all of it."),
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A parameter to change, of one run. The value is JSON, or plain text. customer.name=Ada changes a part.",
+        ),
+    ] = None,
+    unset: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--unset", metavar="NAME", help="A parameter to leave out, of one run. Its default applies."
+        ),
     ] = None,
     *,
     chosen: ExecutionFilter,
@@ -140,14 +185,20 @@ def rerun(
     reason: Annotated[str | None, typer.Option("--reason", help="The reason, stored with the run.")] = None,
     json: Json = False,
 ) -> None:
-    """Run ended executions again: a new execution of the same version, with the same parameters. With a filter,
-    executions that were re-run before are left out, so after an interruption it can be called again."""
+    """Run ended executions again: a new execution of the same version, with the same parameters, or with other ones
+    (--set). With a filter, executions that were re-run before are left out, so after an interruption it can be called again."""
     _say_which(id is not None, chosen, every, dry_run)
     if id is not None:
         params = parse_params(changed) if changed else None
         new = by_either(
             lambda client: client.rerun(
-                id, from_failed=from_failed, from_task=from_task, params=params, by=by, reason=reason
+                id,
+                from_failed=from_failed,
+                from_task=from_task,
+                params=params,
+                unset=unset or (),
+                by=by,
+                reason=reason,
             )
         )
         if json:
@@ -155,8 +206,8 @@ def rerun(
         else:
             out.print(f"Execution {new} is requested. See it with: penstock show {new}")
         return
-    if changed:
-        raise InvalidInput("--set changes the parameters of one run", hint="Name the run.")
+    if changed or unset:
+        raise InvalidInput("--set and --unset change the parameters of one run", hint="Name the run.")
     if from_task is not None:
         raise InvalidInput("--from names a task of one run", hint="Name the run, or use --from-failed.")
 
@@ -190,4 +241,5 @@ def add_to(app: typer.Typer) -> None:
     app.command()(cancel)
     app.command()(rerun)
     app.command("set-priority")(set_priority)
+    app.command()(reschedule)
     app.command("raise-budget")(raise_budget)

@@ -44,6 +44,7 @@ def executions(
         return
     tried = any(row.attempt > 1 for row in rows)
     titled = any(row.title for row in rows)
+    failing = any(row.failure for row in rows)
     table(
         [
             "id",
@@ -53,6 +54,7 @@ def executions(
             *(["tries"] if tried else []),
             "action",
             *(["title"] if titled else []),
+            *(["failure"] if failing else []),
         ],
         [
             (
@@ -63,6 +65,7 @@ def executions(
                 *([r.attempt] if tried else []),
                 r.action if r.task is None else f"{r.task}: {r.action}",
                 *([r.title] if titled else []),
+                *([r.failure] if failing else []),
             )
             for r in rows
         ],
@@ -123,8 +126,11 @@ def print_execution(execution: dict[str, Any]) -> None:
     if execution["status"] == COMPLETED:
         out.print("[dim]result[/dim]")
         out.print_json(orjson.dumps(execution["result"]).decode())
+    if failure := execution["failure"]:
+        out.print(f"[red]{execution['status']}[/red]: {escape(failure)}")
     if error := execution["error"]:
-        out.print(f"[red]{escape(str(error.get('type')))}[/red]: {escape(str(error.get('message')))}")
+        if (message := f"{error.get('type')}: {error.get('message')}") != failure:
+            out.print(message, style="dim", markup=False, highlight=False)
         if error.get("traceback"):
             out.print(error["traceback"].rstrip(), style="dim", markup=False, highlight=False)
     if execution["tasks"]:

@@ -11,14 +11,13 @@ import orjson
 import typer
 
 from penstock.cli import schedule_definition, schedule_views
-from penstock.cli.arguments import parse_duration
+from penstock.cli.arguments import parse_duration, parse_instant
 from penstock.cli.command_runner import with_client
 from penstock.cli.output import Json, json_line, out, table
 from penstock.cli.schedule_views import Ref, shown, shown_over_http
 from penstock.cli.server import done
 from penstock.client.client import Client
 from penstock.client.schedules import Schedules
-from penstock.errors import InvalidInput
 from penstock.language.schedules import find_zone
 from penstock.store.schedules.backfill import BackfillFire
 from penstock.store.schedules.reading import Fire, ScheduleState
@@ -128,8 +127,10 @@ def backfill(
 
     async def work(schedules: Schedules) -> list[BackfillFire]:
         zone = (orjson.loads((await schedules.get(ref)).body)).get("timezone") or "UTC"
-        until = datetime.now(UTC) if last is None else _instant(last, zone, "--to")
-        return await schedules.backfill(ref, _instant(first, zone, "--from"), until, dry_run=dry_run)
+        until = datetime.now(UTC) if last is None else parse_instant("--to", last, find_zone(zone))
+        return await schedules.backfill(
+            ref, parse_instant("--from", first, find_zone(zone)), until, dry_run=dry_run
+        )
 
     fires: list[BackfillFire] = _with_schedules(work)
     if json:
@@ -144,15 +145,6 @@ def backfill(
     out.print(f"{counts[True]} fires started, {counts[False]} were there already.")
     if counts[True]:
         out.print(f"See them with: penstock schedule history {ref}")
-
-
-def _instant(text: str, zone: str, option: str) -> datetime:
-    try:
-        instant = datetime.fromisoformat(text)
-    except ValueError as error:
-        hint = "Write 2030-01-31, 2030-01-31T09:00 or 2030-01-31T09:00:00+01:00."
-        raise InvalidInput(f"{option} {text!r} is not an instant: {error}", hint=hint) from None
-    return instant if instant.tzinfo else instant.replace(tzinfo=find_zone(zone))
 
 
 # Added here once, since a process may build the command line several times.

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from uuid import UUID
@@ -70,6 +70,15 @@ class Steering(Protocol):
     def breakers(self) -> Breaking: ...
 
     async def set_priority(self, id: UUID, priority: int) -> int: ...
+    async def reschedule(
+        self,
+        id: UUID,
+        *,
+        at: datetime | None = ...,
+        delay: float | timedelta | None = ...,
+        by: str,
+        reason: str | None = ...,
+    ) -> datetime: ...
     async def raise_budget(self, id: UUID, unit: str, amount: float) -> None: ...
     async def rerun(
         self,
@@ -78,6 +87,7 @@ class Steering(Protocol):
         from_failed: bool = ...,
         from_task: str | None = ...,
         params: Mapping[str, Any] | None = ...,
+        unset: Sequence[str] = ...,
         by: str,
         reason: str | None = ...,
     ) -> UUID: ...

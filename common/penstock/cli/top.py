@@ -78,7 +78,7 @@ def _drawn(overview: Overview) -> Group:
         (p.name, p.kind, p.state, p.routes, p.held, p.concurrency, f"{span(p.age)} ago")
         for p in overview.processes
     ]
-    failed = [(f.status, f.action, f.id, age(f.finished_at)) for f in overview.failures]
+    failed = [(f.failure or f.status, f.action, f.id, age(f.finished_at)) for f in overview.failures]
     return Group(
         grid(["ends", "last minute", "ended badly", "p50", "p95"], figures),
         "",

@@ -36,16 +36,20 @@ def why(
     if json:
         json_line(answer.document())
         return
-    out.print(f"{answer.status}: {answer.says}", markup=False, highlight=False)
-    holders = answer.facts.get("holders") or []
+    out.print(f"{answer.status}: {answer.sentence}", markup=False, highlight=False)
+    for detail in answer.all_details:
+        out.print(f"  {detail}", markup=False, highlight=False)
+    facts = answer.document()["facts"]
+    facts = facts.get("cause", {}).get("facts", facts)
+    holders = facts.get("holders") or []
     if len(holders) > 1:
         out.print()
         table(
             ["holds a slot", "action", "status", "for", "worker"],
             [(h["id"], h["action"], h["status"], span(h["seconds"]), h["worker"]) for h in holders],
         )
-        if len(holders) < answer.facts["held"]:
-            out.print(f"[dim]and {answer.facts['held'] - len(holders)} more[/dim]")
+        if len(holders) < facts["held"]:
+            out.print(f"[dim]and {facts['held'] - len(holders)} more[/dim]")
 
 
 def queues(

@@ -271,6 +271,27 @@ class Client(StartAndWatch):
         self.publisher.publish(tx.staged)
         return count
 
+    async def reschedule(
+        self,
+        id: UUID,
+        *,
+        at: datetime | None = None,
+        delay: float | timedelta | None = None,
+        by: str,
+        reason: str | None = None,
+    ) -> datetime:
+        """Start an execution, or its next attempt, at another instant: `at`, or after `delay` (seconds). Return the instant.
+        It must not have begun: it is delayed, waits for a retry, a limit or a worker. Without both it starts as soon as
+        possible. The change is stored with `by` and `reason`.
+
+        Raises NotFound and InvalidInput. Raises Conflict if it has begun or ended, is held, or would expire before.
+        """
+        from penstock.client.reschedules import reschedule
+
+        tx, instant = await reschedule(self.session, id, at, delay, by, reason)
+        self.publisher.publish(tx.staged)
+        return instant
+
     async def raise_budget(self, id: UUID, unit: str, amount: Amount) -> None:
         """Raise a budget of an execution's tree to `amount`. What waits for it starts as far as it fits. Raises NotFound if the
         tree has no budget of the unit, Conflict for an amount that is not higher, and InvalidInput."""
@@ -323,14 +344,17 @@ class Client(StartAndWatch):
         from_failed: bool = False,
         from_task: str | None = None,
         params: Mapping[str, Any] | None = None,
+        unset: Sequence[str] = (),
         by: str,
         reason: str | None = None,
     ) -> UUID:
         """Run an ended execution again, with the same version and parameters. Return the id of the new execution. `params`
-        replace parameters of the same names, in a whole re-run.
+        replace parameters of the same names, and those in `unset` are left out. A name with dots is a path into a
+        parameter: `customer.name`.
 
         For a workflow, `from_failed` keeps the tasks that succeeded, and `from_task` keeps those that do not come
-        after that task. The re-run is stored with `by` and `reason`. Raises NotFound, Conflict, InvalidInput.
+        after that task. The re-run is stored with `by` and `reason`. Raises NotFound and InvalidInput. Raises Conflict if
+        the execution has not ended, or if a task that would be kept has read a changed parameter.
         """
         from penstock.client import commands
         from penstock.store.session.committed_once import committed_once
@@ -347,6 +371,7 @@ class Client(StartAndWatch):
                 by=by,
                 reason=reason,
                 changed=params,
+                unset=unset,
             )
             return new
 

@@ -3,7 +3,7 @@ and re-run an ended execution."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -11,10 +11,10 @@ import orjson
 
 from penstock import tracing
 from penstock.client import durable_commands
+from penstock.client.changed_parameters import ChangedParameters
 from penstock.client.command_kinds import check_command
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.moves import COMPLETED
-from penstock.language.rules.secret_references import KEY, checked_parameters
 from penstock.language.schemas import check_value
 from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.waits import WAITS
@@ -65,9 +65,11 @@ async def rerun(
     by: str,
     reason: str | None,
     changed: Mapping[str, Any] | None = None,
+    unset: Sequence[str] = (),
 ) -> None:
-    """Run an execution again, under the id `new`. `changed` are parameters that replace those of the same names. Raises
-    NotFound, InvalidInput, and Conflict if it has not ended."""
+    """Run an execution again, under the id `new`. `changed` are parameters with other values, and `unset` are parameters to
+    leave out. Raises NotFound and InvalidInput. Raises Conflict if it has not ended, or if a task that would be kept has
+    read a changed parameter."""
     old = row.id
     if row.finished_at is None:
         raise Conflict(
@@ -79,19 +81,18 @@ async def rerun(
             "what waits for an event or an answer runs only in its workflow",
             hint=f"Re-run the workflow: penstock rerun {row.parent} --from {row.task}",
         )
-    params = await _changed_parameters(tx, row, changed) if changed else None
-    if params is not None and (from_failed or from_task is not None):
-        raise InvalidInput(
-            "what is kept may have read the old parameters",
-            hint="Change parameters in a whole re-run, without --from-failed and --from.",
-        )
+    parameters = None
+    if changed or unset:
+        parameters = await ChangedParameters.read(tx, row, changed or {}, unset)
     if from_failed or from_task is not None:
-        keeps_some = await _see_what_is_kept(tx, row, from_failed, from_task)
+        keeps_some = await _see_what_is_kept(tx, row, from_failed, from_task, parameters)
         from_failed = from_failed and keeps_some
     keeps = {"from_failed": from_failed, "from_task": from_task}
     value: dict[str, Any] = {name: setting for name, setting in keeps.items() if setting}
     if changed:
         value["changed"] = sorted(changed)
+    if unset:
+        value["unset"] = sorted(unset)
     origin = {"rerun_of": str(old), **value, "by": by, **({"reason": reason} if reason else {})}
     with tracing.producing(START, row.action, row.namespace.partition("::")[0]):
         is_there = await workflow_commands.rerun(
@@ -103,7 +104,7 @@ async def rerun(
             value=orjson.dumps({"as": str(new), **value}).decode(),
             by=by,
             reason=reason,
-            params=params,
+            params=None if parameters is None else parameters.stored,
         )
     if is_there and (from_failed or from_task is not None):
         await durable_commands.keep(tx, new, old, from_task)
@@ -111,21 +112,6 @@ async def rerun(
         raise NotFound(
             f"execution {old} is gone", hint="It may have come to the end of the archive's retention."
         )
-
-
-async def _changed_parameters(tx: Transaction, row: Execution, changed: Mapping[str, Any]) -> str:
-    """Return the parameters of a re-run as JSON. Raises InvalidInput if they do not match the schema of the version, or
-    refer to secrets, which are not read here."""
-    old = orjson.loads(row.params) if row.params else {}
-    if KEY in old:
-        raise InvalidInput(
-            "its parameters refer to stored secrets, and cannot be changed in a re-run",
-            hint=f"Start it by itself: penstock run {row.action} NAME=VALUE ...",
-        )
-    schemas = await catalog.parameter_schemas(tx, [row.definition_id])
-    return checked_parameters(
-        schemas[row.definition_id], {**old, **changed}, tx.settings.payload_cap
-    ).decode()
 
 
 def _traced(old: Execution) -> dict[str, Any]:
@@ -140,7 +126,11 @@ def _traced(old: Execution) -> dict[str, Any]:
 
 
 async def _see_what_is_kept(
-    tx: Transaction, row: Execution, from_failed: bool, from_task: str | None
+    tx: Transaction,
+    row: Execution,
+    from_failed: bool,
+    from_task: str | None,
+    parameters: ChangedParameters | None,
 ) -> bool:
     """Return whether the re-run keeps tasks or steps of the old run. Raises an error if the request contradicts the
     execution."""
@@ -155,6 +145,8 @@ async def _see_what_is_kept(
     if "durable" in body:
         if from_task is not None:
             await durable_commands.check_kept(tx, row.id, from_task)
+        if parameters is not None:
+            await parameters.check_kept_steps(tx)
         return True
     if body["kind"] != "workflow":
         if from_task is None:
@@ -165,4 +157,6 @@ async def _see_what_is_kept(
     tasks = [task["name"] for task in body["tasks"]]
     if from_task is not None and from_task not in tasks:
         raise NotFound(f"{body['ref']} has no task {from_task!r}", hint=did_you_mean(from_task, tasks))
+    if parameters is not None:
+        await parameters.check_kept_tasks(tx, from_failed=from_failed, from_task=from_task)
     return True

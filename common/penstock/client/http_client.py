@@ -8,7 +8,7 @@ async with HttpClient("https://penstock.example.org", token="pst_...") as client
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Self
 from uuid import UUID
@@ -32,11 +32,12 @@ from penstock.client.http_subjects import (
 )
 from penstock.client.http_words import error_of, filter_of, item_of, text_of, word_of
 from penstock.client.start_and_wait import Startable, StartAndWait, named_start
-from penstock.errors import ConnectionFailed, ExecutionFailed, InvalidInput, PenstockError
+from penstock.errors import ConnectionFailed, InvalidInput, PenstockError
 from penstock.language.moves import COMPLETED
 from penstock.language.terms.budgets import Amount
 from penstock.operate.overview import Lately, Overview
 from penstock.operate.why.answer import Why
+from penstock.run.failure_causes import execution_failed
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
 from penstock.store.executions.executions import Move
 from penstock.store.executions.inquiries import Inquiry
@@ -112,9 +113,9 @@ class HttpClient(StartAndWait):
         """Start an action, as `Client.start`."""
         ref, params = named_start(ref, params)
         body = {"action": ref, "parameters": dict(params or {}), "tenant": tenant, "priority": priority}
-        seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
+        length = delay.total_seconds() if isinstance(delay, timedelta) else delay
         optional = {
-            "delay": seconds,
+            "delay": length,
             "at": at,
             "expires_at": expires_at,
             "secrets": dict(secrets or {}) or None,
@@ -151,14 +152,7 @@ class HttpClient(StartAndWait):
                 await asyncio.sleep(PAUSE)
         if outcome["status"] == COMPLETED:
             return outcome["result"]
-        error = outcome["error"] or {}
-        error_text = f"{error.get('type', '')}: {error.get('message', '')}"
-        raise ExecutionFailed(
-            f"execution {id} ended as {outcome['status']}: {error_text}".rstrip(": "),
-            hint=f"`penstock show {id}` tells what happened.",
-            execution_id=id,
-            status=outcome["status"],
-        )
+        raise execution_failed(id, outcome["status"], outcome["error"])
 
     async def cancel(self, *ids: UUID, reason: str = "asked by a client") -> int:
         """Cancel an execution, as `Client.cancel`."""
@@ -169,6 +163,21 @@ class HttpClient(StartAndWait):
         """Set the priority of an execution that has not ended, as `Client.set_priority`."""
         response = await self._send("POST", f"/executions/{id}/priority", {"priority": priority})
         return int(response["changed"])
+
+    async def reschedule(
+        self,
+        id: UUID,
+        *,
+        at: datetime | None = None,
+        delay: float | timedelta | None = None,
+        by: str = "",
+        reason: str | None = None,
+    ) -> datetime:
+        """Start an execution, or its next attempt, at another instant, as `Client.reschedule`; `by` is the name of the token."""
+        length = delay.total_seconds() if isinstance(delay, timedelta) else delay
+        body = {"at": at, "delay": length, "reason": reason}
+        response = await self._send("POST", f"/executions/{id}/reschedule", body)
+        return datetime.fromisoformat(response["at"])
 
     async def raise_budget(self, id: UUID, unit: str, amount: Amount) -> None:
         """Raise a budget, as `Client.raise_budget`."""
@@ -181,6 +190,7 @@ class HttpClient(StartAndWait):
         from_failed: bool = False,
         from_task: str | None = None,
         params: Mapping[str, Any] | None = None,
+        unset: Sequence[str] = (),
         by: str = "",
         reason: str | None = None,
     ) -> UUID:
@@ -188,6 +198,8 @@ class HttpClient(StartAndWait):
         body: dict[str, Any] = {"from_failed": from_failed, "from_task": from_task, "reason": reason}
         if params:
             body["parameters"] = params
+        if unset:
+            body["unset"] = list(unset)
         return UUID((await self._send("POST", f"/executions/{id}/rerun", body))["id"])
 
     async def command(
@@ -280,7 +292,14 @@ class HttpClient(StartAndWait):
     async def why(self, id: UUID, task: str | None = None) -> Why:
         """Return the explanation of a wait or an end, as `Client.why`."""
         answer = await self._get(f"/executions/{id}/why", task=task)
-        return Why(**{**answer, "id": UUID(answer["id"])})
+        return Why(
+            UUID(answer["id"]),
+            answer["status"],
+            answer["because"],
+            answer["sentence"],
+            answer["facts"],
+            answer["details"],
+        )
 
     async def inquiries(self, *, answered: bool = False, assignee: str | None = None) -> list[Inquiry]:
         """Return the open inquiries, and with `answered` also the ended ones."""

@@ -151,22 +151,27 @@ def check_priority(priority: Any) -> None:
 def _check_options(request: Request) -> None:
     """Raise InvalidInput for options that no column could hold."""
     check_priority(request.priority)
-    if request.delay is not None:
-        if request.at is not None:
-            raise InvalidInput("delay and at are both given", hint="Give one of them.")
+    if request.delay is not None and request.at is not None:
+        raise InvalidInput("delay and at are both given", hint="Give one of them.")
+    check_instants(request.delay, at=request.at, expires_at=request.expires_at)
+    if not isinstance(request.by, str | None):
+        raise InvalidInput("by is not text", hint="Name the caller that starts it.")
+
+
+def check_instants(delay: Any, **instants: Any) -> None:
+    """Raise InvalidInput for a delay or an instant (None: not given) that no column could hold."""
+    if delay is not None:
         try:
-            duration(request.delay)
+            duration(delay)
         except Wrong as wrong:
             raise InvalidInput(f"the delay {wrong}", hint=wrong.hint) from None
-    for name, instant in (("at", request.at), ("expires_at", request.expires_at)):
+    for name, instant in instants.items():
         if instant is not None and (not isinstance(instant, datetime) or instant.tzinfo is None):
             raise InvalidInput(
                 f"{name} is not an instant with an offset", hint="Give datetime(2030, 1, 31, 9, tzinfo=UTC)."
             )
         if instant is not None and not FIRST_YEAR <= instant.year < LAST_YEAR:
             raise InvalidInput(f"{name} is out of the calendar", hint="Give a year from 1970 to 8999.")
-    if not isinstance(request.by, str | None):
-        raise InvalidInput("by is not text", hint="Name the caller that starts it.")
 
 
 def _options(request: Request) -> str | None:

@@ -40,7 +40,8 @@ class VariablesRequest:
 class Needed:
     """The facts that a decision lacks. `tasks` asks for states of tasks, `results` for results of tasks, `variables`
     for variables by reader. `items` asks for ranges (first, end) of the stored items of tasks. `failures` asks for up
-    to ten tasks that are `failing`, in order. `item_errors` asks for the first failed items of tasks."""
+    to ten tasks that are `failing`, in order. `item_errors` asks for the ends of the first failed items of tasks, in the
+    order in which they failed. The cancelled ones come last."""
 
     tasks: set[int] = field(default_factory=set)
     results: set[int] = field(default_factory=set)
@@ -82,10 +83,12 @@ class Oversized:
 class TaskResult(NamedTuple):
     """The result of a task. For a fan-out it is the list of its items' results, in order, with None for an item
     without one. The length of the list is `fan.total` of the task's state in the facts, or else of the stored state.
-    Oversized stands for results over the bound."""
+    Oversized stands for results over the bound. `attempt` is the number of the last attempt, if an execution has the
+    result."""
 
     result: Any = None
     error: Any = None
+    attempt: int | None = None
 
 
 @dataclass(slots=True)
@@ -106,7 +109,7 @@ class Facts:
     parameters: dict[str, Any] | None = None
     context: dict[str, Any] = field(default_factory=dict)
     failures: dict[int, TaskState] | None = None
-    item_errors: dict[int, dict[int, Any]] = field(default_factory=dict)
+    item_errors: dict[int, dict[int, TaskResult]] = field(default_factory=dict)
     rerun: bool = False
 
     def missing(self, needed: Needed) -> Needed:

@@ -6,7 +6,7 @@ The work for the end of one item does not depend on the number of items.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -14,7 +14,7 @@ import orjson
 from penstock.bounds import ITEMS_CAPS, MAX_ITEMS
 from penstock.engine.decision import ChildEnded
 from penstock.engine.draft import Draft
-from penstock.engine.facts import Asking, Needed
+from penstock.engine.facts import Asking, Needed, TaskResult
 from penstock.engine.plan import RENDER_ERRORS, CompiledTask
 from penstock.engine.state import OPEN, FanOut, TaskState
 from penstock.engine.task_end import end_task
@@ -70,7 +70,7 @@ def start_items(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> 
         try:
             draft.decision.starts.append(make_start(compiled, item, names))
         except RENDER_ERRORS as error:
-            fan.first_error = fan.first_error or describe_error(error)
+            fan.first_error = fan.first_error or {**describe_error(error), "item": item}
             fan.note_end(item)
             _count_failure(draft, compiled, fan)
             continue
@@ -89,6 +89,7 @@ def end_item(draft: Draft, child: ChildEnded, task_state: TaskState) -> Asking[N
         return
     yield from draft.to_change(child.task)
     if child.status not in (COMPLETED, SKIPPED):
+        fan.cancelled += int(child.status == CANCELLED and _is_cancelling(draft, compiled, fan))
         _count_failure(draft, compiled, fan)
     if fan.room > 0 and not fan.queued and draft.state.phase == "running":
         fan.queued = True
@@ -115,6 +116,13 @@ def _count_failure(draft: Draft, compiled: CompiledTask, fan: FanOut) -> None:
             draft.decision.cancel.add(compiled.node.index)
 
 
+def _is_cancelling(draft: Draft, compiled: CompiledTask, fan: FanOut) -> bool:
+    """Return whether the engine cancels the running items: others have failed, or the workflow is stopping."""
+    return draft.state.phase == "stopping" or (
+        fan.stopped and compiled.node.step.item_failures.then == "cancel"
+    )
+
+
 def _end_if_idle(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> Asking[None]:
     """End the task if none of its items runs and none will start."""
     fan = task_state.fan
@@ -126,12 +134,11 @@ def _end_if_idle(draft: Draft, compiled: CompiledTask, task_state: TaskState) ->
     if not fails and fan.begun == fan.total:
         yield from end_task(draft, task, COMPLETED)
         return
-    errors = {}
+    errors: Mapping[int, TaskResult] = {}
     if fan.failed:
         yield from draft.scope.load(Needed(item_errors={task}))
         errors = draft.facts.item_errors[task]
-    error = describe_failed_items(fan.failed, fan.total, fan.total - fan.begun, fan.first_error, errors)
-    yield from end_task(draft, task, FAILED if fails else CANCELLED, error)
+    yield from end_task(draft, task, FAILED if fails else CANCELLED, describe_failed_items(fan, errors))
 
 
 def end_idle_fan_out(draft: Draft, task: int, task_state: TaskState) -> Asking[None]:

@@ -31,6 +31,23 @@ def from_task(plan: Plan, tasks: TaskStates, task: int) -> dict[int, KeptTask]:
     return _kept(plan, tasks, lambda other, task_state: other != task, {})
 
 
+def skipped_again(plan: Plan, tasks: TaskStates, kept_tasks: Mapping[int, KeptTask]) -> set[int]:
+    """Return the tasks that their rule skipped in the run before, and skips again in a re-run that keeps `kept_tasks`."""
+    same = {task for task, kept_task in kept_tasks.items() if kept_task.status is not None}
+    again: set[int] = set()
+    for node in plan.graph.nodes:
+        task_state = tasks.get(node.index)
+        if task_state is not None and _skipped_by_rule(task_state) and same.issuperset(node.sources):
+            same.add(node.index)
+            again.add(node.index)
+    return again
+
+
+def _skipped_by_rule(task_state: TaskState) -> bool:
+    """Return whether a task was skipped, and neither ran nor was ended by an operator."""
+    return task_state.status == SKIPPED and not task_state.runs and not task_state.given
+
+
 def _kept(
     plan: Plan, tasks: TaskStates, stands: Callable[[int, TaskState], bool], completed: Mapping[int, bytes]
 ) -> dict[int, KeptTask]:
@@ -43,7 +60,7 @@ def _kept(
         if task_state is None or not task_state.final or not same.issuperset(node.sources):
             continue
         by_hand = task_state.given and not task_state.runs
-        if task_state.status == SKIPPED and not task_state.runs and not by_hand:
+        if _skipped_by_rule(task_state):
             same.add(node.index)  # it will be skipped again for the same reason, so its state is not kept
         elif stands(node.index, task_state):
             same.add(node.index)

@@ -108,7 +108,8 @@ class Scope:
         names: dict[str, Any] = {"status": "waiting" if task_state is None else task_state.status}
         if with_result:
             outcome = self.result_of(index, task_state)
-            names["result"], names["error"] = readable(self.plan.graph[index].name, outcome)
+            end = readable(self.plan.graph[index].name, outcome)
+            names["result"], names["error"] = end.result, end.error
         return names
 
     def result_of(self, index: int, task_state: TaskState | None) -> TaskResult:
@@ -118,7 +119,8 @@ class Scope:
         if task_state.given:
             return TaskResult(task_state.result, task_state.error)
         loaded = self.facts.results.get(index, TaskResult())
-        return TaskResult(loaded.result, loaded.error if task_state.error is None else task_state.error)
+        error = loaded.error if task_state.error is None else task_state.error
+        return TaskResult(loaded.result, error, loaded.attempt)
 
 
 def readable(task: str, end: TaskResult) -> TaskResult:

@@ -16,19 +16,20 @@ _DEFAULT = TaskState()
 
 
 def dump_workflow_state(state: WorkflowState) -> str:
-    return orjson.dumps(
-        {
-            "left": state.left,
-            "open": state.open,
-            "unhandled": state.unhandled,
-            "phase": state.phase,
-            "paused": state.paused,
-            "due": list(state.due),
-            "faults": state.faults,
-            "outcome": state.outcome,
-            "stops": state.stops,
-        }
-    ).decode()
+    written: dict[str, Any] = {
+        "left": state.left,
+        "open": state.open,
+        "unhandled": state.unhandled,
+        "phase": state.phase,
+        "paused": state.paused,
+        "due": list(state.due),
+        "faults": state.faults,
+        "outcome": state.outcome,
+        "stops": state.stops,
+    }
+    if state.failures:
+        written["failures"] = state.failures
+    return orjson.dumps(written).decode()
 
 
 def load_workflow_state(text: str) -> WorkflowState:
@@ -50,6 +51,8 @@ def dump_task_state(task: TaskState) -> str:
         if name == "fan":
             value = {field.name: getattr(value, field.name) for field in fields(FanOut)}
             value["settled"] = bytes(value["settled"]).hex()
+            if not value["cancelled"]:
+                del value["cancelled"]
         elif name == "kept":
             value = {field.name: getattr(value, field.name) for field in fields(KeptTask)}
             value["items"] = bytes(value["items"]).hex()

@@ -53,7 +53,7 @@ class WorkflowState:
     `left` tasks have not ended, and `open` tasks have started and not ended. `unhandled` counts the failures that
     would fail the workflow if it ended now. `due` are the tasks with something to start, in order. `faults` are the
     errors of transitions. `outcome` is the status and error (or None) with which the workflow ends, once known.
-    `stops` counts the requests to stop.
+    `stops` counts the requests to stop. `failures` are the first tasks with an unhandled failure, in the order of time.
     """
 
     left: int
@@ -65,6 +65,7 @@ class WorkflowState:
     faults: list[dict[str, Any]] = field(default_factory=list)
     outcome: tuple[str, Any] | None = None
     stops: int = 0
+    failures: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -73,7 +74,8 @@ class FanOut:
     `settled` has a bit for each, so that no end counts twice.
 
     At most `window` items run at a time (0: any number). `stopped`: no more items start. `queued`: the task is in the
-    workflow's `due`. `digest` is the digest of the item list.
+    workflow's `due`. `digest` is the digest of the item list. `cancelled` of the `failed` ones were cancelled because of
+    others.
     """
 
     total: int
@@ -86,6 +88,7 @@ class FanOut:
     settled: bytearray = field(default_factory=bytearray)
     first_error: Any = None
     digest: str = ""
+    cancelled: int = 0
 
     @property
     def running(self) -> int:

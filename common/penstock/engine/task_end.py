@@ -80,13 +80,17 @@ def end_workflow(draft: Draft) -> Asking[None]:
 
 
 def _failures(draft: Draft) -> Asking[dict[str, Any]]:
-    """Build the workflow's error. It names the first `SHOWN` tasks, in order, with unhandled failures."""
-    yield from draft.scope.load(Needed(failures=bool(draft.state.unhandled)))
+    """Build the workflow's error. It names the first `SHOWN` tasks with unhandled failures, in the order of time."""
+    by_time = draft.state.failures
+    yield from draft.scope.load(Needed(failures=bool(draft.state.unhandled), tasks=set(by_time)))
     candidates = {**(draft.facts.failures or {}), **draft.decision.tasks}
+    candidates |= {task: state for task in by_time if (state := draft.facts.tasks[task]) is not None}
     unhandled = {
         task: task_state for task, task_state in candidates.items() if _unhandled(draft, task, task_state)
     }
-    first_tasks = sorted(unhandled)[:SHOWN]
+    first_tasks = list(dict.fromkeys([task for task in by_time if task in unhandled] + sorted(unhandled)))[
+        :SHOWN
+    ]
     yield from draft.scope.load(Needed(results={task for task in first_tasks if not unhandled[task].given}))
     ends = {draft.plan.graph[task].name: draft.scope.result_of(task, unhandled[task]) for task in first_tasks}
     return describe_failed_tasks(ends, draft.state.unhandled, draft.state.faults)

@@ -9,7 +9,9 @@ import orjson
 
 from penstock.bounds import MESSAGE_CAP
 from penstock.engine.facts import TaskResult
+from penstock.engine.state import FanOut
 from penstock.errors import PenstockError
+from penstock.run.failure_causes import cause_inside
 from penstock.run.outcomes import text
 
 ERROR_LIMIT = 24 * 1024
@@ -25,25 +27,40 @@ def describe_error(error: PenstockError) -> dict[str, Any]:
     return description | ({"hint": error.hint} if error.hint else {})
 
 
-def describe_failed_items(
-    failed: int, total: int, skipped: int, first: Any, errors: Mapping[int, Any]
-) -> dict[str, Any]:
-    """Return the error of a fan-out. `first` is the first error that the engine itself found. `errors` are the errors
-    of the first failed executions, by item."""
-    message = f"{failed} of {total} items failed" + (f", {skipped} were not started" if skipped else "")
-    if errors:
-        named = [
-            f"item {item}: {_message(error)}"[:SHOWN_CHARACTERS] for item, error in sorted(errors.items())
-        ]
+def describe_failed_items(fan: FanOut, errors: Mapping[int, TaskResult]) -> dict[str, Any]:
+    """Return the error of a fan-out. `errors` are the ends of the first failed executions, by item, in the order in which
+    they ended. Items that were cancelled because others had failed are counted by themselves."""
+    failed, unstarted = fan.failed - fan.cancelled, fan.total - fan.begun
+    message = f"{failed} of {fan.total} items failed"
+    if fan.cancelled:
+        message += f", {fan.cancelled} were cancelled"
+    if unstarted:
+        message += f", {unstarted} were not started"
+    named = [
+        f"item {item}: {_message(end.error)}"[:SHOWN_CHARACTERS]
+        for item, end in list(errors.items())[:failed]
+    ]
+    if named:
         unnamed = failed - len(named)
         message += ": " + "; ".join(named) + (f"; and {unnamed} more" if unnamed > 0 else "")
-    return {"type": "ItemsFailed", "message": message} | ({"first": first} if first else {})
+    described: dict[str, Any] = {"type": "ItemsFailed", "message": message}
+    if fan.first_error:
+        item = fan.first_error.get("item")
+        described |= {
+            "first": fan.first_error,
+            "cause": cause_inside("" if item is None else f"[{item}]", fan.first_error),
+        }
+    elif named:
+        item, end = next(iter(errors.items()))
+        described["cause"] = cause_inside(f"[{item}]", end.error, end.attempt)
+    return described
 
 
 def describe_failed_tasks(
     ends: Mapping[str, TaskResult], unhandled: int, faults: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return the error of a workflow: its tasks with unhandled failures, and its transitions in error."""
+    """Return the error of a workflow: its tasks with unhandled failures, in the order in which they failed, and its
+    transitions in error. The first one is the cause."""
     messages = [f"{name}: {_message(end.error)}" for name, end in ends.items()]
     if unhandled > len(messages):
         messages.append(f"and {unhandled - len(messages)} more")
@@ -52,6 +69,10 @@ def describe_failed_tasks(
     error: dict[str, Any] = {"type": kind, "message": text("; ".join(messages), MESSAGE_CAP)}
     if ends:
         error["tasks"] = {name: _bounded(end.error) for name, end in ends.items()}
+        name, first = next(iter(ends.items()))
+        error["cause"] = cause_inside(name, first.error, first.attempt)
+    elif faults:
+        error["cause"] = cause_inside("", faults[0])
     return error | ({"transitions": [dict(fault) for fault in faults]} if faults else {})
 
 
@@ -60,7 +81,8 @@ def _bounded(error: Any) -> Any:
     Otherwise each enclosing workflow could multiply the size by ten."""
     if not isinstance(error, Mapping) or len(orjson.dumps(error)) <= ERROR_LIMIT:
         return error
-    return {key: text(str(error[key]), MESSAGE_CAP) for key in ("type", "message", "hint") if error.get(key)}
+    short = {key: text(str(error[key]), MESSAGE_CAP) for key in ("type", "message", "hint") if error.get(key)}
+    return short | ({"cause": error["cause"]} if "cause" in error else {})
 
 
 def _message(error: Any) -> str:

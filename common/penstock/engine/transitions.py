@@ -18,6 +18,8 @@ from penstock.language.moves import COMPLETED, FAILED, SKIPPED
 from penstock.language.workflows.task_trigger_rules import FAILURE, SKIP, SUCCESS
 
 MAX_FAULTS = 10
+MAX_FAILURES = 10
+"""The number of failed tasks of which a workflow remembers the order in which they failed."""
 
 
 def take_transitions(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> Asking[None]:
@@ -41,6 +43,7 @@ def take_transitions(draft: Draft, compiled: CompiledTask, task_state: TaskState
     outcome = outcome_of(task_state.status, node.step.allow_failure)
     if outcome == FAILURE and not task_state.handled:
         draft.state.unhandled += 1
+        draft.state.failures = [*draft.state.failures, node.index][:MAX_FAILURES]
     elif outcome == SUCCESS and task_state.status != COMPLETED:
         task_state.handled = True
     for target in node.targets:

@@ -10,12 +10,14 @@ from uuid import UUID
 import orjson
 
 from penstock.errors import NotFound
+from penstock.language.moves import COMPLETED
 from penstock.language.schemas import mask
 from penstock.language.workflows.progress import TaskProgress
 from penstock.operate.durable_steps import steps_and_state
 from penstock.operate.masking import Masking
 from penstock.operate.titles import defaults_of, title_of, with_defaults
 from penstock.operate.workflow_tree import graph_of, sent_commands, tree
+from penstock.run.failure_causes import headline
 from penstock.run.progress import STREAM, Progress
 from penstock.store.admission import budgets
 from penstock.store.definitions import catalog
@@ -45,8 +47,8 @@ async def one(session: Session, id: UUID) -> Execution:
 
 
 async def ending(session: Session, id: UUID) -> dict[str, Any]:
-    """Return an execution's `id` and `status`, whether it has `finished`, and its `result` or `error`. Raises
-    NotFound."""
+    """Return an execution's `id` and `status`, whether it has `finished`, its `result` or `error`, and the sentence about
+    its `failure`. Raises NotFound."""
     row = await one(session, id)
     return {
         "id": row.id,
@@ -54,7 +56,15 @@ async def ending(session: Session, id: UUID) -> dict[str, Any]:
         "finished": row.finished_at is not None,
         "result": await _shown_result(session, row),
         "error": orjson.loads(row.error) if row.error is not None else None,
+        "failure": failure_of(row),
     }
+
+
+def failure_of(row: Execution) -> str | None:
+    """Return the sentence that names the cause of an execution's failure; None if it completed or has not ended."""
+    if row.finished_at is None or row.status == COMPLETED:
+        return None
+    return headline(orjson.loads(row.error) if row.error else None, row.reason)
 
 
 async def described(session: Session, id: UUID) -> dict[str, Any] | None:
@@ -66,6 +76,7 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     document = {name: value for name, value in asdict(rows[0]).items() if name != "claim"}
     for name in ("params", "options", "origin", "error"):
         document[name] = orjson.loads(document[name]) if document[name] is not None else None
+    document["failure"] = failure_of(rows[0])
     document["trace"] = _shown_trace(rows[0], session.settings.trace_url)
     document["origin"] = _without_trace(document["origin"])
     definition = document.pop("definition_id")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from penstock.language.moves import BAD
 from penstock.operate.activity import LATELY, SECONDS, Activity
+from penstock.operate.titles import add_failures
 from penstock.store.executions import execution_list
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
 from penstock.store.processes.processes import Process
@@ -69,9 +70,11 @@ def lately(activity: Activity) -> Lately:
 
 
 async def newest_failures(session: Session, tenants: Collection[str] | None = None) -> list[ListedExecution]:
-    """Return the newest executions that ended badly, of all tenants or of `tenants`."""
+    """Return the newest executions that ended badly, of all tenants or of `tenants`, with the causes of their failures."""
     filters = ExecutionFilter(tenants=tenants, status=BAD, children=True)
-    return await execution_list.page(session, filters, limit=NEWEST)
+    rows = await execution_list.page(session, filters, limit=NEWEST)
+    await add_failures(session, rows)
+    return rows
 
 
 def summed_up(activity: Activity, failures: Sequence[ListedExecution]) -> Overview:

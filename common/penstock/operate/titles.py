@@ -13,7 +13,8 @@ from penstock.errors import ExpressionError
 from penstock.language.expressions import compile_template
 from penstock.language.terms.redaction import MASK
 from penstock.operate.masking import Masking
-from penstock.store.executions import execution_list, title_templates
+from penstock.run.failure_causes import headline
+from penstock.store.executions import execution_list, listed_errors, title_templates
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.sealed_marks import KEY
@@ -56,12 +57,21 @@ def _stored_defaults(schema: str | None) -> Mapping[str, Any]:
 async def listed(
     session: Session, filters: ExecutionFilter, *, cursor: UUID | None = None, limit: int = 50
 ) -> list[ListedExecution]:
-    """Return a page of `execution_list.page`, with the titles of its executions. `cursor` is the last id of the page before."""
+    """Return a page of `execution_list.page`, with the titles of its executions and the causes of their failures. `cursor` is
+    the last id of the page before."""
     rows = await execution_list.page(session, filters, before=cursor, limit=limit)
     titles = await of_executions(session, rows)
     for row in rows:
         row.title = titles.get(row.id)
+    await add_failures(session, rows)
     return rows
+
+
+async def add_failures(session: Session, rows: Sequence[ListedExecution]) -> None:
+    """Set the sentences about the causes of the failures among listed executions. Without failures no statement is sent."""
+    errors = await listed_errors.of_listed(session, rows)
+    for row in rows:
+        row.failure = headline(*errors[row.id]) if row.id in errors else None
 
 
 async def of_executions(

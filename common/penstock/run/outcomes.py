@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Literal
@@ -14,6 +14,7 @@ import orjson
 from penstock.bounds import MESSAGE_CAP, TRACEBACK_CAP
 from penstock.errors import PenstockError, ResultNotStorable
 from penstock.run import results
+from penstock.run.failure_causes import cause_of_exception
 from penstock.run.failures import failed_steps, leaves, steering_of, verdict_of
 from penstock.run.steering import AskInquiry, Defer, Later, Steering
 
@@ -30,7 +31,8 @@ class TaskError:
     bases, for a retry policy that lists errors. `members` has the same for each error of an exception group.
     `retryable` is True or False if the action decided that, and None if the retry policy decides. `retry_after` is in
     seconds, None for the policy's delay. `steps` are the steps of a durable function that caused it, by name and
-    ordinal. `told` is the number of the last result that the durable function got before it.
+    ordinal. `told` is the number of the last result that the durable function got before it. `cause` is the failure inside
+    that it reports (`penstock.run.failure_causes`).
     """
 
     type: str
@@ -42,6 +44,7 @@ class TaskError:
     members: tuple[tuple[str, ...], ...] = ()
     steps: tuple[tuple[str, int], ...] = ()
     told: int = 0
+    cause: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "message", text(self.message, MESSAGE_CAP))
@@ -70,7 +73,13 @@ class TaskError:
             if isinstance(error, BaseExceptionGroup)
             else (),
             steps=failed_steps(error),
+            cause=cause_of_exception(error),
         )
+
+    def followed_by(self, text: str) -> TaskError:
+        """Return the error with a text behind its message, and behind that of its cause."""
+        cause = self.cause and {**self.cause, "message": f"{self.cause.get('message', '')} {text}"}
+        return replace(self, message=f"{self.message} {text}", cause=cause)
 
     def is_retried(self, allows: Callable[[Sequence[str]], bool]) -> bool:
         """Return whether the error is retried while attempts are left. The error itself decides, or else the policy's

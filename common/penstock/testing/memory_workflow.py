@@ -45,7 +45,7 @@ from penstock.engine.serialization import (
     load_workflow_state,
 )
 from penstock.engine.state import OPEN
-from penstock.language.moves import COMPLETED, SKIPPED
+from penstock.language.moves import CANCELLED, COMPLETED, SKIPPED
 from penstock.language.workflows.model import Workflow
 
 T = TypeVar("T")
@@ -220,12 +220,15 @@ class MemoryWorkflow:
             facts.results[task] = self.result_of(task, facts.tasks.get(task) or self.tasks.get(task))
         for task in needed.item_errors:
             name = self.plan.graph[task].name
-            failed = sorted(
-                (item, error)
+            failed = [
+                (status == CANCELLED, item, error)
                 for (other, item), (status, _, error) in self.ended.items()
                 if other == name and item is not None and status not in (COMPLETED, SKIPPED)
-            )
-            facts.item_errors[task] = dict(failed[:SHOWN_ITEMS])
+            ]
+            failed.sort(key=lambda entry: entry[0])
+            facts.item_errors[task] = {
+                item: TaskResult(error=error) for _, item, error in failed[:SHOWN_ITEMS]
+            }
         for reader, request in needed.variables.items():
             latest: dict[str, tuple[int, Any]] = {}
             for writer, name, value in self.variables:

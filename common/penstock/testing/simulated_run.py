@@ -8,6 +8,7 @@ from uuid import UUID
 from penstock.errors import Conflict, ExecutionFailed, NotFound
 from penstock.language.moves import COMPLETED
 from penstock.language.terms.options import did_you_mean
+from penstock.run.failure_causes import headline
 from penstock.testing.simulated_durable import DurableExecution
 from penstock.testing.simulated_workflow import WorkflowExecution
 from penstock.testing.steps import Step
@@ -56,9 +57,9 @@ class SimulatedRun:
                 hint="Answer it (run.answer), publish its event, or move the time on (run.finish()).",
             )
         if run.status != COMPLETED:
-            error = run.error or {}
-            error_text = f"{error.get('type')}: {error.get('message')}"
-            raise ExecutionFailed(f"{run.call.ref} ended as {run.status}: {error_text}", status=run.status)
+            failure = headline(run.error)
+            text = f": {failure}" if failure else ""
+            raise ExecutionFailed(f"{run.call.ref} ended as {run.status}{text}", status=run.status)
         return run.result
 
     @property

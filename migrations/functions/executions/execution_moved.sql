@@ -1,5 +1,5 @@
 -- Raise PN001 for moves of executions that `legal_move` does not have; write the history of the others, announce them, and
--- record them for subscriptions. One join of the transition tables finds the moves. The trigger does nothing for a statement
+-- record them for subscriptions. The history also has a requested execution whose place in line changes. One join of the transition tables finds the moves. The trigger does nothing for a statement
 -- that writes its moves itself, as execution_inserted does. The function has the owner's rights for the same reason.
 -- planner: moves
 create or replace function execution_moved() returns trigger
@@ -14,7 +14,7 @@ begin
         select n.id, o.status as was, n.status as becomes, n.attempt, n.reason,
             case n.status when 'requested' then n.ready_at end as ready_at
         from old_rows o join new_rows n using (id)
-        where o.status <> n.status
+        where o.status <> n.status or n.status = 'requested' and o.ready_at <> n.ready_at
     ), written as (
         insert into history (execution_id, at, old, new, attempt, actor, reason, ready_at)
         select id, clock_timestamp(), was, becomes, attempt, current_setting('application_name'), reason, ready_at
@@ -24,7 +24,7 @@ begin
         (select announced <> '{}' from cluster), (select subscribed from cluster)
     into v_illegal, v_announced, v_subscribed
     from moved m
-    where not exists (
+    where m.was <> m.becomes and not exists (
         select from legal_move l where l.subject = 'execution' and l.old = m.was and l.new = m.becomes);
     if v_illegal is not null then
         raise exception 'illegal move %', v_illegal using errcode = 'PN001';

@@ -19,9 +19,10 @@ export class ExecutionFailed extends Error {
     readonly execution: string,
     readonly status: string,
     readonly error: Json,
+    /** One sentence about what failed first, at any depth. */
+    readonly failure: string | null = null,
   ) {
-    const message = error !== null && typeof error === "object" && !Array.isArray(error) ? error["message"] : "";
-    super(`execution ${execution} ended as ${status}: ${String(message ?? "")}`);
+    super(`execution ${execution} ended as ${status}${failure === null ? "" : `: ${failure}`}`);
   }
 }
 
@@ -58,13 +59,13 @@ export class Client {
   /** Waits for the end of an execution, and returns its result. Throws ExecutionFailed. */
   async result<T = Json>(execution: string, options: { signal?: AbortSignal } = {}): Promise<T> {
     for (;;) {
-      const answer = await this.calls.call<{ status: string; finished: boolean; result: T; error: Json }>(
+      const answer = await this.calls.call<{ status: string; finished: boolean; result: T; error: Json; failure: string | null }>(
         `executions/${execution}/result?wait=20`,
         undefined,
         { method: "GET", wait: 25_000, ...(options.signal ? { signal: options.signal } : {}) },
       );
       if (answer.status === "completed") return answer.result;
-      if (answer.finished) throw new ExecutionFailed(execution, answer.status, answer.error);
+      if (answer.finished) throw new ExecutionFailed(execution, answer.status, answer.error, answer.failure);
     }
   }
 

@@ -82,6 +82,9 @@ class Started(Answer):
     id: UUID = Field(description="The id of the execution, which is durably stored.")
 
 
+FAILURE = "One sentence that names the cause of the failure: the first task, item or step that failed, at any depth."
+
+
 class ListedExecution(Answer):
     id: UUID
     status: str
@@ -94,6 +97,7 @@ class ListedExecution(Answer):
     task: str | None
     item: Item
     title: str | None = Field(default=None, description="The title, if its action has one.")
+    failure: str | None = Field(default=None, description=FAILURE)
 
 
 class Attempt(Answer):
@@ -185,6 +189,7 @@ class Ending(Answer):
     finished: bool
     result: Any
     error: Any
+    failure: str | None = Field(default=None, description=FAILURE)
 
 
 class RaiseBudget(Given):
@@ -262,6 +267,7 @@ class Execution(Answer):
     trace: Trace | None = Field(default=None, description="The trace, if the execution is traced.")
     result: Any
     error: Any
+    failure: str | None = Field(default=None, description=FAILURE)
     attempts: list[Attempt]
     budgets: list[Budget] = Field(default_factory=list, description="The budgets of its tree.")
     progress: Progress | None = Field(description="The last reported progress.")
@@ -307,7 +313,11 @@ class Why(Answer):
     id: UUID
     status: str
     because: str = Field(description="One word for programs: `limit`, `worker`, `timer` ...")
-    says: str = Field(description="A sentence for people.")
+    sentence: str = Field(
+        description="One sentence for people, about what it waits for in the end, at any depth."
+    )
+    details: list[str] = Field(description="Further sentences, such as the command that helps.")
+    says: str = Field(description="The sentence and the details, as one text.")
     facts: dict[str, Any]
 
 
@@ -330,6 +340,18 @@ class PriorityChanged(Answer):
     changed: int = Field(
         description="The number of executions that had another priority, including its tasks."
     )
+
+
+class Reschedule(Given):
+    """The new start of an execution: `at`, or after `delay`. Without both it starts at once."""
+
+    at: Instant | None = Field(default=None, description="The instant at which it starts.")
+    delay: float | None = Field(default=None, ge=0, le=3e8, description="The seconds until it starts.")
+    reason: Reason = None
+
+
+class Rescheduled(Answer):
+    at: datetime = Field(description="The instant at which it starts.")
 
 
 class ToldToEnd(Answer):
@@ -362,7 +384,11 @@ class Rerun(Given):
         description="For a workflow: keep tasks that do not come after this one. For a durable function: keep steps before it.",
     )
     parameters: dict[str, Any] | None = Field(
-        default=None, description="Parameters that replace those of the same names, in a whole re-run."
+        default=None,
+        description="Parameters that replace those of the same names. The others stay. `customer.name` is a path.",
+    )
+    unset: list[Text] = Field(
+        default=[], description="Parameters to leave out, so that their defaults apply."
     )
     reason: Reason = None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
 from uuid import UUID
@@ -11,13 +13,15 @@ from fastapi import APIRouter, Body, Request, Response
 
 from penstock.client.inquiries import may_answer
 from penstock.errors import NotFound
-from penstock.language.moves import FINAL
+from penstock.language.moves import FINAL, QUEUED, REQUESTED, SCHEDULED
+from penstock.language.schemas.secrets import masked_schema
 from penstock.language.workflows.progress import TaskProgress
 from penstock.operate.access import Caller
 from penstock.operate.durable_steps import Step
 from penstock.operate.executions import described, one
 from penstock.operate.why import why
 from penstock.operate.workflow_tree import names_inside
+from penstock.store.definitions import catalog
 from penstock.store.executions import executions, inquiries, log_lines, timelines
 from penstock.store.executions.executions import Execution
 from penstock.store.executions.timelines import TaskStay
@@ -30,7 +34,7 @@ from penstock_api.pages.drawings.layout import layout
 from penstock_api.pages.drawings.step_timeline import step_timeline
 from penstock_api.pages.drawings.timeline import Timeline, timeline
 from penstock_api.pages.page import PageRouter, page
-from penstock_api.pages.schema_form import fields
+from penstock_api.pages.schema_form import Field, fields
 
 router: APIRouter = PageRouter("executions")
 
@@ -59,6 +63,7 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
     tasks: list[TaskProgress] = document["tasks"]
     steps: list[Step] = document["steps"]
     open_ = document["status"] not in FINAL
+    body = (await catalog.bodies(session, [row.definition_id])).get(row.definition_id, {})
     return page(
         request,
         "execution.html",
@@ -77,10 +82,20 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
         steps_left=[step.label for step in steps[-STEPS:] if step.status not in FINAL],
         paused=await workflow_runs.is_paused(session, id),
         inquiry=inquiry,
+        rerun_fields=[] if open_ else _rerun_fields(body.get("parameters"), document["params"]),
+        begins=document["status"] == REQUESTED and row.not_before is not None,
+        begun=document["status"] not in (REQUESTED, QUEUED, SCHEDULED),
         left=[task.name for task in tasks if task.status not in FINAL],
         watched=Watched(execution=id),
         every=2 if open_ else None,
     )
+
+
+def _rerun_fields(schema: Any, params: Any) -> list[Field]:
+    """Return the fields of a re-run, with the masked parameters. None of them is required: one that stays as it is keeps its
+    value, also a secret."""
+    masked = masked_schema(schema) if isinstance(schema, Mapping) else schema
+    return [replace(field, required=False) for field in fields(masked, "parameters", value=params)]
 
 
 def _counted(tasks: list[TaskProgress]) -> dict[str, int]:

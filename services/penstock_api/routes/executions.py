@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Any
 from uuid import UUID
 
+import orjson
 from fastapi import Header, Query, Response
 from fastapi.responses import PlainTextResponse
 
 from penstock.errors import InvalidInput, NotAllowed, NotFound
 from penstock.language.moves import STATUSES
+from penstock.language.rules.secret_references import names_in
 from penstock.language.workflows.diagram import to_dot, to_mermaid
 from penstock.operate import titles
 from penstock.operate.access import DEFINE as DEFINING
@@ -250,6 +252,17 @@ async def set_priority(id: ExecutionId, backend: Here, body: models.NewPriority)
     return models.PriorityChanged(changed=await backend.client.set_priority(id, body.priority))
 
 
+@router.post("/executions/{id}/reschedule", dependencies=[OPERATE])
+async def reschedule(
+    id: ExecutionId, backend: Here, caller: Asked, body: models.Reschedule
+) -> models.Rescheduled:
+    """Start an execution, or its next attempt, at another instant. It is refused once a worker has begun it."""
+    instant = await backend.client.reschedule(
+        id, at=body.at, delay=body.delay, by=caller.name, reason=body.reason
+    )
+    return models.Rescheduled(at=instant)
+
+
 @router.post("/executions/{id}/budget", status_code=204, dependencies=[OPERATE])
 async def raise_budget(id: ExecutionId, backend: Here, body: models.RaiseBudget) -> None:
     """Raise a budget of an execution's tree. What waits for it starts as far as it fits."""
@@ -258,12 +271,18 @@ async def raise_budget(id: ExecutionId, backend: Here, body: models.RaiseBudget)
 
 @router.post("/executions/{id}/rerun", status_code=201, dependencies=[OPERATE])
 async def rerun(id: ExecutionId, backend: Here, caller: Asked, body: models.Rerun = WHOLE) -> models.Started:
-    """Run an ended execution again, with the same version, and the same parameters unless some are replaced."""
+    """Run an ended execution again, with the same version, and the same parameters unless some are changed. With a changed
+    parameter, a task that has read it cannot be kept. References to stored secrets stay, which needs the scope `define`."""
+    if body.parameters or body.unset:
+        row = await one(backend.client.session, id)
+        if names_in(orjson.loads(row.params or "{}")):
+            own(must_have(caller, DEFINING), row.namespace.partition("::")[0])
     new = await backend.client.rerun(
         id,
         from_failed=body.from_failed,
         from_task=body.from_task,
         params=body.parameters,
+        unset=body.unset,
         by=caller.name,
         reason=body.reason,
     )

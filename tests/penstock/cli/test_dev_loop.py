@@ -99,8 +99,8 @@ def test_an_execution_has_one_line() -> None:
     }
     line = line_of(found)
     assert "  shop.charge (pay)" in line
-    assert "ValueError: no card" in line
-    assert "second line" not in line
+    assert "ValueError: no card second line" in line
+    assert "\n" not in line
     assert "in 2.0 s" in line
     completed = line_of({**found, "status": "completed", "error": None, "result": {"a": "x" * 200}})
     assert '{"a":"xxx' in completed

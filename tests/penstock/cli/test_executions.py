@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from penstock import Secret, action, each, workflow
 from penstock.store.executions import archive
@@ -99,6 +99,27 @@ async def test_priority_of_a_waiting_execution_is_changed(house: Installation) -
     )
     assert [tuple(note) for note in notes] == [("penstock set-priority", id, n) for n in ("9", "9", "-5")]
     assert (await penstock("set-priority", id, "40000")).code == 2
+
+
+async def test_start_of_a_waiting_execution_is_changed(house: Installation) -> None:
+    await house.apply(*shop.ALL)
+    id = str(await house.client.start("shop.charge", {"order": 7}, delay=60))
+    answer = await penstock("reschedule", id, "--at", "2100-01-31T09:00", "--reason", "later")
+    assert (answer.code, answer.out.strip()) == (0, "It starts at 2100-01-31 09:00:00 UTC.")
+    document = (await penstock("reschedule", id, "--in", "5m", "--json")).document
+    [row] = await house.rows("select not_before, reason from execution")
+    assert (document["at"], row["reason"]) == (
+        row["not_before"].isoformat(),
+        "it was rescheduled",
+    )
+    for words in ((), ("--in", "1h", "--at", "2100-01-01"), ("--in", "soon"), ("--at", "noon")):
+        refused = await penstock("reschedule", id, *words)
+        assert refused.code != 0, words
+        assert refused.err
+    notes = await house.rows("select operation, target from audit where outcome = 'done' order by at")
+    assert [tuple(note) for note in notes] == [("penstock reschedule", id)] * 2
+    await house.client.cancel(UUID(id))
+    assert "has ended" in (await penstock("reschedule", id, "--in", "1h")).err
 
 
 async def test_one_is_shown_with_its_result(house: Installation) -> None:

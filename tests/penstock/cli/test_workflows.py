@@ -118,6 +118,31 @@ async def test_a_run_is_answered_paused_corrected_and_run_again(house: Installat
     assert "either from what failed or from a task" in both.err
 
 
+async def test_rerun_changes_and_unsets_parameters(house: Installation) -> None:
+    flow = from_yaml("""
+workflow: run.changed
+parameters: {n: {type: integer, required: true}, who: {type: object, default: {name: Bob}}, note: {type: string}}
+tasks:
+  first: {action: noop, input: {name: "{{ parameters.who.name }}"}}
+  odd: {action: run.odd, needs: [first], input: {n: "{{ parameters.n }}"}}
+""")
+    await house.start(*ALL, flow)
+    id = await house.client.start("run.changed", {"n": 2, "note": "a"})
+    await house.until("select 1 from execution where id = $1 and status = 'failed'", id)
+    words = ("rerun", id, "--set", "n=3", "--set", 'who.name="Ada"', "--unset", "note", "--by", "ada")
+    refused = await penstock(*words, "--from-failed")
+    assert refused.code == 1
+    assert "task first read who.name" in refused.err
+    new = (await told(*words))["id"]
+    await house.until("select 1 from execution where id = $1 and status = 'completed'", new)
+    shown = await told("show", new)
+    assert shown["params"] == {"n": 3, "who": {"name": "Ada"}}
+    kept = (await told("rerun", id, "--set", "n=5", "--from-failed"))["id"]
+    await house.until("select 1 from execution where id = $1 and status = 'completed'", kept)
+    many = await penstock("rerun", "--status", "failed", "--unset", "note")
+    assert "Name the run" in many.err
+
+
 async def test_a_command_that_a_run_refuses_is_shown_with_the_run(house: Installation) -> None:
     await house.start(*ALL)
     id = await house.client.start("run.asking")

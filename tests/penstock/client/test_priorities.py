@@ -23,6 +23,11 @@ async def limited(n: int) -> int:
     return n
 
 
+@action(pack="ranked", retry={"max_attempts": 3, "initial_delay": 3600, "max_delay": 3600})
+async def fragile(n: int) -> None:
+    raise ConnectionError("away")
+
+
 @action(pack="ranked")
 async def plain(n: int) -> int:
     return n
@@ -54,6 +59,35 @@ async def test_delayed_execution_keeps_its_instant(house: Installation) -> None:
         [row] = await house.rows("select status, priority from execution where id = $1", id)
         assert (row["status"], row["priority"]) == ("requested", 5)
         assert len(await house.rows("select from timer where execution_id = $1", id)) == 1
+
+
+async def test_held_execution_is_released_by_its_new_priority(house: Installation) -> None:
+    await house.apply(plain)
+    await house.executor(**AS_USED)
+    await house.client.holds.hold("action", "ranked.plain", by="ada")
+    ids = [await house.client.start("ranked.plain", {"n": n}) for n in range(3)]
+    await house.until("select from held_execution having count(*) = 3")
+    assert await house.client.set_priority(ids[2], 5) == 1
+    rows = await house.rows("select execution_id from held_execution order by rank, ready_at")
+    assert [row["execution_id"] for row in rows] == [ids[2], ids[0], ids[1]]
+    await house.client.holds.release("action", "ranked.plain")
+    await house.until("select from execution where status = 'scheduled' having count(*) = 3")
+    [row] = await house.rows("select rank from backlog where execution_id = $1", ids[2])
+    assert row["rank"] == -5
+    await house.sound()
+
+
+async def test_retry_that_waits_has_the_new_priority(house: Installation) -> None:
+    await house.start(fragile, **AS_USED)
+    id = await house.client.start("ranked.fragile", {"n": 1})
+    await house.until("select from execution where id = $1 and status = 'requested' and attempt = 1", id)
+    assert await house.client.set_priority(id, 5) == 1
+    assert len(await house.rows("select from timer where execution_id = $1 and kind = 'ready'", id)) == 1
+    await house.client.reschedule(id, delay=0, by="ada")
+    await house.until("select from execution where id = $1 and attempt = 2", id)
+    [row] = await house.rows("select priority from execution where id = $1", id)
+    assert row["priority"] == 5
+    await house.sound()
 
 
 async def test_tasks_of_a_run_change_with_it(house: Installation) -> None:

@@ -42,6 +42,7 @@ def test_a_skip_goes_on_to_everything_after_it() -> None:
         "type": "TaskFailed",
         "message": "a: X: no",
         "tasks": {"a": {"type": "X", "message": "no"}},
+        "cause": {"path": "a", "type": "X", "message": "no"},
     }
 
 

@@ -39,6 +39,7 @@ def ask(desk: Desk, database: str) -> Any:
         answer = await why(desk.session, id, settings)
         orjson.dumps(answer.document(), default=str)
         assert answer.says[-1] not in " :,"
+        assert answer.says.startswith(answer.sentence)
         return answer
 
     return asked
@@ -153,7 +154,7 @@ async def test_on_its_route_it_says_whether_workers_are_busy(desk: Desk, ask: An
     await desk.session.fetch("update process set concurrency = 1 returning 1")
     answer = await ask(ids[2])
     assert (answer.because, answer.facts["before"]) == ("route", 2)
-    assert "On its way to 1 worker that could run it" in answer.says
+    assert "Waits for 1 worker that could run it to take it" in answer.says
     await desk.session.fetch("update process set holding = array[$1::uuid] returning 1", new_id())
     assert "had all 1 slot taken" in (await ask(ids[2])).says
 
@@ -166,7 +167,10 @@ async def test_a_message_that_the_broker_does_not_take_is_an_outage(desk: Desk, 
     )
     answer = await ask(id, broker="amqp://nowhere")
     assert answer.because == "outage"
-    assert "waits for the broker for 90 s, tried 2 times (not confirmed)" in answer.says
+    assert (
+        "for the broker, which has not taken its message for 90 s, tried 2 times (not confirmed)"
+        in answer.says
+    )
     assert (await ask(id)).because == "route"  # where PostgreSQL carries, the row is the queue
 
 
@@ -195,7 +199,8 @@ async def test_before_a_retry_it_gives_the_error_and_the_instant(desk: Desk, ask
     )
     answer = await ask(id)
     assert (answer.because, answer.facts["timer"]) == ("timer", "retry")
-    assert "Attempt 1 failed (ConnectionError: the bank is closed); the next one begins in" in answer.says
+    assert answer.sentence.startswith("Waits for attempt 2, which is due in ")
+    assert "since attempt 1 failed (ConnectionError: the bank is closed)." in answer.sentence
 
 
 async def test_a_deferral_and_a_delay_are_told_apart(desk: Desk, ask: Any) -> None:
@@ -224,7 +229,7 @@ async def test_while_it_runs_it_says_where_and_whether_that_worker_is_heard_of(d
     await desk.claim([id])
     answer = await ask(id)
     assert answer.because == "running"
-    assert "It runs on worker for" in answer.says
+    assert answer.sentence.startswith("Runs on worker for ")
     await desk.session.fetch(
         "update process set beat_at = beat_at - interval '50 s', started_at = started_at - interval '60 s' returning 1"
     )
@@ -234,7 +239,7 @@ async def test_while_it_runs_it_says_where_and_whether_that_worker_is_heard_of(d
     await desk.cancel([id])
     answer = await ask(id)
     assert (answer.because, answer.status) == ("stopping", "canceling")
-    assert "asked to end (asked)" in answer.says
+    assert "since it was asked to end (asked)" in answer.says
 
 
 async def test_an_inquiry_is_quoted_with_its_assignee(desk: Desk, ask: Any) -> None:
@@ -245,7 +250,7 @@ async def test_an_inquiry_is_quoted_with_its_assignee(desk: Desk, ask: Any) -> N
     await desk.session.fetch("update inquiry set prompt = 'Deploy?', assignee = 'ops' returning 1")
     answer = await ask(id)
     assert answer.because == "inquiry"
-    assert "Waits for an answer of ops" in answer.says
+    assert answer.sentence.startswith("Waits for a human (ops), asked ")
     assert "Deploy?" in answer.says
 
 
@@ -254,10 +259,10 @@ async def test_an_ended_execution_waits_for_nothing(desk: Desk, ask: Any) -> Non
     ids = await desk.start(2)
     await desk.run(ids[:1])
     await desk.cancel(ids[1:])
-    assert "it ended as completed" in (await ask(ids[0])).says
+    assert (await ask(ids[0])).sentence.startswith("Completed ")
     answer = await ask(ids[1])
     assert (answer.because, answer.facts["reason"]) == ("ended", "asked")
-    assert "cancelled (asked)" in answer.says
+    assert answer.sentence.endswith(" ago: asked.")
 
 
 async def test_a_missing_execution_is_not_found(ask: Any) -> None:

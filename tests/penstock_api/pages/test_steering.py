@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from uuid import UUID
 
+import orjson
 import pytest
 from playwright.async_api import Browser, Page, expect
 
+from penstock.language.workflows import from_yaml
 from penstock.operate.access import create_token
 from penstock.store.access import audit
 from penstock_api.app import make_app
@@ -17,6 +19,13 @@ from tests.penstock_api.pages import depot
 from tests.penstock_api.pages.conftest import Site
 from tests.penstock_api.serving import serving
 
+VAN = from_yaml("""
+workflow: depot.van
+parameters: {order: {type: integer, required: true}, ok: {type: boolean, default: true}}
+tasks:
+  check: {action: depot.check, input: {order: "{{ parameters.order }}"}}
+  drive: {action: depot.drive, needs: [check], input: {order: 1, ok: "{{ parameters.ok }}"}}
+""")
 HIDE = """
 Object.defineProperty(document, "hidden", { configurable: true, get: () => HIDDEN });
 document.dispatchEvent(new Event("visibilitychange"));
@@ -86,7 +95,7 @@ async def test_a_running_execution_is_cancelled_with_actor_and_reason(page: Page
     id = await site.house.client.start("depot.load", {"order": 11}, delay=600)
     await page.goto(f"/executions/{id}")
     await page.get_by_text("Cancel …").click()
-    await page.get_by_label("Why").fill("the road is flooded")
+    await page.locator("#do-cancel").get_by_label("Why").fill("the road is flooded")
     await page.get_by_role("button", name="Cancel it").click()
     await expect(page.locator("#why .status")).to_have_text("cancelled")
     await expect(page.get_by_text("Run again …", exact=True)).to_be_visible()
@@ -96,6 +105,62 @@ async def test_a_running_execution_is_cancelled_with_actor_and_reason(page: Page
         if one.target == f"/api/v1/executions/{id}/cancel"
     ]
     assert noted.reason == "the road is flooded"
+
+
+async def test_waiting_execution_is_rescheduled_and_starts(page: Page, site: Site) -> None:
+    id = await site.house.client.start("depot.weigh", {"parcel": 8}, delay=600)
+    await page.goto(f"/executions/{id}")
+    await expect(page.locator("#why")).to_contain_text("Waits for its start, which is due in")
+    await page.get_by_text("Priority …").click()
+    await page.locator("#do-priority").get_by_label("Priority").fill("7")
+    await page.get_by_role("button", name="Set it").click()
+    await site.house.until("select 1 from execution where id = $1 and priority = 7", id)
+    await page.get_by_text("Reschedule …").click()
+    await page.get_by_label("Start (UTC)").fill("2020-01-01T09:00")
+    await page.get_by_role("button", name="Reschedule it").click()
+    await expect(page.locator("#why .status")).to_have_text("completed")
+
+
+async def test_run_is_repeated_with_other_parameters(page: Page, site: Site) -> None:
+    """What is left alone is not sent, so a secret stays. What is emptied is left out."""
+    params = {"order": 5, "words": "many", "pin": "1234", "parts": ["lid"], "fragile": True}
+    id = await site.house.client.start("depot.check", params)
+    await site.house.client.result(id, timeout=10)
+    await page.goto(f"/executions/{id}")
+    await page.get_by_text("Run again …", exact=True).click()
+    form = page.locator("#do-rerun")
+    await expect(form.get_by_label("order")).to_have_value("5")
+    await expect(form.get_by_label("pin")).to_have_value("")
+    await form.get_by_label("order").fill("6")
+    await form.get_by_label("words").fill("")
+    await form.get_by_label("parts").fill('["lid", "box"]')
+    await form.get_by_role("button", name="Run again").click()
+    await page.wait_for_url(lambda url: not url.endswith(str(id)))
+    again = await site.house.client.get(shown(page))
+    expected = {"order": 6, "pin": "1234", "parts": ["lid", "box"], "fragile": True}
+    assert orjson.loads(again.params or "null") == expected
+
+
+async def test_refused_change_names_the_task_that_read_it(page: Page, site: Site) -> None:
+    await site.house.apply(VAN)
+    id = await site.house.client.start("depot.van", {"order": 5, "ok": False})
+    await site.house.until("select 1 from execution where id = $1 and status = 'failed'", id)
+    await page.goto(f"/executions/{id}")
+    await expect(page.locator("#why")).to_contain_text("drive")
+    await expect(page.locator("#why")).to_contain_text("the road is closed")
+    await page.get_by_text("Run again …", exact=True).click()
+    form = page.locator("#do-rerun")
+    await form.get_by_label("Keep").select_option("true")
+    await form.get_by_label("order").fill("6")
+    await form.get_by_role("button", name="Run again").click()
+    await expect(form.locator(".problem")).to_contain_text("task check read order")
+    await form.get_by_label("order").fill("5")
+    await form.get_by_label("ok").select_option(label="yes")
+    await form.get_by_role("button", name="Run again").click()
+    await page.wait_for_url(lambda url: not url.endswith(str(id)))
+    await expect(page.locator("#why .status")).to_have_text("completed")
+    rows = await site.house.rows("select task from execution where parent = $1", shown(page))
+    assert {row["task"] for row in rows} == {"drive"}
 
 
 async def test_a_signalled_durable_function_goes_on_in_an_open_page(page: Page, site: Site) -> None:

@@ -14,6 +14,7 @@ from pydantic import SecretStr
 from penstock.client.client import Client
 from penstock.client.http_client import HttpClient
 from penstock.language.terms.ids import new_id
+from penstock.operate import secrets
 from penstock.store.session.database import Database
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
@@ -118,6 +119,25 @@ async def test_a_running_execution_names_the_sender_of_a_command(api: Api, call:
     assert new.status_code == 201
     again = await ended(call, api, new.json()["id"])
     assert again["origin"]["by"] == "token:all"
+
+
+async def test_rerun_merges_parameters_and_keeps_references(api: Api, call: AsyncClient) -> None:
+    await secrets.put(api.house.session, "public", "phrase", "two words", by="test")
+    id = await api.house.client.start("shop.count", secrets={"words": "phrase"})
+    await ended(call, api, str(id))
+    path = f"{V1}/executions/{id}/rerun"
+    await api.token("operator", "operate", "read")
+    async with api.caller("operator") as operator:
+        refused = await operator.post(path, json={"parameters": {"words": "a b c"}})
+        assert (refused.status_code, "define" in refused.json()["detail"]) == (403, True)
+        assert (await operator.post(path, json={})).status_code == 201
+    unknown = await call.post(path, json={"parameters": {"word": "a"}})
+    assert (unknown.status_code, "words" in unknown.json()["hint"]) == (422, True)
+    assert (await call.post(path, json={"unset": ["words"]})).status_code == 422
+    assert (await call.post(path, json={"unset": ["nope"]})).json()["hint"]
+    changed = await call.post(path, json={"parameters": {"words": "a b c"}, "reason": "three"})
+    again = await ended(call, api, changed.json()["id"])
+    assert (again["result"], again["params"]) == (3, {"words": "a b c"})
 
 
 async def test_a_cancelled_execution_names_its_canceller(api: Api, call: AsyncClient) -> None:

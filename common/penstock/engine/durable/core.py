@@ -41,6 +41,7 @@ from penstock.errors import (
     StepFailed,
     StepTimedOut,
 )
+from penstock.run.failure_causes import cause_inside
 
 T = TypeVar("T")
 REFUSALS: tuple[type[PenstockError], ...] = (NotFound, InvalidInput, DefinitionError, ResultNotStorable)
@@ -217,6 +218,7 @@ def failure(record: Record, status: str, error: str | None, *, late: bool = Fals
     why = ": ".join(part for part in (stored.get("type"), stored.get("message")) if part)
     how = status if status in ("failed", "cancelled") else f"ended as {status}"
     kind = StepTimedOut if late else StepFailed
+    inner = {"type": kind.__name__, "message": "it did not come in time"} if late else stored or how
     return kind(
         f"{record.kind} {record.key} {how}" + (f": {why}" if why else ""),
         name=record.key.name,
@@ -224,6 +226,7 @@ def failure(record: Record, status: str, error: str | None, *, late: bool = Fals
         status=status,
         type=stored.get("type") or "",
         final=bool(stored.get("final")),
+        cause=cause_inside(str(record.key), inner, record.tries or None),
     )
 
 

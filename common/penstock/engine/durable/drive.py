@@ -144,8 +144,7 @@ class Attempt:
             undo = core.loop.start(context.undo.run(), core.loop.root)
             await deliveries.run(undo, undo.done)
             if failed := undo.result():
-                message = f"{outcome.error.message} (and not undone: {'; '.join(failed)})"
-                outcome.error = replace(outcome.error, message=message)
+                outcome.error = outcome.error.followed_by(f"(and not undone: {'; '.join(failed)})")
         await deliveries.finish()
         return outcome
 

@@ -124,6 +124,8 @@ def _stored(error: TaskError) -> str:
         stored["steps"] = error.steps
     if error.told:
         stored["told"] = error.told
+    if error.cause:
+        stored["cause"] = error.cause
     return orjson.dumps(stored).decode()
 
 

@@ -11,8 +11,9 @@ from uuid import UUID
 from penstock.errors import NotFound
 from penstock.language.moves import CANCELING, FINAL, QUEUED, REQUESTED, RUNNING, SCHEDULED, WAITING
 from penstock.operate.why import line, past, start, work, workflow
-from penstock.operate.why.answer import Why
+from penstock.operate.why.answer import Step, Why
 from penstock.settings import Settings
+from penstock.store.admission import namespaces
 from penstock.store.executions import executions
 from penstock.store.executions.executions import Execution
 from penstock.store.session.database import Session
@@ -38,7 +39,29 @@ async def why(session: Session, id: UUID, settings: Settings, task: str | None =
         if isinstance(child, Why):
             return child
         row = await _found(session, child)
-    return await READERS[row.status](session, row, settings)
+    return await _to_the_cause(session, await READERS[row.status](session, row, settings), row, settings)
+
+
+async def _to_the_cause(session: Session, answer: Why, row: Execution, settings: Settings) -> Why:
+    """Return an answer with its cause: the answer for the execution inside that waits for none. Each query has its own
+    snapshot, so an execution on the way may have ended."""
+    if answer.child is None or not answer.child.way:
+        return answer
+    rows = {inside.id: inside for inside in await executions.find(session, answer.child.way)}
+    path: list[Step] = []
+    cause = row
+    for id in answer.child.way:
+        if id not in rows:
+            return answer
+        parent, cause = cause, rows[id]
+        name = cause.task or cause.action
+        if parent.kind == namespaces.ACTION:  # a durable function, which has several steps of one name
+            label = name if cause.item <= 1 else f"{name}:{cause.item}"
+            path.append(Step(id, "step", label, parent.action))
+        else:
+            label = name if cause.item < 0 else f"{name}[{cause.item}]"
+            path.append(Step(id, "task", label, parent.action))
+    return answer.with_cause(path, await READERS[cause.status](session, cause, settings))
 
 
 async def _found(session: Session, id: UUID) -> Execution:

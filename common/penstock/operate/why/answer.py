@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 from uuid import UUID
 
+from penstock.language.moves import CANCELING, QUEUED, REQUESTED, RUNNING, SCHEDULED, WAITING
 from penstock.store.executions.executions import Execution
 
 Reason = Literal[
@@ -22,36 +23,121 @@ tasks of its workflow; held: a hold; outside: a system that completes it."""
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """The answer: `says` is a sentence for people, `because` one word for programs, and `facts` are the values behind
-    both."""
+    """The answer. `because` is one word for programs. `own` is its clause, without a subject, such as `waits for the signal
+    paid`; it ends before the name of `child`, if there is one. `details` are further sentences, and `facts` the values behind
+    all of them. `path` leads through the executions inside to the one that waits for none, which has the answer `cause`."""
 
     id: UUID
     status: str
     because: Reason
-    says: str
+    own: str
     facts: Mapping[str, Any]
+    details: Sequence[str] = ()
+    child: Child | None = None
+    path: Sequence[Step] = ()
+    cause: Why | None = None
+
+    @property
+    def clause(self) -> str:
+        """Return what the execution waits for in the end, as a clause without a subject."""
+        if self.child is None:
+            return self.own
+        if self.cause is None or not self.path:
+            return f"{self.own} {self.child.kind} {self.child.name}"
+        last = self.path[-1]
+        where = f" of the child {last.inside}" if len(self.path) > 1 else ""
+        if len(self.path) > 2:
+            where += f" ({'.'.join(step.name for step in self.path)})"
+        return f"{self.own} {last.kind} {last.name}{where}, which {self.cause.clause}"
+
+    @property
+    def sentence(self) -> str:
+        """Return the clause as a sentence."""
+        return as_sentence(self.clause)
+
+    @property
+    def all_details(self) -> list[str]:
+        """Return the details of this answer, and then those of its cause."""
+        if self.cause is None:
+            return list(self.details)
+        return [*self.details, f"See it with: penstock show {self.cause.id}", *self.cause.all_details]
+
+    @property
+    def says(self) -> str:
+        """Return the sentence and the details as one text."""
+        return " ".join([self.sentence, *self.all_details])
+
+    def with_cause(self, path: Sequence[Step], cause: Why) -> Why:
+        """Return the answer with its cause, to which `path` leads."""
+        return replace(self, path=path, cause=cause)
 
     def document(self) -> dict[str, Any]:
         """Return the answer as JSON."""
+        facts = {name: value for name, value in self.facts.items() if value is not None}
+        if self.cause is not None:
+            cause = self.cause.document()
+            facts["path"] = [asdict(step) for step in self.path]
+            facts["cause"] = {name: cause[name] for name in ("id", "status", "because", "facts")}
         return {
             "id": self.id,
             "status": self.status,
             "because": self.because,
+            "sentence": self.sentence,
+            "details": self.all_details,
             "says": self.says,
-            "facts": {name: value for name, value in self.facts.items() if value is not None},
+            "facts": facts,
         }
 
     def of_one_tenant(self) -> Why:
         """Return the answer without its facts about other executions, which may belong to another tenant."""
+        if self.cause is not None:
+            return replace(self, cause=self.cause.of_one_tenant())
         if not self.facts.get("holders"):
             return self
         facts = {name: value for name, value in self.facts.items() if name != "holders"}
-        says = f"Waits for a slot of {facts['limit']}: it is {ordinal(facts['position'])} in line."
-        return replace(self, says=says, facts=facts)
+        own = f"waits for a slot of {facts['limit']}: it is {ordinal(facts['position'])} in line"
+        return replace(self, own=own, details=(), facts=facts)
 
 
-def why_of(row: Execution, because: Reason, says: str, **facts: Any) -> Why:
-    return Why(row.id, row.status, because, says, facts)
+@dataclass(frozen=True, slots=True)
+class Child:
+    """An execution that another one waits for: as a task of a workflow or a step of a durable function, and its name. `way`
+    leads from there to the execution inside that waits for none."""
+
+    id: UUID
+    kind: Literal["task", "step"]
+    name: str
+    way: Sequence[UUID] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step on the way to a cause: the execution of a task or step `name`, which belongs to an execution of the action
+    `inside`."""
+
+    id: UUID
+    kind: Literal["task", "step"]
+    name: str
+    inside: str
+
+
+def why_of(
+    row: Execution, because: Reason, own: str, *details: str, child: Child | None = None, **facts: Any
+) -> Why:
+    return Why(row.id, row.status, because, own, facts, details, child)
+
+
+def as_sentence(clause: str) -> str:
+    """Return a clause as a sentence: with a capital letter, and a full stop unless it ends with a mark."""
+    ending = "" if clause.endswith((".", "?", "!", "…")) else "."
+    return f"{clause[:1].upper()}{clause[1:]}{ending}"
+
+
+URGENCY = (WAITING, REQUESTED, QUEUED, SCHEDULED, CANCELING, RUNNING)
+"""The statuses of executions inside another one. One that waits for something else is named before one that runs, and so ends
+by itself."""
+DEEPEST = 20
+"""The maximum number of executions, each inside the one before, on the way to a cause."""
 
 
 def span(seconds: float | None) -> str:

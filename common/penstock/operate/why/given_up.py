@@ -19,9 +19,9 @@ from penstock.store.session.database import Session
 
 async def given_up(
     session: Session, execution: UUID, queues: list[str], settings: Settings
-) -> tuple[str, dict[str, Any]] | None:
-    """Return the newest dead letter of these queues that names this execution or one of its tasks, in words and as
-    facts; None for none."""
+) -> tuple[str, str, dict[str, Any]] | None:
+    """Return the newest dead letter of these queues that names this execution or one of its tasks: as a clause, a sentence
+    that says what to do, and facts. None for none."""
     letters = [(letter, _ids(letter)) for letter in await dead_letters.recent(session, queues)]
     if not letters:
         return None
@@ -30,13 +30,16 @@ async def given_up(
     letter = next((letter for letter, ids in letters if ids & concerned), None)
     if letter is None:
         return None
-    says = (
-        f"An executor gave up its message on {letter.queue} {count(letter.count, 'time')}, last {span(letter.age)} ago: "
-        f"{letter.reason}. It is tried again every {span(settings.restage_age)}, and goes on once the cause is mended; "
+    clause = (
+        f"waits for a repair: an executor gave up its message on {letter.queue} {count(letter.count, 'time')}, last "
+        f"{span(letter.age)} ago: {letter.reason}"
+    )
+    what_to_do = (
+        f"It is tried again every {span(settings.restage_age)}, and goes on once the cause is mended; "
         f"penstock dead-letters show {letter.id} tells more."
     )
     facts = {name: value for name, value in asdict(letter).items() if name != "body"}
-    return says, facts
+    return clause, what_to_do, facts
 
 
 def _ids(letter: RecentLetter) -> set[UUID]:

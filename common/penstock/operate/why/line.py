@@ -25,23 +25,25 @@ HISTORY = 3
 async def queued(session: Session, row: Execution, settings: Settings) -> Why:
     place = await admission_line.place(session, row.id)
     if place is None:
-        return why_of(row, "message", "It has just left the line: ask again.")
+        return why_of(row, "message", "waits for its next status: it has just left the line, so ask again")
     limits = await admission_line.limits(session, place.lane, row.id)
     keys = [{"limit": limit.ref, "group": group_of(limit.group_value, limit.by)} for limit in limits]
     facts: dict[str, Any] = {"waited": place.waited, "keys": keys, "priority": -place.rank}
     if place.gate_kind == "regroup":
-        says = "Its limits have changed, and it is being put in line anew, at its old place."
+        changed = "Its limits have changed, and it is put in line again, at its old place."
         if not await presence.executors(session, settings):
-            return why_of(row, "outage", f"{says} {presence.NO_EXECUTOR}", **facts)
-        return why_of(row, "regroup", says, **facts)
+            return why_of(row, "outage", presence.NO_EXECUTOR, changed, presence.START_EXECUTOR, **facts)
+        clause = "waits for an executor, which puts it in line again at its old place, since its limits have changed"
+        return why_of(row, "regroup", clause, **facts)
     if place.gate_kind == "worker":
         workers = await presence.workers(session, row, settings)
         facts |= {"workers": asdict(workers), "route": row.queue}
         if workers.able:
-            says = "A worker has come, and it is about to be let in."
-            return why_of(row, "worker", says, **facts)
-        says = f"{presence.missing(row, workers)} It lets others pass meanwhile, and keeps its place."
-        return why_of(row, "worker", says, **facts)
+            return why_of(
+                row, "worker", "waits to be admitted, which is about to happen: a worker has come", **facts
+            )
+        passed = "Other executions pass it meanwhile, and it keeps its place."
+        return why_of(row, "worker", *presence.missing(row, workers), passed, **facts)
     return await _before(session, row, settings, place, limits, facts)
 
 
@@ -57,7 +59,7 @@ async def _before(
     results may differ."""
     limit = next((entry for entry in limits if entry.limit_id == place.gate_limit), None)
     if limit is None:
-        return why_of(row, "regroup", "Its limits have just changed: ask again.", **facts)
+        return why_of(row, "regroup", "waits for its limits, which have just changed: ask again", **facts)
     other_limits = [entry.ref for entry in limits if entry.limit_id != place.gate_limit]
     holders = await admission_line.holders(session, limit)
     position = 1 + await admission_line.ahead(session, row.id, place)
@@ -76,8 +78,9 @@ async def _before(
     turn = f"it is {ordinal(position)} in line"
     if place.fair_group is not None:
         turn += ", where the groups take turns"
-    about = "" if seconds is None else f" At the pace so far its turn comes in about {span(seconds)}."
-    also = f" It needs a slot of {' and '.join(other_limits)} as well." if other_limits else ""
+    details = [] if seconds is None else [f"At the pace so far its turn comes in about {span(seconds)}."]
+    if other_limits:
+        details.append(f"It needs a slot of {' and '.join(other_limits)} as well.")
     if limit.breaker:
         rows = [
             row
@@ -86,7 +89,7 @@ async def _before(
         ]
         if rows and rows[0].state != "closed":
             facts = {**facts, "breaker": asdict(rows[0]), "holders": None}
-            return why_of(row, "breaker", f"{_broken(rows[0], whose, turn)}{also}", **facts)
+            return why_of(row, "breaker", _broken(rows[0], whose, turn), *details, **facts)
     if limit.needs is not None and limit.room is not None and (limit.room < limit.needs or position > 1):
         facts |= {
             "needs": limit.needs,
@@ -95,24 +98,24 @@ async def _before(
             "next_look": limit.next_look,
         }
         because: Reason = "limit" if limit.rate_count is None else "rate"
-        return why_of(row, because, f"{_costs(limit, whose, turn)}.{about}{also}", **facts)
+        if limit.budget is not None:
+            details.insert(0, f"Raise it with: penstock raise-budget {row.id} {limit.unit} AMOUNT")
+        return why_of(row, because, _costs(limit, whose, turn), *details, **facts)
     if limit.needs is None and limit.max is not None and limit.held >= limit.max:
-        says = f"Waits for {_held(limit, limit.max, whose, turn, holders)}.{about}{also}"
-        return why_of(row, "limit", says, **facts)
+        clause = f"waits for {_held(limit, limit.max, whose, turn, holders)}"
+        return why_of(row, "limit", clause, *details, **facts)
     facts["next_look"] = limit.next_look
     if limit.rate_count is not None and (limit.next_look or 0) > 0:
-        says = (
-            f"Waits for the rate of {limit.ref}{whose} ({limit.rate_count} in {span(limit.rate_seconds)}): {turn}, "
-            f"and the next may start in {span(limit.next_look)}.{about}{also}"
+        clause = (
+            f"waits for the rate of {limit.ref}{whose} ({limit.rate_count} in {span(limit.rate_seconds)}): {turn}, "
+            f"and the next may start in {span(limit.next_look)}"
         )
-        return why_of(row, "rate", says, **facts)
+        return why_of(row, "rate", clause, *details, **facts)
+    room = f"There is room under {limit.ref}{whose}."
     if not await presence.executors(session, settings):
-        return why_of(
-            row, "outage", f"There is room under {limit.ref}{whose}. {presence.NO_EXECUTOR}", **facts
-        )
-    return why_of(
-        row, "limit", f"There is room under {limit.ref}{whose}, and it is about to be let in.", **facts
-    )
+        return why_of(row, "outage", presence.NO_EXECUTOR, room, presence.START_EXECUTOR, **facts)
+    clause = f"waits to be admitted, which is about to happen: there is room under {limit.ref}{whose}"
+    return why_of(row, "limit", clause, **facts)
 
 
 def _broken(breaker: BreakerState, whose: str, turn: str) -> str:
@@ -120,7 +123,7 @@ def _broken(breaker: BreakerState, whose: str, turn: str) -> str:
     name = breaker.ref.removesuffix(".breaker")
     if breaker.state == "releasing":
         calls = count(breaker.allowed or 0, "call")
-        return f"The breaker of {name}{whose} is releasing: {turn}, and at most {calls} may be under way."
+        return f"waits for the breaker of {name}{whose}, which is releasing: {turn}, and at most {calls} may be under way"
     since = "" if breaker.since is None else f" since {breaker.since:%Y-%m-%d %H:%M:%S} UTC"
     if breaker.by_whom is not None:
         reason = f" ({breaker.reason})" if breaker.reason else ""
@@ -133,7 +136,7 @@ def _broken(breaker: BreakerState, whose: str, turn: str) -> str:
         probe = f"next probe in {span(breaker.probe_in)}"
     else:
         probe = "a probe is under way"
-    return f"Held by the breaker of {name}{whose}{since}: {cause}, {probe}; {turn}."
+    return f"waits for the breaker of {name}{whose}, open{since}: {cause}, {probe}; {turn}"
 
 
 def _costs(limit: KeyLimit, whose: str, turn: str) -> str:
@@ -141,15 +144,12 @@ def _costs(limit: KeyLimit, whose: str, turn: str) -> str:
     unit = f" {limit.unit}" if limit.unit else ""
     if limit.budget is not None:
         remainder = f"{_amount(max(0.0, limit.room or 0.0))} of {_amount(limit.budget)} are left"
-        return (
-            f"Waits for the budget of its tree: needs {_amount(limit.needs)}{unit}, {remainder}; {turn}. "
-            f"To raise it: penstock raise-budget ID {limit.unit} AMOUNT"
-        )
+        return f"waits for the budget of its tree: needs {_amount(limit.needs)}{unit}, {remainder}; {turn}"
     whole = limit.rate_count if limit.rate_count is not None else limit.max
     where = "" if limit.rate_seconds is None else f" in {_window(limit.rate_seconds)}"
     remainder = f"{_amount(max(0.0, limit.room or 0.0))} of {whole:,} are left{where}"
     refill = f", refilled in {span(limit.next_look)}" if (limit.next_look or 0) > 0 else ""
-    return f"Waits for the limit {limit.ref}{whose}: needs {_amount(limit.needs)}{unit}, {remainder}{refill}; {turn}"
+    return f"waits for the limit {limit.ref}{whose}: needs {_amount(limit.needs)}{unit}, {remainder}{refill}; {turn}"
 
 
 def _amount(value: float | None) -> str:

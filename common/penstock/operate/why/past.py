@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import orjson
 
-from penstock.language.moves import COMPLETED
+from penstock.language.moves import ABANDONED, CANCELLED, COMPLETED, FAILED, SKIPPED, TIMEOUT
+from penstock.operate.executions import failure_of
 from penstock.operate.why.answer import Why, count, span, why_of
 from penstock.settings import Settings
 from penstock.store.executions.executions import Execution
 from penstock.store.session import clock
 from penstock.store.session.database import Session
+
+VERBS = {
+    COMPLETED: "completed",
+    FAILED: "failed",
+    TIMEOUT: "timed out",
+    CANCELLED: "was cancelled",
+    ABANDONED: "was abandoned",
+    SKIPPED: "was skipped",
+}
 
 
 async def ended(session: Session, row: Execution, settings: Settings) -> Why:
@@ -17,12 +27,19 @@ async def ended(session: Session, row: Execution, settings: Settings) -> Why:
     age = await clock.seconds_since(session, row.finished_at)
     duration = (row.finished_at - row.created_at).total_seconds()
     error = orjson.loads(row.error) if row.error else None
-    why = ""
-    if row.status != COMPLETED:
-        message = f"{error.get('type')}: {error.get('message')}" if error else None
-        why = f" ({row.reason or message or 'no reason was given'})"
-    tries = f", {count(row.attempt, 'attempt')}" if row.attempt else ""
-    says = f"It waits for nothing: it ended as {row.status}{why} {span(age)} ago, {span(duration)} after it was requested{tries}."
+    failure = failure_of(row)
+    tries = f", with {count(row.attempt, 'attempt')}" if row.attempt else ""
+    clause = f"{VERBS[row.status]} {span(age)} ago" + (f": {failure}" if failure else "")
+    details = [f"It ended {span(duration)} after it was requested{tries}."]
+    if failure and row.status == FAILED:
+        details.append(f"Run it again with: penstock rerun {row.id}")
     return why_of(
-        row, "ended", says, ended_at=row.finished_at, seconds=duration, reason=row.reason, error=error
+        row,
+        "ended",
+        clause,
+        *details,
+        ended_at=row.finished_at,
+        seconds=duration,
+        reason=row.reason,
+        error=error,
     )

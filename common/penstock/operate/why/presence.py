@@ -10,10 +10,8 @@ from penstock.store.processes import presence
 from penstock.store.processes.presence import Workers
 from penstock.store.session.database import Session
 
-NO_EXECUTOR = (
-    "No executor is alive, so nothing is scheduled. Start one with `penstock executor`, or everything with "
-    "`penstock dev`."
-)
+NO_EXECUTOR = "waits for an executor, and none is alive"
+START_EXECUTOR = "Start one with `penstock executor`, or everything with `penstock dev`."
 
 
 async def executors(session: Session, settings: Settings) -> int:
@@ -27,8 +25,8 @@ async def workers(session: Session, row: Execution, settings: Settings) -> Worke
     return await presence.workers(session, settings.stale_threshold, route, row.action)
 
 
-def missing(row: Execution, workers: Workers) -> str:
-    """Return a sentence that says which worker is missing, and what to start."""
+def missing(row: Execution, workers: Workers) -> tuple[str, str]:
+    """Return a clause that says which worker is missing, and a sentence that says what to start."""
     route = row.open_queue.removeprefix(WORK)
     if workers.leaving:
         near = f"{count(workers.leaving, 'worker')} could, and will take no more work"
@@ -39,6 +37,6 @@ def missing(row: Execution, workers: Workers) -> str:
     else:
         near = f"{count(workers.live, 'other worker')} alive" if workers.live else "no worker is alive at all"
     return (
-        f"Waits for a worker that serves the route {route} and has {row.action}: there is none ({near}). "
-        f"Start one: penstock worker --module FILE --routes {route}"
+        f"waits for a worker that serves the route {route} and has {row.action}: there is none ({near})",
+        f"Start one: penstock worker --module FILE --routes {route}",
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from penstock.operate.why import presence
+from penstock.operate.why import presence, workflow
 from penstock.operate.why.answer import Why, count, span, why_of
 from penstock.operate.why.given_up import given_up
 from penstock.settings import Settings
@@ -19,14 +19,20 @@ from penstock.store.outbox.queues import EXECUTION_REQUESTED
 from penstock.store.session import clock
 from penstock.store.session.database import Session
 
+BROKER_TROUBLE = (
+    "RabbitMQ is away, full, or lacks the queue. The message goes out as soon as the broker takes it; `penstock doctor` tells "
+    "more."
+)
 LATE = 5.0
 """Seconds after which an unpublished message counts as stuck."""
 
 
 async def requested(session: Session, row: Execution, settings: Settings) -> Why:
     if row.parent is not None and await waiting_for.is_paused(session, row.parent):
-        says = f"Its workflow is paused. Resume it with: penstock resume {row.parent}"
-        return why_of(row, "paused", says, workflow=row.parent)
+        clause = f"waits for its workflow, which is paused{await workflow.paused_by(session, row.parent)}"
+        return why_of(
+            row, "paused", clause, f"Resume it with: penstock resume {row.parent}", workflow=row.parent
+        )
     if await holds.is_held(session, row.id):
         return await _held(session, row)
     timer = await waiting_for.timer(session, row.id)
@@ -38,35 +44,39 @@ async def requested(session: Session, row: Execution, settings: Settings) -> Why
     if timer is not None:
         facts["due"] = timer.due_at
     if not alive:
-        return why_of(row, "outage", presence.NO_EXECUTOR, **facts)
+        return why_of(row, "outage", presence.NO_EXECUTOR, presence.START_EXECUTOR, **facts)
     if message is not None and (trouble := _trouble(message, settings)):
-        return why_of(row, "outage", trouble, **facts)
+        return why_of(row, "outage", trouble, BROKER_TROUBLE, **facts)
     if message is None and (letter := await given_up(session, row.id, [EXECUTION_REQUESTED], settings)):
-        return why_of(row, "outage", letter[0], **facts, dead_letter=letter[1])
+        return why_of(row, "outage", letter[0], letter[1], **facts, dead_letter=letter[2])
     age = await clock.seconds_since(session, row.since)
     if message is None and timer is None and age > settings.restage_age:
-        says = (
-            f"Ready for {span(age)}, and no message of it waits here. If the broker lost it, an executor stages it again "
-            f"after {span(settings.restage_age)}."
-        )
-        return why_of(row, "message", says, **facts)
-    return why_of(
-        row, "message", f"Ready for {span(age)}: an executor is about to schedule it.", **facts, seconds=age
-    )
+        remedy = f"If the broker lost it, an executor stages it again after {span(settings.restage_age)}."
+        clause = f"waits for its message, which is not here, and has been ready for {span(age)}"
+        return why_of(row, "message", clause, remedy, **facts)
+    clause = f"waits for an executor, which is about to schedule it; ready for {span(age)}"
+    return why_of(row, "message", clause, **facts, seconds=age)
 
 
 async def _held(session: Session, row: Execution) -> Why:
     hold = await holds.hold_of(session, row.id)
     if hold is None:
-        return why_of(row, "held", "It was held, and is about to be released.")
+        return why_of(row, "held", "waits for an executor: its hold was released a moment ago")
     reason = f" ({hold.reason})" if hold.reason else ""
-    facts = {"kind": hold.kind, "name": hold.name, "by": hold.by, "reason": hold.reason, "until": hold.until}
-    says = f"The {hold.kind} {hold.name} is held by {hold.by}{reason}. "
+    facts: dict[str, Any] = {
+        "kind": hold.kind,
+        "name": hold.name,
+        "by": hold.by,
+        "reason": hold.reason,
+        "until": hold.until,
+    }
+    until = f" until {hold.until:%Y-%m-%d %H:%M:%S} UTC" if hold.until is not None else ""
+    clause = f"waits for the {hold.kind} {hold.name}, which is held by {hold.by}{reason}{until}"
     if hold.releasing_since is not None:
-        says += f"It is being released: {hold.rate_count} start in {hold.rate_seconds:g} s."
+        details = [f"It is being released: {hold.rate_count} start in {hold.rate_seconds:g} s."]
     else:
-        says += f"It keeps its place. Release it with: penstock release {hold.kind} {hold.name}"
-    return why_of(row, "held", says, **facts)
+        details = ["It keeps its place.", f"Release it with: penstock release {hold.kind} {hold.name}"]
+    return why_of(row, "held", clause, *details, **facts)
 
 
 async def _timed(session: Session, row: Execution, timer: ReadyTimer) -> Why:
@@ -78,16 +88,25 @@ async def _timed(session: Session, row: Execution, timer: ReadyTimer) -> Why:
     }
     last = await past_attempts.latest(session, row.id)
     if last is None:
-        says = f"It was asked to start later: {when}."
-        return why_of(row, "timer", says, **facts, timer="not_before")
+        return why_of(
+            row,
+            "timer",
+            f"waits for its start, which is due {when}",
+            f"Change that with: penstock reschedule {row.id} --in SECONDS",
+            **facts,
+            timer="not_before",
+        )
     error = orjson.loads(last.error) if last.error else None
     if error is None or "carry" in error:
-        return why_of(
-            row, "timer", f"Its action put itself off; it runs again {when}.", **facts, timer="defer"
-        )
+        clause = f"waits for its next attempt, which is due {when}, since its action put itself off"
+        return why_of(row, "timer", clause, **facts, timer="defer")
     facts["error"] = error
-    says = f"Attempt {last.attempt} failed ({error.get('type')}: {error.get('message')}); the next one begins {when}."
-    return why_of(row, "timer", says, **facts, timer="retry")
+    clause = (
+        f"waits for attempt {row.attempt + 1}, which is due {when}, since attempt {last.attempt} failed "
+        f"({error.get('type')}: {error.get('message')})"
+    )
+    sooner = f"Change that with: penstock reschedule {row.id} --in SECONDS"
+    return why_of(row, "timer", clause, sooner, **facts, timer="retry")
 
 
 async def scheduled(session: Session, row: Execution, settings: Settings) -> Why:
@@ -103,9 +122,9 @@ async def scheduled(session: Session, row: Execution, settings: Settings) -> Why
         "seconds": age,
     }
     if not workers.able:
-        return why_of(row, "worker", presence.missing(row, workers), **facts)
+        return why_of(row, "worker", *presence.missing(row, workers), **facts)
     if message is not None and settings.broker_url is not None and (trouble := _trouble(message, settings)):
-        return why_of(row, "outage", trouble, **facts)
+        return why_of(row, "outage", trouble, BROKER_TROUBLE, **facts)
     ahead = await waiting_for.ahead_on_route(session, row.open_queue, row.id)
     facts |= {"before": ahead.count, "of_higher_priority": ahead.higher, "of_other_tenants": ahead.turns}
     place_text = _place_text(row, ahead)
@@ -113,24 +132,24 @@ async def scheduled(session: Session, row: Execution, settings: Settings) -> Why
     if workers.on_route > workers.able + workers.leaving:
         able += f" (of {workers.on_route} on its route)"
     if parked is not None:
-        says = f"{_refused(row, parked)} It waits for room on {able}; {place_text}"
-        return why_of(row, "route", says, **facts)
+        clause = f"waits for room on {able}: {_refused(row, parked)}"
+        return why_of(row, "route", clause, place_text, **facts)
     if workers.busy >= workers.slots:
-        says = f"The {able} had all {count(workers.slots, 'slot')} taken at the last heartbeat; {place_text}"
-        return why_of(row, "route", says, **facts)
+        clause = f"waits for a free slot of {able}, which had all {count(workers.slots, 'slot')} taken at the last heartbeat"
+        return why_of(row, "route", clause, place_text, **facts)
     if message is None and age > settings.restage_age and not ahead.count:
-        says = (
-            f"On its route for {span(age)} with {able}, and not taken. If the broker lost its message, an executor stages it "
-            f"again after {span(settings.restage_age)}."
+        remedy = (
+            f"If the broker lost its message, an executor stages it again after {span(settings.restage_age)}."
         )
-        return why_of(row, "route", says, **facts)
-    says = f"On its way to {able}, for {span(age)}; {place_text}"
-    return why_of(row, "route", says, **facts)
+        clause = f"waits on its route for {span(age)}, and {able} did not take it"
+        return why_of(row, "route", clause, remedy, **facts)
+    clause = f"waits for {able} to take it, for {span(age)}"
+    return why_of(row, "route", clause, place_text, **facts)
 
 
 def _place_text(row: Execution, ahead: AheadOnRoute) -> str:
     """Return how many executions come before it on its route, and why these do."""
-    text = f"{ahead.count} stand before it on {row.queue}"
+    text = f"{ahead.count} {'stands' if ahead.count == 1 else 'stand'} before it on {row.queue}"
     reasons = [f"{ahead.higher} of higher priority"] if ahead.higher else []
     if ahead.turns:
         reasons.append(f"{ahead.turns} whose turn it is")
@@ -140,13 +159,13 @@ def _place_text(row: Execution, ahead: AheadOnRoute) -> str:
 
 
 def _refused(row: Execution, parked: Parked) -> str:
-    """Return a sentence about the worker that was offered the execution, and why it could not run it."""
+    """Return a clause about the worker that was offered the execution, and why it could not run it."""
     if not parked.offered:
-        return f"Some workers of its route lack {row.action}: it is offered to the others alone."
+        return f"some workers of its route lack {row.action}, and it is offered to the others alone"
     worker = f"the worker {parked.worker}" if parked.worker else "a worker that has left"
     if parked.executor is None:
-        return f"It was offered to {worker}, which lacks {row.action}."
-    return f"The task executor {parked.executor} of {worker} had no room for it {span(parked.seconds)} ago."
+        return f"it was offered to {worker}, which lacks {row.action}"
+    return f"the task executor {parked.executor} of {worker} had no room for it {span(parked.seconds)} ago"
 
 
 def _document(waiting: WaitingMessage | Parked | None) -> dict[str, Any] | None:
@@ -154,12 +173,9 @@ def _document(waiting: WaitingMessage | Parked | None) -> dict[str, Any] | None:
 
 
 def _trouble(message: WaitingMessage, settings: Settings) -> str | None:
-    """Return a sentence about why a staged message is stuck; None if it is not."""
+    """Return a clause about why a staged message is stuck; None if it is not."""
     if settings.broker_url is None or (not message.tries and message.age < LATE):
         return None
     tried = f", tried {count(message.tries, 'time')}" if message.tries else ""
     why = f" ({message.error})" if message.error else ""
-    return (
-        f"Its message waits for the broker for {span(message.age)}{tried}{why}: RabbitMQ is away, full, or lacks the queue. "
-        "It goes out as soon as the broker takes it; `penstock doctor` tells more."
-    )
+    return f"waits for the broker, which has not taken its message for {span(message.age)}{tried}{why}"

@@ -3,38 +3,45 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import orjson
+
+from penstock.engine.durable.records import SLEEP, STARTED, STEP
 from penstock.language.terms.waits import WAIT_FOR_EVENT
 from penstock.operate.why import workflow
-from penstock.operate.why.answer import Reason, Why, span, why_of
+from penstock.operate.why.answer import DEEPEST, URGENCY, Child, Reason, Why, span, why_of
 from penstock.settings import Settings
 from penstock.store.admission import namespaces, waiting_for
-from penstock.store.admission.waiting_for import AwaitedEvent, ClaimHolder, Suspended
+from penstock.store.admission.waiting_for import ClaimHolder, Suspended
+from penstock.store.durable import steps
 from penstock.store.executions import outside_waits
 from penstock.store.executions.executions import Execution
 from penstock.store.executions.outside_waits import OutsideWait
+from penstock.store.session import clock
 from penstock.store.session.database import Session
+from penstock.store.workflows import open_tasks
 
 
 async def running(session: Session, row: Execution, settings: Settings) -> Why:
     if row.kind != namespaces.ACTION:
         return await workflow.running(session, row, settings)
     holder = await _holder(session, row)
-    says = f"It runs{_on(holder)}, attempt {row.attempt}{_silence(holder, settings)}."
+    clause = f"runs{_on(holder)}, attempt {row.attempt}{_silence(holder, settings)}"
+    details = []
     if holder is not None and holder.within is not None and holder.seconds < holder.within:
-        says += f" It waits up to {span(holder.within)} for a batch of up to {holder.size} to be called."
-    return why_of(row, "running", says, attempt=row.attempt, **_facts(holder))
+        details = [f"It waits up to {span(holder.within)} for a batch of up to {holder.size} to be called."]
+    return why_of(row, "running", clause, *details, attempt=row.attempt, **_facts(holder))
 
 
 async def canceling(session: Session, row: Execution, settings: Settings) -> Why:
     holder = await _holder(session, row)
-    says = (
-        f"It was asked to end ({row.reason}); its worker has been told and is ending it{_on(holder)}"
-        f"{_silence(holder, settings)}. It holds its slots until then."
+    clause = f"is ending{_on(holder)}, since it was asked to end ({row.reason}){_silence(holder, settings)}"
+    return why_of(
+        row, "stopping", clause, "It holds its slots until then.", reason=row.reason, **_facts(holder)
     )
-    return why_of(row, "stopping", says, reason=row.reason, **_facts(holder))
 
 
 async def waiting(session: Session, row: Execution, settings: Settings) -> Why:
@@ -47,67 +54,97 @@ async def waiting(session: Session, row: Execution, settings: Settings) -> Why:
     if inquiry is None and (wait := await outside_waits.find(session, row.id)) is not None:
         return _outside(row, wait)
     if inquiry is None:
-        return why_of(row, "inquiry", "It has just been answered: ask again.")
-    whom = f" of {inquiry.assignee}" if inquiry.assignee else ""
-    until = f", for {span(inquiry.remaining)} more" if inquiry.remaining is not None else ""
-    says = (
-        f"Waits for an answer{whom}, asked {span(inquiry.asked)} ago{until}: {inquiry.prompt} "
-        f"Answer with: penstock answer {row.id} ANSWER --by NAME"
-    )
+        return why_of(row, "inquiry", "waits for its answer, which has just come: ask again")
+    assignee = f" ({inquiry.assignee})" if inquiry.assignee else ""
+    clause = f"waits for a human{assignee}, asked {span(inquiry.asked)} ago{_until(inquiry.remaining)}: {inquiry.prompt}"
+    answer = f"Answer with: penstock answer {row.id} ANSWER --by NAME"
     return why_of(
-        row, "inquiry", says, prompt=inquiry.prompt, assignee=inquiry.assignee, due_at=inquiry.due_at
+        row,
+        "inquiry",
+        clause,
+        answer,
+        prompt=inquiry.prompt,
+        assignee=inquiry.assignee,
+        due_at=inquiry.due_at,
     )
 
 
 def _outside(row: Execution, wait: OutsideWait) -> Why:
     """Explain what outside an execution waits for."""
-    name = wait.name or "its callback"
-    until = f", for {span(max(0.0, wait.remaining))} more" if wait.remaining is not None else ""
-    done = ""
+    clause = (
+        f"waits for {wait.name or 'its callback'} outside, since {span(wait.waited)}{_until(wait.remaining)}"
+    )
+    details = []
     if wait.progress is not None:
         text = f" {wait.progress_text}" if wait.progress_text else ""
-        done = f" It was {wait.progress:.0%} done{text}."
-    says = f"Waits for {name} outside, since {span(wait.waited)}{until}.{done}"
-    return why_of(row, "outside", says, awaits=wait.name, due_at=wait.due_at, progress=wait.progress)
+        details.append(f"It was {wait.progress:.0%} done{text}.")
+    return why_of(
+        row, "outside", clause, *details, awaits=wait.name, due_at=wait.due_at, progress=wait.progress
+    )
 
 
 async def _suspended(session: Session, row: Execution, wait: Suspended) -> Why:
     """Explain what a durable function waits for."""
-    waits = [await _child(session, *child) for child in wait.children]
-    waits += [f"the signal {name}: penstock signal {row.id} {name} VALUE" for name in wait.signals]
-    if wait.remaining is not None:
-        waits.append(f"its time to come, in {span(wait.remaining)}")
-    says = f"A durable function that waits, without a worker, since {span(wait.seconds)}, for {'; or '.join(waits)}."
-    for limit in wait.kept:
-        says += (
-            f" It keeps its slot of {limit} meanwhile (while_waiting: keep), and a child of it is in line for a slot of {limit}: "
-            "where no other slot gets free, neither goes on. Raise the limit, or let it release its slots."
-        )
+    waits = [f"the signal {name}" for name in wait.signals]
+    if wait.remaining is not None and not (wait.signals or wait.children):
+        waits.append(f"{await _timed_step(session, row)}, in {span(wait.remaining)}")
+    way: list[UUID] = []
+    if wait.children:
+        ids = [id for *_, id in wait.children]
+        way = await open_tasks.most_urgent(session, row.id, ids, URGENCY, DEEPEST)
+    children = [Child(id, "step", step, way if id in way else ()) for step, _, id in wait.children]
+    children.sort(key=lambda child: not child.way)
+    until = _until(wait.remaining) if wait.signals or wait.children else ""
+    own = f"waits, without a worker since {span(wait.seconds)}{until}, for {' or '.join(waits)}"
+    if children:
+        own = f"{own} or" if waits else own.rstrip()
+    details = [f"It waits for step {child.name} as well ({child.id})." for child in children[1:]]
+    details += [f"Send the signal with: penstock signal {row.id} {name} VALUE" for name in wait.signals]
+    details += [
+        f"It keeps its slot of {limit} meanwhile (while_waiting: keep), and a child of it is in line for a slot of {limit}: "
+        "where no other slot gets free, neither goes on. Raise the limit, or let it release its slots."
+        for limit in wait.kept
+    ]
     because: Reason = "task" if wait.children else "event" if wait.signals else "timer"
-    return why_of(row, because, says, **asdict(wait))
+    return why_of(row, because, own, *details, child=next(iter(children), None), **asdict(wait))
 
 
-async def _child(session: Session, step: str, status: str, id: UUID) -> str:
-    event = await waiting_for.event(session, id) if status == "waiting" else None
-    return f"{step}, which is {status} ({id})" if event is None else f"{step}, {_awaited(event)} ({id})"
+async def _timed_step(session: Session, row: Execution) -> str:
+    """Return the words about the next timed step of a durable function: a sleep, or a step that is tried again.
+    The end of a sleep is not recorded."""
+    now = await clock.now(session)
+    timed = [
+        (datetime.fromisoformat(orjson.loads(step.result)["until"]), step)
+        for step in await steps.recorded(session, row.id)
+        if step.status == STARTED and step.kind in (SLEEP, STEP) and step.result and "until" in step.result
+    ]
+    timed = [(until, step) for until, step in timed if until > now]
+    if not timed:
+        return "its next step, which is due"
+    _, first = min(timed, key=lambda entry: entry[0])
+    name = first.name.rpartition("/")[2]
+    key = name if first.ordinal == 1 else f"{name}:{first.ordinal}"
+    if first.kind == SLEEP:
+        return f"the end of its sleep ({key})"
+    error = orjson.loads(first.error) if first.error else {}
+    failed = f", which failed ({error.get('type')}: {error.get('message')})" if error else ""
+    return f"try {first.tries + 1} of step {key}{failed}"
 
 
-def _awaited(wait: AwaitedEvent) -> str:
-    which = f" that fits `{wait.filter}`" if wait.filter else ""
-    until = f", for {span(wait.remaining)} more" if wait.remaining is not None else ""
-    return f"an event of {wait.trigger}{which}{until}"
+def _until(remaining: float | None) -> str:
+    return "" if remaining is None else f", for {span(remaining)} more"
 
 
 async def _for_event(session: Session, row: Execution) -> Why:
     wait = await waiting_for.event(session, row.id)
     if wait is None:
-        return why_of(row, "event", "Its event has just come: ask again.")
+        return why_of(row, "event", "waits for an event, which has just come: ask again")
     which = f" that fits `{wait.filter}`" if wait.filter else ""
-    until = f", for {span(wait.remaining)} more" if wait.remaining is not None else ""
-    says = f"Waits for an event of {wait.trigger}{which}, since {span(wait.seconds)}{until}."
-    if row.reason:
-        says += f" The last that it saw: {row.reason}"
-    return why_of(row, "event", says, **asdict(wait))
+    clause = (
+        f"waits for an event of {wait.trigger}{which}, since {span(wait.seconds)}{_until(wait.remaining)}"
+    )
+    details = [f"The last that it saw: {row.reason}"] if row.reason else []
+    return why_of(row, "event", clause, *details, **asdict(wait))
 
 
 async def _holder(session: Session, row: Execution) -> ClaimHolder | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from difflib import get_close_matches
 from typing import Any
 from uuid import UUID
@@ -13,10 +13,11 @@ import orjson
 from penstock.errors import NotFound
 from penstock.language.moves import FINAL
 from penstock.operate.why import presence
-from penstock.operate.why.answer import Reason, Why, count, why_of
+from penstock.operate.why.answer import DEEPEST, URGENCY, Child, Why, count, why_of
 from penstock.operate.why.given_up import given_up
 from penstock.settings import Settings
 from penstock.store.definitions import catalog
+from penstock.store.executions import executions
 from penstock.store.executions.executions import Execution
 from penstock.store.outbox.queues import EXECUTION_COMPLETED, WORKFLOW_STARTED
 from penstock.store.session.database import Session
@@ -31,35 +32,63 @@ async def running(session: Session, row: Execution, settings: Settings) -> Why:
     head_row = await open_tasks.head(session, row.id)
     head: Mapping[str, Any] = orjson.loads(head_row.head) if head_row and head_row.head else {}
     facts: dict[str, Any] = {"open": [asdict(task) for task in tasks], "tasks_left": head.get("left")}
-    doing = ", ".join(f"{task.task} ({_how_many(task)})" for task in tasks[:5])
-    if len(tasks) > 5:
-        doing += f" and {len(tasks) - 5} more"
-    reason: Reason = "task"
+    child = await _first_child(session, row, tasks)
     if head_row and head_row.stop_status:
         facts |= {"stop": head_row.stop_status, "reason": head_row.stop_reason}
-        reason, says = "stopping", f"It is ending ({head_row.stop_reason})"
-        says += f" and waits for its tasks that run: {doing}." if doing else "."
-    elif head.get("paused"):
-        pause = await open_tasks.last_pause(session, row.id)
-        by = f" by {pause.by}" if pause else ""
-        reason_text = f" ({pause.reason})" if pause and pause.reason else ""
-        facts |= {"paused_by": pause.by if pause else None}
-        reason, says = (
-            "paused",
-            f"It is paused{by}{reason_text}. Resume it with: penstock resume {row.id}",
+        clause = f"is ending ({head_row.stop_reason})"
+        if child is None:
+            return why_of(row, "stopping", clause, **facts)
+        return why_of(
+            row, "stopping", f"{clause}, and waits for", *_further(tasks, child), child=child, **facts
         )
-        says += f" Still under way: {doing}." if doing else ""
-    elif doing:
-        first = tasks[0]
-        says = f"Waits for its {'task' if len(tasks) == 1 else 'tasks'} {doing}. See why: penstock why {first.first}"
-    elif letter := await given_up(session, row.id, [WORKFLOW_STARTED, EXECUTION_COMPLETED], settings):
-        reason, says, facts["dead_letter"] = "outage", *letter
-    else:
-        says = "Nothing of it is under way: an executor is about to start its next tasks."
-        reason = "message"
-    if not doing and not await presence.executors(session, settings):
-        return why_of(row, "outage", f"Nothing of it is under way. {presence.NO_EXECUTOR}", **facts)
-    return why_of(row, reason, says, **facts)
+    if head.get("paused"):
+        pause = await open_tasks.last_pause(session, row.id)
+        facts |= {"paused_by": pause.by if pause else None}
+        details = [f"Resume it with: penstock resume {row.id}"]
+        if tasks:
+            details.append(f"Still under way: {_listed(tasks)}.")
+        return why_of(row, "paused", f"is paused{await paused_by(session, row.id)}", *details, **facts)
+    if child is not None:
+        return why_of(row, "task", "waits for", *_further(tasks, child), child=child, **facts)
+    if letter := await given_up(session, row.id, [WORKFLOW_STARTED, EXECUTION_COMPLETED], settings):
+        return why_of(row, "outage", letter[0], letter[1], dead_letter=letter[2], **facts)
+    if not await presence.executors(session, settings):
+        return why_of(
+            row, "outage", presence.NO_EXECUTOR, "None of its tasks runs.", presence.START_EXECUTOR, **facts
+        )
+    clause = "waits for an executor, which is about to start its next tasks: none of its tasks runs"
+    return why_of(row, "message", clause, **facts)
+
+
+async def paused_by(session: Session, workflow: UUID) -> str:
+    """Return the words about the user that paused a run of a workflow, and the reason; empty if they are not known."""
+    pause = await open_tasks.last_pause(session, workflow)
+    if pause is None:
+        return ""
+    return f" by {pause.by}" + (f" ({pause.reason})" if pause.reason else "")
+
+
+async def _first_child(session: Session, row: Execution, tasks: Sequence[OpenTask]) -> Child | None:
+    """Return the task of a workflow that is named in the answer; None if none is open."""
+    if not tasks:
+        return None
+    way = await open_tasks.most_urgent(session, row.id, None, URGENCY, DEEPEST)
+    rows = await executions.find(session, way[:1])
+    if not rows:
+        return Child(tasks[0].first, "task", tasks[0].task)
+    return Child(way[0], "task", rows[0].task or "", way)
+
+
+def _further(tasks: Sequence[OpenTask], child: Child) -> list[str]:
+    """Return a sentence about the open executions besides the child; none if there are no others."""
+    besides = [task for task in tasks if task.task != child.name or task.count > 1]
+    besides = [replace(task, count=task.count - (task.task == child.name)) for task in besides]
+    return [f"It waits for these as well: {_listed(besides)}."] if besides else []
+
+
+def _listed(tasks: Sequence[OpenTask]) -> str:
+    text = ", ".join(f"{task.task} ({_how_many(task)})" for task in tasks[:5])
+    return text + (f" and {len(tasks) - 5} more" if len(tasks) > 5 else "")
 
 
 def _how_many(task: OpenTask) -> str:
@@ -88,14 +117,14 @@ async def child(session: Session, row: Execution, task: str) -> Why | UUID:
     own = statuses.get(task, NOT_BEGUN)
     facts: dict[str, Any] = {"task": task, "task_status": own}
     if own in FINAL:
-        return why_of(row, "ended", f"Task {task} has ended as {own}, without an execution.", **facts)
+        return why_of(row, "ended", f"task {task} has ended as {own}, without an execution", **facts)
     if row.finished_at is not None:
-        return why_of(row, "ended", f"Task {task} never began: its workflow is {row.status}.", **facts)
+        return why_of(row, "ended", f"task {task} never began: its workflow is {row.status}", **facts)
     if own == "due":
         return why_of(
             row,
             "paused",
-            f"Task {task} is to start, once its workflow is not paused and it is its turn.",
+            f"task {task} starts once its workflow is not paused and it is its turn",
             **facts,
         )
     names = [graph[source].name for source in node.sources] or [
@@ -108,13 +137,13 @@ async def child(session: Session, row: Execution, task: str) -> Why | UUID:
         return why_of(
             row,
             "message",
-            f"Nothing stands before task {task} any more: an executor is about to decide on it.",
+            f"task {task} waits for an executor, which is about to decide on it: no task before it is open",
             **facts,
         )
     listed = ", ".join(f"{name} ({status})" for name, status in list(waits_for.items())[:5])
     suffix = f" and {len(waits_for) - 5} more" if len(waits_for) > 5 else ""
-    says = f"Task {task} waits for {count(len(waits_for), 'task')} of its workflow: {listed}{suffix}."
-    return why_of(row, "dependency", says, **facts)
+    clause = f"task {task} waits for {count(len(waits_for), 'task')} of its workflow: {listed}{suffix}"
+    return why_of(row, "dependency", clause, **facts)
 
 
 async def _statuses(session: Session, row: Execution, index: Mapping[str, int]) -> dict[str, str]:

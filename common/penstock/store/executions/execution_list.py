@@ -61,6 +61,8 @@ class ListedExecution:
     item: int
     title: str | None = None
     """The rendered title, where a caller asks for titles and its action has one."""
+    failure: str | None = None
+    """The sentence about the cause of its failure, where a caller asks for it."""
 
 
 ALIKE = """

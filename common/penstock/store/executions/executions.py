@@ -137,6 +137,18 @@ async def set_priority(tx: Transaction, id: UUID, priority: int) -> int:
     return len(row["changed"])
 
 
+RESCHEDULE = "select messages, outcome from reschedule_execution($1, $2, $3, $4)"
+
+
+async def reschedule(tx: Transaction, id: UUID, at: datetime, by: str, reason: str | None) -> str:
+    """Set the instant at which an execution becomes ready, while no worker has begun its next attempt. `by` is the author of
+    the command. Return `moved`, or the
+    reason why nothing was changed: `missing`, `ended`, `begun`, `held`, `expires`, or `ready`, if it is due already."""
+    [row] = await tx.stage(RESCHEDULE, id, at, by, reason)
+    tx.tell(outcome=row["outcome"])
+    return str(row["outcome"])
+
+
 END = "select messages, moved from end_executions($1::uuid[], $2::text[], $3, $4, $5)"
 
 

@@ -14,8 +14,9 @@ from uuid import UUID
 
 import orjson
 
-from penstock.errors import ExecutionFailed, NotFound
+from penstock.errors import NotFound
 from penstock.language.moves import COMPLETED
+from penstock.run.failure_causes import execution_failed
 from penstock.store.executions import awaited, executions
 from penstock.store.executions.awaited import Told
 from penstock.store.executions.executions import ExecutionEnd
@@ -91,15 +92,7 @@ class ResultWatch:
             row = await self.ended(id, named=named)
             if row.status == COMPLETED:
                 return await self.stored.loads(row.result or "null")
-        error = orjson.loads(row.error) if row.error is not None else {}
-        raise ExecutionFailed(
-            f"execution {id} ended as {row.status}: {error.get('type', '')}: {error.get('message', '')}".rstrip(
-                ": "
-            ),
-            hint=f"`penstock show {id}` tells what happened.",
-            execution_id=id,
-            status=row.status,
-        )
+        raise execution_failed(id, row.status, orjson.loads(row.error) if row.error is not None else None)
 
     async def ended(self, id: UUID, *, named: bool = False) -> ExecutionEnd:
         """Return the end of an execution once it has ended. `named`: the submit named this watcher, so the end is

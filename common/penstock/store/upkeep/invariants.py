@@ -111,16 +111,20 @@ INVARIANTS = (
         "I4r",
         "order: a place in line is the instant at which the execution, or its retry, became ready; nothing else moves it",
         # The history has the place of each request of an execution. The place may change only if the attempt before
-        # failed, was deferred or waited for an answer. Until the next request it stays the same, for waiting and for
-        # admitted executions.
+        # failed, was deferred or waited for an answer, or if a user rescheduled it. Until the next request it stays the
+        # same, for waiting and for admitted executions.
         """with place as (
-               select h.execution_id, h.attempt, h.at, h.ready_at, lag(h.ready_at) over w as before, lead(h.at) over w as until
+               select h.execution_id, h.attempt, h.at, h.ready_at, lag(h.ready_at) over w as before, lag(h.at) over w as since,
+                   lead(h.at) over w as until
                from history h join execution e on e.id = h.execution_id where h.ready_at is not null
                window w as (partition by h.execution_id order by h.at)
            )
            select p.execution_id::text from place p where p.ready_at <> p.before and not exists (
                select from attempt t
                where t.execution_id = p.execution_id and t.attempt = p.attempt and t.outcome in ('failed', 'deferred', 'waiting'))
+               and not exists (
+                   select from workflow_command c where c.execution_id = p.execution_id and c.kind = 'reschedule'
+                       and c.obeyed_at between p.since and p.at)
            union select e.id::text from place p join execution e on e.id = p.execution_id
            where p.until is null and e.status in ('requested', 'queued', 'scheduled') and e.ready_at <> p.ready_at
            union select a.execution_id::text from place p join admission a on a.execution_id = p.execution_id
@@ -282,7 +286,8 @@ INVARIANTS = (
     Invariant(
         "moves",
         "every move was legal",
-        """select h.execution_id::text from history h where h.old is not null
+        # A start that is changed while its execution is requested is no move: only its place in line is noted.
+        """select h.execution_id::text from history h where h.old is not null and (h.old, h.new) <> ('requested', 'requested')
                and not exists (select from legal_move l where l.subject = 'execution' and l.old = h.old and l.new = h.new)""",
     ),
 )

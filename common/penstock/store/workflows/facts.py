@@ -42,7 +42,7 @@ class StoredResult:
 
 
 RESULTS = """
-select e.parent as execution_id, x.task, e.item, r.result::text as result, r.error::text as error
+select e.parent as execution_id, x.task, e.item, r.result::text as result, r.error::text as error, e.attempt
 from unnest($1::uuid[], $2::integer[], $3::text[]) as x (parent, task, name)
 join execution e on e.parent = x.parent and e.task = x.name
 join result r on r.execution_id = e.id
@@ -114,19 +114,20 @@ async def read_item_results(
 
 
 ITEM_ERRORS = """
-select x.parent as execution_id, x.task, f.item, null as result, f.error
+select x.parent as execution_id, x.task, f.item, null as result, f.error, f.attempt
 from unnest($1::uuid[], $2::integer[], $3::text[]) as x (parent, task, name)
 cross join lateral (
-    select e.item, r.error::text as error from execution e join result r on r.execution_id = e.id
+    select e.item, r.error::text as error, e.attempt from execution e join result r on r.execution_id = e.id
     where e.parent = x.parent and e.task = x.name and e.item >= 0 and r.error is not null
-    order by e.item limit $4) f
+    order by e.status = 'cancelled', e.finished_at, e.item limit $4) f
 """
 
 
 async def read_item_errors(
     tx: Transaction, fan_outs: Sequence[tuple[UUID, int, str]], limit: int
 ) -> list[StoredResult]:
-    """Return the errors of the first failed items, at most `limit` of each task (workflow, task, name of the task)."""
+    """Return the errors of the items that failed first, at most `limit` of each task (workflow, task, name of the task).
+    Items that were cancelled, since others had failed, come last."""
     rows = await tx.fetch(
         ITEM_ERRORS,
         [id for id, _, _ in fan_outs],
@@ -138,7 +139,7 @@ async def read_item_errors(
 
 
 KEPT_RESULTS = """
-select k.execution_id, k.task, k.item, k.result::text as result, k.error::text as error
+select k.execution_id, k.task, k.item, k.result::text as result, k.error::text as error, null::integer as attempt
 from unnest($1::uuid[], $2::integer[]) as x (execution_id, task) join workflow_kept k using (execution_id, task)
 """
 
@@ -156,7 +157,9 @@ def _result(row: Row) -> StoredResult:
         row["task"],
         None if row["item"] < 0 else row["item"],
         TaskResult(
-            None if result is None else orjson.loads(result), None if error is None else orjson.loads(error)
+            None if result is None else orjson.loads(result),
+            None if error is None else orjson.loads(error),
+            row["attempt"],
         ),
     )
 

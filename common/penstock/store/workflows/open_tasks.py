@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -45,6 +46,35 @@ from execution e where e.parent = $1 and e.finished_at is null group by e.task, 
 async def listed(session: Session, workflow: UUID) -> list[OpenTask]:
     """Return the tasks with open executions, by status, in the order in which they began."""
     return rows_as(OpenTask, await session.fetch(OPEN, workflow))
+
+
+# A workflow of which no task is open waits for an executor, as what is requested does.
+MOST_URGENT = """
+with recursive tree as (
+    select e.id, e.status, e.namespace_id, e.ready_at, array[e.id] as path from execution e
+    where e.parent = $1 and e.finished_at is null and ($2::uuid[] is null or e.id = any ($2))
+    union all
+    select e.id, e.status, e.namespace_id, e.ready_at, t.path || e.id from tree t join execution e on e.parent = t.id
+    where e.finished_at is null and cardinality(t.path) < $4
+), inside as (
+    select * from tree limit 10000
+)
+select i.path from inside i join namespace n on n.id = i.namespace_id
+where not exists (select from execution c where c.parent = i.id and c.finished_at is null)
+order by case when i.status = 'running' and n.kind = 'workflow' then 2 else array_position($3::text[], i.status) end,
+    i.ready_at, i.id
+limit 1
+"""
+
+
+async def most_urgent(
+    session: Session, id: UUID, children: Sequence[UUID] | None, statuses: Sequence[str], depth: int
+) -> list[UUID]:
+    """Return the way from an execution to an open one inside it that has no open one inside itself, without the first. Of
+    several, take the first in the order of `statuses`, and of these the oldest. The way begins with one of `children`
+    (None: any), and has at most `depth` steps. It is empty if nothing is open. At most 10,000 executions are compared."""
+    rows = await session.fetch(MOST_URGENT, id, children, list(statuses), depth)
+    return [UUID(int=step.int) for step in rows[0]["path"]] if rows else []
 
 
 STATUSES = "select task, record ->> 'status' as status from workflow_task where execution_id = $1"

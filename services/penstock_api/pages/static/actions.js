@@ -47,15 +47,38 @@ async function send(form, button) {
   }
 }
 
-/** What the fields say, as one document. What is left empty is left out. */
+/** What the fields say, as one document. What is left empty is left out. In a form of changes (data-changes) a field that is as
+    it came is left out too, and one that was emptied is named in `unset`. */
 function collect(form, body) {
+  const changes = form.hasAttribute("data-changes");
   for (const field of form.querySelectorAll("[data-at]")) {
     const place = JSON.parse(field.dataset.at);
+    if (changes && place[0] === "parameters") { change(field, place, body); continue; }
     if (field.dataset.kind === "list") { if (field.checked) put(body, place, [...(at(body, place) ?? []), field.value]); continue; }
     if (field.value === "") continue;
     put(body, place, read(field));
   }
   return body;
+}
+
+function change(field, place, body) {
+  const before = initial(field);
+  if (field.value === before) return;
+  const unset = (name) => put(body, ["unset"], [...(body.unset ?? []), name]);
+  if (place.length > 1) { field.value === "" ? unset(place[1]) : put(body, place, read(field)); return; }
+  const value = field.value === "" ? {} : read(field);
+  for (const name of Object.keys(before === "" ? {} : JSON.parse(before))) if (!Object.hasOwn(value, name)) unset(name);
+  put(body, place, value);
+}
+
+/** The value with which a field came, as the browser reads it. */
+function initial(field) {
+  if (field.options) return [...field.options].find((option) => option.defaultSelected)?.value ?? field.options[0].value;
+  if (field.tagName === "TEXTAREA") return field.defaultValue;
+  const probe = document.createElement("input");
+  probe.type = field.type;
+  probe.value = field.defaultValue;
+  return probe.value;
 }
 
 function read(field) {

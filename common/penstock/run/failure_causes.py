@@ -1,0 +1,85 @@
+"""The cause of a failure, inside errors as they are stored: the first task, item or step that failed, at any depth.
+
+An error that only says that something inside has failed (`TaskFailed`, `ItemsFailed`, `StepFailed`) has a member `cause`:
+`path` leads there (`invoice.parse[2]`), and `type` and `message` are those of its own error. `attempt` is the number of its last
+attempt, if that is known. `headline` makes the one sentence of it that all outputs show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.errors import ExecutionFailed, StepFailed
+from penstock.run.failures import leaves
+
+MESSAGE_CHARACTERS = 300
+"""The maximum length of a message in a cause and in a headline, in characters."""
+STATUSES = frozenset({"failed", "timeout", "cancelled", "abandoned", "skipped"})
+"""The types of errors that say no more than the status of the execution. Their message is the reason."""
+CANCELLED = "cancelled"
+
+
+def cause_inside(step: str, error: Any, attempt: int | None = None) -> dict[str, Any]:
+    """Return the cause of a failure of `step`: a task, a step, or an item as `[2]`. `error` is the stored error of the step,
+    and `attempt` the number of its last attempt."""
+    if isinstance(error, Mapping) and isinstance(inner := error.get("cause"), Mapping):
+        path = str(inner.get("path", ""))
+        separator = "" if not path or path.startswith("[") else "."
+        return {**inner, "path": f"{step}{separator}{path}"}
+    kind, message = _parts(error)
+    cause: dict[str, Any] = {"path": step, "type": kind, "message": message}
+    return cause if attempt is None else {**cause, "attempt": attempt}
+
+
+def cause_of_exception(error: BaseException) -> Mapping[str, Any] | None:
+    """Return the cause in the exception of a failed step, or in a group of them; None for any other exception. A step that
+    was cancelled comes last: it may have been cancelled because another one failed."""
+    steps = [leaf for leaf in leaves(error) if isinstance(leaf, StepFailed) and leaf.cause is not None]
+    steps.sort(key=lambda step: step.status == CANCELLED)
+    return steps[0].cause if steps else None
+
+
+def headline(error: Any, reason: str | None = None) -> str | None:
+    """Return the sentence that names the cause of a failure, without a full stop: `parse[2], attempt 3: ValueError: not a
+    PDF`. `error` is the stored error of an execution. Without one the sentence is the `reason` of its status; None without
+    either."""
+    if error is None:
+        return reason
+    cause = error.get("cause") if isinstance(error, Mapping) else None
+    if not isinstance(cause, Mapping):
+        return _sentence(*_parts(error)) or reason
+    attempt = cause.get("attempt")
+    tries = f", attempt {attempt}" if isinstance(attempt, int) and attempt > 1 else ""
+    text = _sentence(cause.get("type") or "", cause.get("message") or "")
+    place = f"{cause.get('path', '')}{tries}"
+    return f"{place}: {text}" if place and text else place or text
+
+
+def execution_failed(id: object, status: str, error: Any) -> ExecutionFailed:
+    """Return the exception for the caller that awaits an execution which ended with another status than completed."""
+    failure = headline(error)
+    return ExecutionFailed(
+        f"execution {id} ended as {status}" + (f": {failure}" if failure else ""),
+        hint=f"`penstock show {id}` tells what happened.",
+        execution_id=id,
+        status=status,
+    )
+
+
+def _parts(error: Any) -> tuple[str, str]:
+    """Return the type and the message of a stored error. An error that is not an object has no type."""
+    if isinstance(error, Mapping):
+        return str(error.get("type") or ""), _shortened(str(error.get("message") or ""))
+    return "", "failed" if error is None else _shortened(str(error))
+
+
+def _sentence(kind: str, message: str) -> str:
+    if kind in STATUSES and message:
+        return _shortened(message)
+    return ": ".join(part for part in (kind, _shortened(message)) if part)
+
+
+def _shortened(message: str) -> str:
+    text = " ".join(message.split())
+    return text if len(text) <= MESSAGE_CHARACTERS else f"{text[: MESSAGE_CHARACTERS - 1]}…"

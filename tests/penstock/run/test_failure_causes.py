@@ -1,0 +1,79 @@
+"""The sentence that names what failed first, from stored errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from penstock.errors import StepFailed
+from penstock.run.failure_causes import cause_inside, cause_of_exception, execution_failed, headline
+
+PLAIN = {"type": "ValueError", "message": "not a\n  PDF", "traceback": "..."}
+
+
+def failed(name: str, error: Any, attempt: int | None = None) -> dict[str, Any]:
+    """Return the error of a workflow, or of a fan-out, of which this task or item failed."""
+    return {"type": "TaskFailed", "message": "...", "cause": cause_inside(name, error, attempt)}
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (PLAIN, "ValueError: not a PDF"),
+        (failed("a", PLAIN), "a: ValueError: not a PDF"),
+        (failed("a", PLAIN, 1), "a: ValueError: not a PDF"),
+        (failed("a", PLAIN, 3), "a, attempt 3: ValueError: not a PDF"),
+        (failed("a", failed("[2]", PLAIN, 2), 1), "a[2], attempt 2: ValueError: not a PDF"),
+        (failed("a", failed("[2]", failed("b", PLAIN))), "a[2].b: ValueError: not a PDF"),
+        (failed("a", failed("b", failed("c", PLAIN))), "a.b.c: ValueError: not a PDF"),
+        (failed("a", {"type": "cancelled", "message": "asked (ada)"}), "a: asked (ada)"),
+        (failed("a", None), "a: failed"),
+        (failed("", PLAIN), "ValueError: not a PDF"),
+        ({"type": "timeout", "message": "no worker started it in time"}, "no worker started it in time"),
+        ({"type": "Broken", "message": ""}, "Broken"),
+        ("text", "text"),
+        (None, None),
+    ],
+)
+def test_sentence_of_an_error(error: Any, sentence: str | None) -> None:
+    assert headline(error) == sentence
+
+
+def test_reason_is_the_sentence_without_an_error() -> None:
+    assert headline(None, "asked (ada)") == "asked (ada)"
+    assert headline({}, "asked (ada)") == "asked (ada)"
+
+
+def test_long_message_is_shortened_on_one_line() -> None:
+    sentence = headline(failed("a", {"type": "E", "message": "word\n" * 1000}))
+    assert sentence is not None
+    assert len(sentence) < 320
+    assert "\n" not in sentence
+    assert sentence.endswith("…")
+
+
+def step(name: str, status: str = "failed", cause: Any = PLAIN) -> StepFailed:
+    return StepFailed(name, name=name, status=status, cause=cause_inside(name, cause))
+
+
+def test_cause_of_a_failed_step_is_that_inside_it() -> None:
+    error = step("call", cause=failed("charge", PLAIN, 2))
+    assert headline({"type": "StepFailed", "cause": cause_of_exception(error)}) == (
+        "call.charge, attempt 2: ValueError: not a PDF"
+    )
+    assert cause_of_exception(ValueError("own")) is None
+
+
+def test_cause_of_a_group_is_no_cancelled_step() -> None:
+    group = ExceptionGroup("two", [step("a", "cancelled"), ExceptionGroup("inner", [step("b"), step("c")])])
+    cause = cause_of_exception(group)
+    assert cause is not None
+    assert cause["path"] == "b"
+
+
+def test_exception_of_an_awaiting_caller_has_the_sentence() -> None:
+    error = execution_failed("7", "failed", failed("a", PLAIN))
+    assert error.message == "execution 7 ended as failed: a: ValueError: not a PDF"
+    assert error.status == "failed"
+    assert execution_failed("7", "timeout", None).message == "execution 7 ended as timeout"
