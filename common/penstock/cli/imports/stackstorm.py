@@ -210,9 +210,8 @@ class StackStormPack:
         if schema is not None:
             value = schema.peek()
             if isinstance(value, dict) and "type" in value:
-                trigger["schema"] = (parameter("payload", schema, self._tell(file)) or {}) | {
-                    "type": value["type"]
-                }
+                mapped = parameter("payload", schema, self._tell(file), is_payload=True) or {}
+                trigger["schema"] = mapped | {"type": value["type"]}
         if name in self.project.triggers:
             self.report.gap(file, node.line, f"two triggers become {name}", "Rename one of them.")
         self.project.triggers[name] = trigger
