@@ -212,6 +212,13 @@ class CeleryProject:
             self.report.map("tasks", name)
         self._gap(file, node, f"the code of {node.name}",
                   f"Move it into the function {name}_ of {self.project.module}.py.")  # fmt: skip
+        for other in node.decorator_list:
+            if other is not decorator:
+                self._gap(file, other, f"the decorator {ast.unparse(other)} of {node.name}",
+                          "Move what it does with the code, or write it of the action.")  # fmt: skip
+        if node.args.vararg is not None:
+            self._gap(file, node, f"the parameters *{node.args.vararg.arg} of {node.name}",
+                      "Parameters have names: take a list as one of them.")  # fmt: skip
 
     def _options(self, file: str, theirs: str, name: str, options: Mapping[str, ast.expr]) -> None:
         action = self.project.actions[name]

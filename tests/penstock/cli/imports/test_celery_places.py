@@ -219,3 +219,27 @@ def test_application_with_a_decorator_of_its_own_is_named(tmp_path: Path) -> Non
     )
     _, gaps, _ = imported(tmp_path, {"tasks.py": text + TASK})
     assert "tasks.py:3 the method task of a class of applications, which makes tasks in its own way" in gaps
+
+
+@pytest.mark.parametrize(
+    ("decorators", "line", "named"),
+    [
+        ("@app.task\n@throttled('2/4s')\n", 4, "throttled('2/4s')"),
+        ("@every(crontab='0 2 * * *')\n@app.task\n", 3, "every(crontab='0 2 * * *')"),
+        ("@app.task(bind=True)\n@transaction.atomic\n", 4, "transaction.atomic"),
+    ],
+)
+def test_decorator_beside_that_of_celery_is_named(
+    tmp_path: Path, decorators: str, line: int, named: str
+) -> None:
+    text = APP + decorators + "def weigh(self): ...\n"
+    _, gaps, mapped = imported(tmp_path, {"tasks.py": text})
+    assert f"tasks.py:{line} the decorator {named} of weigh" in gaps
+    assert mapped == 1
+    assert not any("decorator app.task" in gap for gap in gaps)
+
+
+def test_parameters_without_a_name_are_named(tmp_path: Path) -> None:
+    text = APP + "@app.task\ndef weigh(*crates): ...\n"
+    _, gaps, _ = imported(tmp_path, {"tasks.py": text})
+    assert "tasks.py:4 the parameters *crates of weigh" in gaps
