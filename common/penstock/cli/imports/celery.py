@@ -61,7 +61,7 @@ class CeleryProject:
             )
         self._folder = source if source.is_dir() else source.parent
         self._package = f"{source.name}." if source.is_dir() else ""
-        self._is_package = not source.is_dir() or (source / "__init__.py").exists()
+        self._is_package = not source.is_dir() or _is_package(source)
         whole = sorted(source.rglob("*.py")) if source.is_dir() else [source]
         self._files = [file for file in whole if file == source or not _is_test(file.relative_to(source))]
         self.report = Report()
@@ -600,6 +600,13 @@ class CeleryProject:
             text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + " ...",
             by_hand,
         )
+
+
+def _is_package(folder: Path) -> bool:
+    """Return whether a folder is a package, and not that of a whole repository, from which its packages are imported."""
+    if not folder.name.isidentifier() or not (folder / "__init__.py").exists():
+        return False
+    return not any((folder / name).exists() for name in ("manage.py", "pyproject.toml", "setup.py"))
 
 
 def _stub(name: str, node: ast.FunctionDef | ast.AsyncFunctionDef, file: str, signature: Signature) -> str:

@@ -42,10 +42,27 @@ def imported(folder: Path, files: dict[str, str]) -> tuple[Project, set[str], in
         "class Further(Maker): ...\nown = Further()\n",
         "def own(**options):\n    def later(registry, function):\n        registry['app'].task(**options)(function)\n"
         "    return later\n",
+        "from celery import shared_task\nown = shared_task(acks_late=True)\n",
+        "own = app.task\n",
+        "from functools import partial\nown: object = partial(app.task, acks_late=True)\n",
+        "own = lambda **options: app.task(acks_late=True, **options)\n",
+        "from celery import shared_task as own\n",
         "from celery import shared_task\nclass own:\n    def __init__(self, **options): self.options = options\n"
         "    def __call__(self, function): return shared_task(acks_late=True, **self.options)(function)\n",
     ],
-    ids=["function", "function of a function", "inner task", "object", "unknown application", "class"],
+    ids=[
+        "function",
+        "function of a function",
+        "inner task",
+        "object",
+        "unknown application",
+        "name of a call",
+        "name",
+        "partial",
+        "lambda",
+        "other name of an import",
+        "class",
+    ],
 )
 def test_task_of_own_decorator_is_named(tmp_path: Path, maker: str) -> None:
     text = APP + maker + "@own(queue='scales')\ndef weigh(crate): ...\n"
@@ -243,3 +260,22 @@ def test_parameters_without_a_name_are_named(tmp_path: Path) -> None:
     text = APP + "@app.task\ndef weigh(*crates): ...\n"
     _, gaps, _ = imported(tmp_path, {"tasks.py": text})
     assert "tasks.py:4 the parameters *crates of weigh" in gaps
+
+
+def test_name_of_a_task_is_no_decorator(tmp_path: Path) -> None:
+    text = APP + "def lift(crate): ...\nregister = app.task(lift)\n@register\ndef weigh(crate): ...\n"
+    project, gaps, _ = imported(tmp_path, {"tasks.py": text})
+    assert "weigh" not in project.actions
+    assert "tasks.py:4 a task that app.task makes" in gaps
+
+
+@pytest.mark.parametrize("marker", ["manage.py", "pyproject.toml", "setup.py"])
+def test_repository_with_a_stray_init_is_no_package(tmp_path: Path, marker: str) -> None:
+    """Its packages are imported from its folder, so that the names of tasks begin with theirs."""
+    schedule = (
+        "app.conf.beat_schedule = {'s': {'task': 'yard.tasks.weigh', 'schedule': 60.0, 'args': (1,)}}\n"
+    )
+    files = {"__init__.py": "", marker: "", "yard/tasks.py": APP + TASK, "yard/celery.py": APP + schedule}
+    project, gaps, _ = imported(tmp_path, files)
+    assert project.schedules["s"]["action"] == "depot.weigh"
+    assert not any("in no file" in gap for gap in gaps)
