@@ -84,6 +84,7 @@ class AttuneWorkflow:
         """Return the workflow as an entry of a pack. A part that is not mapped makes its task fail."""
         gaps_before = open_gaps(self.report)
         self.report.found["workflows"] += 1
+        self.report.place("workflows", self.name, self.file, 1)
         keys = self._keys
         tasks = keys.take("tasks", [])
         listed = [task for task in tasks if isinstance(task, Mapping)] if isinstance(tasks, list) else []

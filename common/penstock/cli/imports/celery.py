@@ -148,6 +148,7 @@ class CeleryProject:
             while name in self.project.actions:
                 name += "_2"
         name = bounded(name)
+        self.report.place("actions", name, file, node.lineno)
         self._take(decorator)
         if is_own:
             self._gap(
@@ -460,6 +461,7 @@ class CeleryProject:
         while ours in self.project.schedules:
             ours += "_2"
         self.project.schedules[ours] = schedule
+        self.report.place("schedules", ours, file, node.lineno)
         if len(self.report.gaps) - len(self._apart) == previous:
             self.report.map("schedules", ours)
 
@@ -566,6 +568,7 @@ class CeleryProject:
             try:
                 canvas = Canvas(partial(self._task_named, names), parameters)
                 self.project.workflows[name] = canvas.workflow(node)
+                self.report.place("workflows", name, file, node.lineno)
                 self.report.map("canvases", name)
             except (NotMapped, NotLiteral) as error:
                 self._gap(file, node, f"the canvas {ast.unparse(node)}: {error}", "Write it as a workflow.")

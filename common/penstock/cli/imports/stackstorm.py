@@ -124,6 +124,7 @@ class StackStormPack:
     def _entity(self, kind: str, file: str, node: Node, subject: str, name: str) -> Iterator[None]:
         """Count something of a kind, which is mapped where nothing of it became a gap."""
         self.report.found[kind] += 1
+        self.report.place(kind, name, file, node.line)
         previous = self._count()
         for key in IDENTITY:
             if (child := node.get(key)) is not None:
