@@ -63,7 +63,7 @@ def chance_value(dice: random.Random, about: dict[str, Any]) -> Any:
     return {name: chance_value(dice, field) for name, field in fields if dice.random() < 0.75}
 
 
-def test_mapped_schema_accepts_what_stackstorm_accepts() -> None:
+def test_mapped_schema_agrees_with_stackstorm() -> None:
     dice = random.Random(1)
     accepted = 0
     for _ in range(CASES):
